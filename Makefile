@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# make                    build/libplfs.so and build/plfs
+# make check|demo|bench   test, show, measure; each installs the packages it needs first
+# make install            PREFIX=/usr/local DESTDIR=
+# make tests              the test programs alone, into build/test/
+#
+# CC=gcc|clang   O=build (where to build)   V=1 (show commands)   WERROR=yes
+# JEMALLOC=no (our own small allocator)     SANITIZE=address,undefined | thread
+
+VERSION = 0.1.0
+PREFIX = /usr/local
+LIBDIR = $(PREFIX)/lib
+BINDIR = $(PREFIX)/bin
+MANDIR = $(PREFIX)/share/man
+JEMALLOC = yes
+ifeq ($(origin CC),default)
+CC = gcc
+endif
+CFLAGS = -O2 -g
+OBJCOPY = objcopy
+O = build$(if $(SANITIZE),/san-$(SANITIZE))
+Q = $(if $(V),,@)
+say = $(if $(V),,@echo '  $(1)	$(2)';)
+
+PLFS_CFLAGS = -std=gnu11 -fPIC -fvisibility=hidden -pthread -Wall -Wextra -Wshadow $(if $(WERROR),-Werror) \
+	-U_FORTIFY_SOURCE -DPLFS_VERSION='"$(VERSION)"'
+PLFS_LDFLAGS = -pthread -Wl,-z,relro,-z,now -Wl,--as-needed
+SO_LDFLAGS = -shared -static-libgcc -Wl,-soname,libplfs.so -Wl,--version-script=preload/libplfs.map \
+	-Wl,--exclude-libs,ALL
+PLFS_LIBS = -ldl
+
+ifdef SANITIZE
+PLFS_CFLAGS += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer -DPLFS_SANITIZE
+PLFS_LDFLAGS += -fsanitize=$(SANITIZE)
+else
+SO_LDFLAGS += -Wl,-z,defs
+ifeq ($(JEMALLOC),no)
+PLFS_CFLAGS += -DPLFS_NO_JEMALLOC
+else
+JEMALLOC_OBJ = $(O)/obj/jemalloc.o
+endif
+endif
+
+obj = $(patsubst %.c,$(O)/obj/%.o,$(wildcard $(1)))
+LOW_OBJS = $(call obj,core/*.c index/*.c)
+SO_OBJS = $(call obj,preload/*.c) $(LOW_OBJS) $(JEMALLOC_OBJ)
+CMD_OBJS = $(call obj,tools/*.c)
+TESTS = $(patsubst test/%.c,$(O)/test/%,$(wildcard test/test_*.c test/fault_*.c test/crash_*.c))
+
+all: $(O)/libplfs.so $(O)/plfs
+tests: $(TESTS)
+
+$(O)/libplfs.so: $(SO_OBJS) preload/libplfs.map
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(PLFS_LDFLAGS) $(SO_LDFLAGS) $(LDFLAGS) -o $@ $(SO_OBJS) $(PLFS_LIBS)
+
+$(O)/plfs: $(CMD_OBJS) $(O)/obj/low.a
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(PLFS_LDFLAGS) $(LDFLAGS) -o $@ $^ $(PLFS_LIBS)
+
+# A test may include the .c file that it tests: then the archive's copy stays out.
+$(O)/test/%: $(O)/obj/test/%.o $(O)/obj/low.a
+	$(call say,LINK,$@)mkdir -p $(@D) && $(CC) $(CFLAGS) $(PLFS_LDFLAGS) $(LDFLAGS) -o $@ $^ -lcriterion $(PLFS_LIBS)
+
+$(O)/obj/low.a: $(LOW_OBJS) $(JEMALLOC_OBJ)
+	$(call say,AR,$@)rm -f $@ && $(AR) rcs $@ $^
+
+$(O)/obj/%.o: %.c $(O)/flags
+	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(PLFS_CFLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# jemalloc as one object that offers three functions and keeps everything else, malloc above all,
+# to itself; what it takes from libc is renamed to what core/alloc.c gives it.
+JEMALLOC_API = mallocx rallocx dallocx
+$(O)/obj/jemalloc.o: core/jemalloc.syms $(O)/flags
+	$(call say,LD,$@)mkdir -p $(@D) && $(CC) -nostdlib -r -o $@.tmp $(addprefix -Wl$(comma)-u$(comma),$(JEMALLOC_API)) \
+		$(shell $(CC) -print-file-name=libjemalloc_pic.a)
+	$(Q)$(OBJCOPY) --redefine-syms=$< $(addprefix -G ,$(JEMALLOC_API) plfs_jemalloc_conf) $@.tmp $@ && rm $@.tmp
+comma = ,
+
+# Remembers how the objects were built, so that another compiler or option rebuilds them; the
+# libraries that the build needs are looked for at the same time.
+missing = { echo 'libplfs: $(1) missing: install the Debian package $(2) (or run scripts/install-deps build)' >&2; exit 1; }
+$(O)/flags: FORCE
+	@mkdir -p $(@D); echo '$(subst ','\'',$(CC) $(PLFS_CFLAGS) $(CPPFLAGS) $(CFLAGS) jemalloc:$(JEMALLOC))' >$@.new; \
+	cmp -s $@ $@.new && { rm $@.new; exit 0; }; \
+	command -v $(firstword $(CC)) >/dev/null || $(call missing,$(CC),$(firstword $(CC))); \
+	echo '#include <uthash.h>' | $(CC) -E -x c - >/dev/null 2>&1 || $(call missing,uthash.h,uthash-dev); \
+	$(if $(JEMALLOC_OBJ),test -f "`$(CC) -print-file-name=libjemalloc_pic.a`" || \
+		$(call missing,libjemalloc_pic.a,libjemalloc-dev; JEMALLOC=no builds without);) \
+	mv $@.new $@
+FORCE:
+
+check:
+	@scripts/install-deps check
+	@scripts/check $(STAGES)
+
+demo:
+	@scripts/install-deps demo
+	@$(MAKE) --no-print-directory all
+	@BUILD='$(abspath $(O))' scripts/demo
+
+bench:
+	@scripts/install-deps bench
+	@$(MAKE) --no-print-directory all
+	@BUILD='$(abspath $(O))' test/bench/run
+
+install: all
+	install -d '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(BINDIR)'
+	install -m 755 $(O)/libplfs.so '$(DESTDIR)$(LIBDIR)/libplfs.so'
+	install -m 755 $(O)/plfs '$(DESTDIR)$(BINDIR)/plfs'
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' libplfs.pc.in \
+		>'$(DESTDIR)$(LIBDIR)/pkgconfig/libplfs.pc'
+	for page in $(wildcard man/*.[1-8]); do \
+		install -D -m 644 $$page '$(DESTDIR)$(MANDIR)'/man$${page##*.}/$${page##*/} || exit 1; \
+	done
+
+clean:
+	rm -rf $(O)
+
+.PHONY: all tests check demo bench install clean FORCE
+.SECONDARY:
+-include $(patsubst %.o,%.d,$(filter-out $(JEMALLOC_OBJ),$(SO_OBJS) $(CMD_OBJS)) $(TESTS:$(O)/test/%=$(O)/obj/test/%.o))

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Little-endian loads and stores, the only way that a number enters or leaves one of our
+ * files. On a little-endian machine each is one instruction.
+ */
+#ifndef PLFS_BYTES_H
+#define PLFS_BYTES_H
+
+#include "base.h"
+
+#include <endian.h>
+
+static inline uint16_t get_le16(const void *p) { uint16_t v; memcpy(&v, p, sizeof(v)); return le16toh(v); }
+static inline uint32_t get_le32(const void *p) { uint32_t v; memcpy(&v, p, sizeof(v)); return le32toh(v); }
+static inline uint64_t get_le64(const void *p) { uint64_t v; memcpy(&v, p, sizeof(v)); return le64toh(v); }
+
+static inline void put_le16(void *p, uint16_t v) { v = htole16(v); memcpy(p, &v, sizeof(v)); }
+static inline void put_le32(void *p, uint32_t v) { v = htole32(v); memcpy(p, &v, sizeof(v)); }
+static inline void put_le64(void *p, uint64_t v) { v = htole64(v); memcpy(p, &v, sizeof(v)); }
+
+/*
+ * The same on a word that another process reads at the same time through a shared mapping:
+ * @p is 8-byte aligned; the load acquires, the store releases.
+ */
+static inline uint64_t load_le64(const void *p)
+{
+	return le64toh(__atomic_load_n((const uint64_t *)p, __ATOMIC_ACQUIRE));
+}
+
+static inline void store_le64(void *p, uint64_t v)
+{
+	__atomic_store_n((uint64_t *)p, htole64(v), __ATOMIC_RELEASE);
+}
+
+#endif

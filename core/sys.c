@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The table of real functions, and the descriptors that are ours. Inside libplfs.so a call of
+ * open() by name would reach our own wrapper; that is why nothing below preload/ makes one.
+ */
+#include "sys.h"
+
+#include <dlfcn.h>
+
+/*
+ * Hidden descriptors start at three quarters of the soft limit, but not above this: the kernel
+ * keeps a table as long as the highest descriptor and copies it at every fork (about 25 us for
+ * 4000 entries, 90 us for 12000).
+ */
+#define HIDDEN_FD_MAX_BASE 4000
+#define HIDDEN_FD_MIN_BASE 16
+#define HIDDEN_FD_LIMIT 65536 /* descriptors from here on are not remembered */
+
+struct sys_table sys;
+
+static bool table_is_full;
+static unsigned char fd_is_hidden[HIDDEN_FD_LIMIT];
+
+static const struct {
+	const char *name;
+	size_t member;
+} SYMBOLS[] = {
+#define SYS_SYMBOL(ret, name, args) { #name, offsetof(struct sys_table, name) },
+	SYS_CALLS(SYS_SYMBOL)
+#undef SYS_SYMBOL
+};
+
+/*
+ * Before 2.33 glibc has the stat and mknod families only as these, with a version of the struct
+ * before the arguments: 1 on x86-64, 0 elsewhere (mknod: 0 everywhere).
+ */
+#ifdef __x86_64__
+#define OLD_STAT_VERSION 1
+#else
+#define OLD_STAT_VERSION 0
+#endif
+
+static struct {
+	int (*xstat)(int version, const char *path, struct stat *st);
+	int (*lxstat)(int version, const char *path, struct stat *st);
+	int (*fxstat)(int version, int fd, struct stat *st);
+	int (*fxstatat)(int version, int dirfd, const char *path, struct stat *st, int flags);
+	int (*xmknod)(int version, const char *path, mode_t mode, dev_t *dev);
+	int (*xmknodat)(int version, int dirfd, const char *path, mode_t mode, dev_t *dev);
+} old_libc;
+
+static int old_stat(const char *path, struct stat *st)
+{
+	return old_libc.xstat(OLD_STAT_VERSION, path, st);
+}
+
+static int old_lstat(const char *path, struct stat *st)
+{
+	return old_libc.lxstat(OLD_STAT_VERSION, path, st);
+}
+
+static int old_fstat(int fd, struct stat *st)
+{
+	return old_libc.fxstat(OLD_STAT_VERSION, fd, st);
+}
+
+static int old_fstatat(int dirfd, const char *path, struct stat *st, int flags)
+{
+	return old_libc.fxstatat(OLD_STAT_VERSION, dirfd, path, st, flags);
+}
+
+static int old_mknod(const char *path, mode_t mode, dev_t dev)
+{
+	return old_libc.xmknod(0, path, mode, &dev);
+}
+
+static int old_mknodat(int dirfd, const char *path, mode_t mode, dev_t dev)
+{
+	return old_libc.xmknodat(0, dirfd, path, mode, &dev);
+}
+
+static void use_old_libc(struct sys_table *table)
+{
+	*(void **)&old_libc.xstat = dlsym(RTLD_NEXT, "__xstat");
+	*(void **)&old_libc.lxstat = dlsym(RTLD_NEXT, "__lxstat");
+	*(void **)&old_libc.fxstat = dlsym(RTLD_NEXT, "__fxstat");
+	*(void **)&old_libc.fxstatat = dlsym(RTLD_NEXT, "__fxstatat");
+	*(void **)&old_libc.xmknod = dlsym(RTLD_NEXT, "__xmknod");
+	*(void **)&old_libc.xmknodat = dlsym(RTLD_NEXT, "__xmknodat");
+	table->stat = old_stat;
+	table->lstat = old_lstat;
+	table->fstat = old_fstat;
+	table->fstatat = old_fstatat;
+	table->mknod = old_mknod;
+	table->mknodat = old_mknodat;
+}
+
+/*
+ * dlsym() allocates nothing when it finds the symbol. When it does not, its message is allocated
+ * by the program's malloc, which may open files and so come back here through a wrapper: the
+ * inner call then continues where the outer one stands, and returns with the table full. Two
+ * threads may fill it at the same time; they store the same values.
+ */
+void sys_init(void)
+{
+	static __thread unsigned next __attribute__((tls_model("initial-exec")));
+	int saved_errno = errno;
+	bool missing = false;
+
+	if (likely(__atomic_load_n(&table_is_full, __ATOMIC_ACQUIRE)))
+		return;
+	while (next < ARRAY_SIZE(SYMBOLS)) {
+		unsigned i = next++;
+		void *symbol = dlsym(RTLD_NEXT, SYMBOLS[i].name);
+
+		__atomic_store_n((void **)((char *)&sys + SYMBOLS[i].member), symbol, __ATOMIC_RELAXED);
+		missing |= !symbol;
+	}
+	if (!sys.fstat)
+		use_old_libc(&sys);
+	if (missing)
+		dlerror(); /* the program must not find our message */
+	__atomic_store_n(&table_is_full, true, __ATOMIC_RELEASE);
+	errno = saved_errno;
+}
+
+static bool remember(int fd, bool hidden)
+{
+	if (fd < 0 || fd >= HIDDEN_FD_LIMIT)
+		return false;
+	__atomic_store_n(&fd_is_hidden[fd], hidden, __ATOMIC_RELEASE);
+	return true;
+}
+
+static int hidden_fd_base(void)
+{
+	struct rlimit limit;
+
+	if (sys.getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur / 4 * 3 > HIDDEN_FD_MAX_BASE)
+		return HIDDEN_FD_MAX_BASE;
+	return (int)(limit.rlim_cur / 4 * 3);
+}
+
+int sys_fd_hide(int fd)
+{
+	int saved_errno = errno;
+	int base, high = -1;
+
+	if (fd < 0)
+		return fd;
+	/* EINVAL above the limit, EMFILE when all from base on are taken: then somewhat lower. */
+	for (base = hidden_fd_base(); base >= HIDDEN_FD_MIN_BASE && fd < base && high < 0; base /= 2)
+		high = sys.fcntl(fd, F_DUPFD_CLOEXEC, base);
+	if (high >= 0 && remember(high, true)) {
+		sys.close(fd);
+		fd = high;
+	} else {
+		if (high >= 0)
+			sys.close(high);
+		sys.fcntl(fd, F_SETFD, FD_CLOEXEC);
+		remember(fd, true);
+	}
+	errno = saved_errno;
+	return fd;
+}
+
+void sys_fd_close(int *fd)
+{
+	int saved_errno = errno;
+
+	if (*fd < 0)
+		return;
+	/* In this order: once closed, the number may be hidden again by another thread. */
+	remember(*fd, false);
+	sys.close(*fd);
+	*fd = -1;
+	errno = saved_errno;
+}
+
+bool sys_fd_is_hidden(int fd)
+{
+	return (unsigned)fd < HIDDEN_FD_LIMIT && __atomic_load_n(&fd_is_hidden[fd], __ATOMIC_ACQUIRE);
+}
+
+void sys_fd_forget(int fd)
+{
+	if (fd >= 0) {
+		remember(fd, false);
+		return;
+	}
+	for (fd = 0; fd < HIDDEN_FD_LIMIT; fd++)
+		if (sys_fd_is_hidden(fd))
+			remember(fd, false);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The C library's real functions. Every call that we make ourselves, and every call that a wrapper
+ * passes through, goes through this one table, filled with dlsym(RTLD_NEXT). It is also where the
+ * tests inject faults: replace a member, run, put it back.
+ *
+ * Second duty: descriptors of our own. They are moved high, close-on-exec, and remembered, so that
+ * a program which closes or overwrites every descriptor it can does not hit them.
+ */
+#ifndef PLFS_SYS_H
+#define PLFS_SYS_H
+
+#include "base.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pwd.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+#include <utime.h>
+
+#include "sys_calls.h"
+
+/* One member for each line of sys_calls.h: sys.pread, sys.openat, ... */
+struct sys_table {
+#define SYS_CALL(ret, name, args) ret(*name) args;
+	SYS_CALLS(SYS_CALL)
+#undef SYS_CALL
+};
+
+extern struct sys_table sys;
+
+/* Fill the table. Idempotent; allocates nothing; may be called before any constructor ran. */
+void sys_init(void);
+
+/*
+ * Take @fd (as just returned by an open, or -errno, which is handed through) for the library's own:
+ * moves it high, sets close-on-exec, remembers it. Returns the new number, or @fd itself
+ * when there is no higher one, or the -errno passed in.
+ */
+int sys_fd_hide(int fd);
+
+/* Close one of the library's own descriptors (-1 is ignored) and set *@fd to -1. */
+void sys_fd_close(int *fd);
+
+/* Whether @fd is one of the library's own. One bounds check and one load. */
+bool sys_fd_is_hidden(int fd);
+
+/*
+ * Forget the hidden descriptor @fd without closing it, or all of them when @fd is -1: for a process
+ * that found itself to be the child of a fork and has closed what it needs to.
+ */
+void sys_fd_forget(int fd);
+
+#endif

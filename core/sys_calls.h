@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The list of libc functions in the sys table, by family. A function that this libc does
+ * not have leaves its member NULL; the ones that may be are marked.
+ */
+#ifndef PLFS_SYS_CALLS_H
+#define PLFS_SYS_CALLS_H
+
+#define SYS_CALLS(X) \
+	/* open and close */ \
+	X(int, open, (const char *path, int flags, ...)) \
+	X(int, openat, (int dirfd, const char *path, int flags, ...)) \
+	X(int, close, (int fd)) \
+	X(int, close_range, (unsigned first, unsigned last, int flags)) /* glibc 2.34 */ \
+	/* data */ \
+	X(ssize_t, read, (int fd, void *buf, size_t len)) \
+	X(ssize_t, write, (int fd, const void *buf, size_t len)) \
+	X(ssize_t, pread, (int fd, void *buf, size_t len, off_t off)) \
+	X(ssize_t, pwrite, (int fd, const void *buf, size_t len, off_t off)) \
+	X(ssize_t, readv, (int fd, const struct iovec *iov, int cnt)) \
+	X(ssize_t, writev, (int fd, const struct iovec *iov, int cnt)) \
+	X(ssize_t, preadv, (int fd, const struct iovec *iov, int cnt, off_t off)) \
+	X(ssize_t, pwritev, (int fd, const struct iovec *iov, int cnt, off_t off)) \
+	X(ssize_t, preadv2, (int fd, const struct iovec *iov, int cnt, off_t off, int flags)) \
+	X(ssize_t, pwritev2, (int fd, const struct iovec *iov, int cnt, off_t off, int flags)) \
+	X(off_t, lseek, (int fd, off_t off, int whence)) \
+	/* size and persistence */ \
+	X(int, truncate, (const char *path, off_t len)) \
+	X(int, ftruncate, (int fd, off_t len)) \
+	X(int, fallocate, (int fd, int mode, off_t off, off_t len)) \
+	X(int, posix_fallocate, (int fd, off_t off, off_t len)) \
+	X(int, posix_fadvise, (int fd, off_t off, off_t len, int advice)) \
+	X(ssize_t, readahead, (int fd, off_t off, size_t len)) \
+	X(int, fsync, (int fd)) \
+	X(int, fdatasync, (int fd)) \
+	X(void, sync, (void)) \
+	X(int, syncfs, (int fd)) \
+	X(int, sync_file_range, (int fd, off_t off, off_t len, unsigned flags)) \
+	/* metadata */ \
+	X(int, fstat, (int fd, struct stat *st)) \
+	X(int, stat, (const char *path, struct stat *st)) \
+	X(int, lstat, (const char *path, struct stat *st)) \
+	X(int, fstatat, (int dirfd, const char *path, struct stat *st, int flags)) \
+	X(int, statx, (int dirfd, const char *path, int flags, unsigned mask, struct statx *stx)) \
+	X(int, access, (const char *path, int mode)) \
+	X(int, faccessat, (int dirfd, const char *path, int mode, int flags)) \
+	X(int, euidaccess, (const char *path, int mode)) \
+	X(int, chmod, (const char *path, mode_t mode)) \
+	X(int, fchmod, (int fd, mode_t mode)) \
+	X(int, fchmodat, (int dirfd, const char *path, mode_t mode, int flags)) \
+	X(int, lchmod, (const char *path, mode_t mode)) \
+	X(int, chown, (const char *path, uid_t uid, gid_t gid)) \
+	X(int, lchown, (const char *path, uid_t uid, gid_t gid)) \
+	X(int, fchown, (int fd, uid_t uid, gid_t gid)) \
+	X(int, fchownat, (int dirfd, const char *path, uid_t uid, gid_t gid, int flags)) \
+	X(int, utime, (const char *path, const struct utimbuf *times)) \
+	X(int, utimes, (const char *path, const struct timeval tv[2])) \
+	X(int, lutimes, (const char *path, const struct timeval tv[2])) \
+	X(int, futimes, (int fd, const struct timeval tv[2])) \
+	X(int, futimesat, (int dirfd, const char *path, const struct timeval tv[2])) \
+	X(int, futimens, (int fd, const struct timespec ts[2])) \
+	X(int, utimensat, (int dirfd, const char *path, const struct timespec ts[2], int flags)) \
+	X(int, statfs, (const char *path, struct statfs *buf)) \
+	X(int, fstatfs, (int fd, struct statfs *buf)) \
+	X(int, statvfs, (const char *path, struct statvfs *buf)) \
+	X(int, fstatvfs, (int fd, struct statvfs *buf)) \
+	X(long, pathconf, (const char *path, int name)) \
+	X(long, fpathconf, (int fd, int name)) \
+	/* the namespace */ \
+	X(int, unlink, (const char *path)) \
+	X(int, unlinkat, (int dirfd, const char *path, int flags)) \
+	X(int, remove, (const char *path)) \
+	X(int, rename, (const char *from, const char *to)) \
+	X(int, renameat, (int fromfd, const char *from, int tofd, const char *to)) \
+	X(int, renameat2, (int fromfd, const char *from, int tofd, const char *to, unsigned flags)) \
+	X(int, link, (const char *from, const char *to)) \
+	X(int, linkat, (int fromfd, const char *from, int tofd, const char *to, int flags)) \
+	X(int, symlink, (const char *target, const char *path)) \
+	X(int, symlinkat, (const char *target, int dirfd, const char *path)) \
+	X(ssize_t, readlink, (const char *path, char *buf, size_t len)) \
+	X(ssize_t, readlinkat, (int dirfd, const char *path, char *buf, size_t len)) \
+	X(char *, realpath, (const char *path, char *resolved)) \
+	X(int, mkdir, (const char *path, mode_t mode)) \
+	X(int, mkdirat, (int dirfd, const char *path, mode_t mode)) \
+	X(int, rmdir, (const char *path)) \
+	X(int, mknod, (const char *path, mode_t mode, dev_t dev)) \
+	X(int, mknodat, (int dirfd, const char *path, mode_t mode, dev_t dev)) \
+	X(int, mkfifo, (const char *path, mode_t mode)) \
+	X(int, mkfifoat, (int dirfd, const char *path, mode_t mode)) \
+	/* directories */ \
+	X(DIR *, opendir, (const char *path)) \
+	X(DIR *, fdopendir, (int fd)) \
+	X(int, closedir, (DIR *dir)) \
+	X(struct dirent *, readdir, (DIR *dir)) \
+	X(int, readdir_r, (DIR *dir, struct dirent *entry, struct dirent **result)) \
+	X(int, dirfd, (DIR *dir)) \
+	X(ssize_t, getdents64, (int fd, void *buf, size_t len)) /* glibc 2.30 */ \
+	X(int, scandir, (const char *path, struct dirent ***list, int (*filter)(const struct dirent *), \
+			 int (*compar)(const struct dirent **, const struct dirent **))) \
+	X(int, scandirat, (int dirfd, const char *path, struct dirent ***list, int (*filter)(const struct dirent *), \
+			   int (*compar)(const struct dirent **, const struct dirent **))) \
+	/* the current directory */ \
+	X(int, chdir, (const char *path)) \
+	X(int, fchdir, (int fd)) \
+	X(int, chroot, (const char *path)) \
+	X(char *, getcwd, (char *buf, size_t len)) \
+	X(char *, get_current_dir_name, (void)) \
+	/* descriptors and locks */ \
+	X(int, dup, (int fd)) \
+	X(int, dup2, (int from, int to)) \
+	X(int, dup3, (int from, int to, int flags)) \
+	X(int, fcntl, (int fd, int cmd, ...)) \
+	X(int, ioctl, (int fd, unsigned long request, ...)) \
+	X(int, flock, (int fd, int op)) \
+	X(int, lockf, (int fd, int cmd, off_t len)) \
+	/* memory */ \
+	X(void *, mmap, (void *addr, size_t len, int prot, int flags, int fd, off_t off)) \
+	X(int, munmap, (void *addr, size_t len)) \
+	X(int, msync, (void *addr, size_t len, int flags)) \
+	X(int, madvise, (void *addr, size_t len, int advice)) \
+	/* between descriptors */ \
+	X(ssize_t, sendfile, (int out, int in, off_t *off, size_t len)) \
+	X(ssize_t, copy_file_range, (int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)) \
+	X(ssize_t, splice, (int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)) \
+	X(ssize_t, tee, (int in, int out, size_t len, unsigned flags)) \
+	/* streams */ \
+	X(FILE *, fopen, (const char *path, const char *mode)) \
+	X(FILE *, fdopen, (int fd, const char *mode)) \
+	X(FILE *, freopen, (const char *path, const char *mode, FILE *stream)) \
+	X(FILE *, fopencookie, (void *cookie, const char *mode, cookie_io_functions_t funcs)) \
+	X(int, fclose, (FILE *stream)) \
+	X(int, fcloseall, (void)) \
+	X(int, fflush, (FILE *stream)) \
+	X(int, fileno, (FILE *stream)) \
+	/* processes */ \
+	X(pid_t, fork, (void)) \
+	X(int, execve, (const char *path, char *const argv[], char *const envp[])) \
+	X(int, execvpe, (const char *file, char *const argv[], char *const envp[])) \
+	X(int, fexecve, (int fd, char *const argv[], char *const envp[])) \
+	X(int, execveat, (int dirfd, const char *path, char *const argv[], char *const envp[], int flags)) /* 2.34 */ \
+	X(int, posix_spawn, (pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, \
+			     const posix_spawnattr_t *attr, char *const argv[], char *const envp[])) \
+	X(int, posix_spawnp, (pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, \
+			      const posix_spawnattr_t *attr, char *const argv[], char *const envp[])) \
+	X(int, system, (const char *command)) \
+	X(FILE *, popen, (const char *command, const char *type)) \
+	X(int, daemon, (int nochdir, int noclose)) \
+	X(void, _exit, (int status)) \
+	X(void, quick_exit, (int status)) \
+	X(ssize_t, sendmsg, (int sock, const struct msghdr *msg, int flags)) \
+	/* the rest that the library itself calls */ \
+	X(pid_t, getpid, (void)) \
+	X(int, gethostname, (char *buf, size_t len)) \
+	X(int, clock_gettime, (clockid_t clock, struct timespec *ts)) \
+	X(int, nanosleep, (const struct timespec *want, struct timespec *left)) \
+	X(int, getrlimit, (int what, struct rlimit *lim)) \
+	X(ssize_t, getrandom, (void *buf, size_t len, unsigned flags))
+
+#endif
