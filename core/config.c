@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The parser of the settings' text. See config.h for the grammar.
+ */
+#include "config.h"
+
+#include "alloc.h"
+
+#include <stdio.h>
+
+int config_normalise(const char *path, char *out)
+{
+	size_t len = 0;
+
+	if (*path != '/')
+		return -EINVAL;
+	while (*path) {
+		size_t n;
+
+		while (*path == '/')
+			path++;
+		n = strcspn(path, "/");
+		if (!n || (n == 1 && *path == '.')) {
+			path += n;
+			continue;
+		}
+		if (n == 2 && !memcmp(path, "..", 2)) {
+			while (len && out[--len] != '/')
+				;
+			path += n;
+			continue;
+		}
+		if (len + 1 + n >= PATH_MAX)
+			return -ENAMETOOLONG;
+		out[len++] = '/';
+		memcpy(out + len, path, n);
+		len += n;
+		path += n;
+	}
+	if (!len)
+		out[len++] = '/';
+	out[len] = '\0';
+	return 0;
+}
+
+/*
+ * Cut the next token off *@text, which ends before any character of @stops (not in braces when @braces) or at
+ * the end. The token, unescaped, goes to @out (PATH_MAX); *@text is left at the stop. -ENAMETOOLONG.
+ */
+static int next_token(const char **text, const char *stops, char *out)
+{
+	size_t len = 0;
+	const char *p = *text;
+
+	while (*p && !strchr(stops, *p)) {
+		if (*p == '\\' && p[1])
+			p++;
+		if (len + 1 >= PATH_MAX)
+			return -ENAMETOOLONG;
+		out[len++] = *p++;
+	}
+	out[len] = '\0';
+	*text = p;
+	return 0;
+}
+
+static int take_path(char **slot, const char *what, const char *text, char *err, size_t err_len)
+{
+	char norm[PATH_MAX];
+	int ret = config_normalise(text, norm);
+
+	if (ret == -EINVAL)
+		snprintf(err, err_len, "%s \"%s\" is not an absolute path", what, text);
+	else if (ret)
+		snprintf(err, err_len, "%s is longer than %d bytes", what, PATH_MAX);
+	else if (!strcmp(norm, "/")) {
+		snprintf(err, err_len, "%s may not be the root directory", what);
+		ret = -EINVAL;
+	} else if (!(*slot = mem_strdup(norm)))
+		ret = -ENOMEM;
+	return ret == -ENAMETOOLONG ? -EINVAL : ret;
+}
+
+static int take_glob(char **globs, int *nr, const char *value, char *err, size_t err_len)
+{
+	if (!*value || *nr == CONFIG_GLOBS_MAX) {
+		snprintf(err, err_len, *value ? "more than %d patterns" : "an empty pattern", CONFIG_GLOBS_MAX);
+		return -EINVAL;
+	}
+	globs[*nr] = mem_strdup(value);
+	if (!globs[*nr])
+		return -ENOMEM;
+	(*nr)++;
+	return 0;
+}
+
+static int take_option(struct mount_spec *m, const char *opt, char *err, size_t err_len)
+{
+	if (!strncmp(opt, "match=", 6))
+		return take_glob(m->match, &m->nr_match, opt + 6, err, err_len);
+	if (!strncmp(opt, "exclude=", 8))
+		return take_glob(m->exclude, &m->nr_exclude, opt + 8, err, err_len);
+	if (!strcmp(opt, "mode=log")) {
+		m->mode = MOUNT_LOG;
+		return 0;
+	}
+	if (!strcmp(opt, "mode=flat")) {
+		m->mode = MOUNT_FLAT;
+		return 0;
+	}
+	snprintf(err, err_len, "unknown option \"%s\" (known: mode=log, mode=flat, match=GLOB, exclude=GLOB)", opt);
+	return -EINVAL;
+}
+
+static int parse_options(struct mount_spec *m, const char **text, char *err, size_t err_len)
+{
+	char token[PATH_MAX];
+
+	do {
+		int ret;
+
+		(*text)++; /* the brace or the comma */
+		ret = next_token(text, ",}", token);
+		if (!ret)
+			ret = take_option(m, token, err, err_len);
+		if (ret)
+			return ret;
+	} while (**text == ',');
+	if (**text != '}') {
+		snprintf(err, err_len, "a \"{\" without its \"}\"");
+		return -EINVAL;
+	}
+	(*text)++;
+	return 0;
+}
+
+static int parse_backends(struct mount_spec *m, const char **text, char *err, size_t err_len)
+{
+	char token[PATH_MAX];
+
+	do {
+		int ret;
+
+		(*text)++; /* the equals sign or the comma */
+		ret = next_token(text, ",:{=", token);
+		if (ret || m->nr_backends == CONFIG_BACKENDS_MAX) {
+			snprintf(err, err_len, "a name too long, or more than %d backends", CONFIG_BACKENDS_MAX);
+			return -EINVAL;
+		}
+		if (!*token) {
+			snprintf(err, err_len, "no backend after \"%s=\"", m->prefix);
+			return -EINVAL;
+		}
+		ret = take_path(&m->backends[m->nr_backends], "backend", token, err, err_len);
+		if (ret)
+			return ret;
+		m->nr_backends++;
+	} while (**text == ',');
+	return 0;
+}
+
+static int parse_mapping(struct mount_spec *m, const char **text, char *err, size_t err_len)
+{
+	char token[PATH_MAX];
+	int ret = next_token(text, "=:{,}", token);
+
+	if (ret) {
+		snprintf(err, err_len, "a name longer than %d bytes", PATH_MAX);
+		return -EINVAL;
+	}
+	if (!*token) {
+		snprintf(err, err_len, "an empty mapping at \"%.40s\"", *text);
+		return -EINVAL;
+	}
+	ret = take_path(&m->prefix, "prefix", token, err, err_len);
+	if (ret)
+		return ret;
+	if (**text == '=') {
+		ret = parse_backends(m, text, err, err_len);
+	} else {
+		m->in_place = true;
+		m->backends[m->nr_backends++] = mem_strdup(m->prefix);
+		ret = m->backends[0] ? 0 : -ENOMEM;
+	}
+	if (!ret && **text == '{')
+		ret = parse_options(m, text, err, err_len);
+	if (!ret && **text && **text != ':') {
+		snprintf(err, err_len, "cannot make sense of \"%.40s\"", *text);
+		ret = -EINVAL;
+	}
+	return ret;
+}
+
+int config_parse(struct config *c, const char *text, char *err, size_t err_len)
+{
+	snprintf(err, err_len, "out of memory");
+	for (;;) {
+		struct mount_spec *m = &c->specs[c->nr_specs];
+		int ret;
+
+		if (c->nr_specs == CONFIG_MOUNTS_MAX) {
+			snprintf(err, err_len, "more than %d mappings", CONFIG_MOUNTS_MAX);
+			return -EINVAL;
+		}
+		memset(m, 0, sizeof(*m));
+		c->nr_specs++;
+		ret = parse_mapping(m, &text, err, err_len);
+		if (ret)
+			return ret;
+		for (int i = 0; i < c->nr_specs - 1; i++) {
+			if (strcmp(c->specs[i].prefix, m->prefix))
+				continue;
+			snprintf(err, err_len, "prefix \"%s\" is mapped twice", m->prefix);
+			return -EINVAL;
+		}
+		if (!*text)
+			return 0;
+		text++; /* the colon */
+	}
+}
+
+int config_parse_file(struct config *c, const char *text, char *err, size_t err_len)
+{
+	while (*text) {
+		size_t n = strcspn(text, "\n");
+		char line[2 * PATH_MAX];
+		int ret;
+
+		if (n && *text != '#') {
+			if (n >= sizeof(line)) {
+				snprintf(err, err_len, "a line longer than %zu bytes", sizeof(line) - 1);
+				return -EINVAL;
+			}
+			memcpy(line, text, n);
+			line[n] = '\0';
+			ret = config_parse(c, line, err, err_len);
+			if (ret)
+				return ret;
+		}
+		text += n + (text[n] == '\n');
+	}
+	return 0;
+}
+
+void config_release(struct config *c)
+{
+	for (int i = 0; i < c->nr_specs; i++) {
+		struct mount_spec *m = &c->specs[i];
+
+		mem_free(m->prefix);
+		for (int k = 0; k < CONFIG_BACKENDS_MAX; k++)
+			mem_free(m->backends[k]);
+		for (int k = 0; k < CONFIG_GLOBS_MAX; k++) {
+			mem_free(m->match[k]);
+			mem_free(m->exclude[k]);
+		}
+	}
+	memset(c, 0, sizeof(*c));
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Data logs and node indexes as files.
+ */
+#include "dropping.h"
+
+#include "alloc.h"
+#include "bytes.h"
+#include "crc32c.h"
+#include "log.h"
+#include "sys.h"
+
+#include <stdio.h>
+
+static char host_name[64];
+
+const char *dropping_host(void)
+{
+	char name[256] = "host", boot[64] = "", clean[41];
+	size_t len = 0;
+	int fd;
+
+	if (*host_name)
+		return host_name;
+	sys.gethostname(name, sizeof(name) - 1);
+	for (const char *p = name; *p && len < sizeof(clean) - 1; p++)
+		if ((*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '-' || *p == '_')
+			clean[len++] = *p;
+	clean[len] = '\0';
+	fd = sys.open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		if (sys.read(fd, boot, sizeof(boot) - 1) < 0)
+			*boot = '\0';
+		sys.close(fd);
+	}
+	/* Two threads at once write the same bytes. */
+	snprintf(host_name, sizeof(host_name), "%s-%08x", clean,
+		 crc32c(crc32c(0, name, strlen(name)), boot, strlen(boot)));
+	return host_name;
+}
+
+unsigned dropping_hostdir(void)
+{
+	const char *host = dropping_host();
+
+	return crc32c(0, host, strlen(host)) % CONTAINER_HOSTDIRS;
+}
+
+static int write_log_header(const struct container *c, int h, uint64_t now_ns)
+{
+	uint8_t buf[DROPPING_DATA_OFF] = { 0 };
+	ssize_t n;
+
+	memcpy(buf, DROPPING_MAGIC, 8);
+	put_le32(buf + 8, DROPPING_VERSION);
+	memcpy(buf + 16, c->id, STUB_ID_LEN);
+	put_le64(buf + 32, now_ns);
+	put_le64(buf + 40, (uint64_t)sys.getpid());
+	put_le32(buf + 48, INDEX_CHUNK_LEN);
+	snprintf((char *)buf + 64, 64, "%s", dropping_host());
+	put_le32(buf + 12, crc32c(0, buf, DROPPING_HEADER_LEN));
+	n = c->store->ops->pwrite(c->store, h, buf, sizeof(buf), 0);
+	return n == sizeof(buf) ? 0 : n < 0 ? (int)n : -ENOSPC;
+}
+
+int dropping_create_log(const struct container *c, uint64_t now_ns, char *name)
+{
+	static unsigned next_seq;
+	char path[CONTAINER_PATH_LEN];
+	unsigned hostdir = dropping_hostdir();
+	int tries = 0;
+	int h, ret;
+
+	for (;;) {
+		snprintf(name, INDEX_LOG_NAME_LEN, "data.%s.%d.%u", dropping_host(), (int)sys.getpid(),
+			 __atomic_fetch_add(&next_seq, 1, __ATOMIC_RELAXED));
+		snprintf(path, sizeof(path), "%s/hostdir.%u/%s", c->dir, hostdir, name);
+		h = store_open(c->store, path, O_RDWR | O_CREAT | O_EXCL, container_file_mode(c, false));
+		if (h == -EEXIST) /* of an earlier process with our number */
+			continue;
+		if (h != -ENOENT || tries++)
+			break;
+		ret = container_make(c, hostdir);
+		if (ret)
+			return ret;
+	}
+	if (h < 0)
+		return h;
+	ret = write_log_header(c, h, now_ns);
+	if (ret) {
+		store_close(c->store, &h);
+		c->store->ops->unlink(c->store, path);
+		return ret;
+	}
+	return h;
+}
+
+int dropping_open_log(const struct container *c, const char *path)
+{
+	uint8_t buf[DROPPING_HEADER_LEN];
+	char full[CONTAINER_PATH_LEN];
+	uint32_t crc;
+	ssize_t n;
+	int h;
+
+	container_path(c, path, full);
+	h = store_open(c->store, full, O_RDONLY, 0);
+	if (h < 0)
+		return h;
+	n = c->store->ops->pread(c->store, h, buf, sizeof(buf), 0);
+	crc = get_le32(buf + 12);
+	put_le32(buf + 12, 0);
+	if (n == sizeof(buf) && !memcmp(buf, DROPPING_MAGIC, 8) && get_le32(buf + 8) <= DROPPING_VERSION &&
+	    !memcmp(buf + 16, c->id, STUB_ID_LEN) && crc32c(0, buf, sizeof(buf)) == crc)
+		return h;
+	store_close(c->store, &h);
+	return n < 0 ? (int)n : -EIO;
+}
+
+static int open_index(const struct container *c, char *path)
+{
+	struct store *s = c->store;
+	mode_t mode = container_file_mode(c, true);
+	int h, ret;
+
+	snprintf(path, CONTAINER_PATH_LEN, "%s/hostdir.%u/index.%s", c->dir, dropping_hostdir(), dropping_host());
+	h = store_open(s, path, O_RDWR, 0);
+	if (h != -ENOENT)
+		return h;
+	h = store_open(s, path, O_RDWR | O_CREAT, mode);
+	if (h == -ENOENT) {
+		ret = container_make(c, dropping_hostdir());
+		if (ret)
+			return ret;
+		h = store_open(s, path, O_RDWR | O_CREAT, mode);
+	}
+	if (h >= 0 && (mode & (S_IWGRP | S_IWOTH)))
+		s->ops->chmod(s, path, mode); /* what a umask may have taken; fails where another made it */
+	return h;
+}
+
+int dropping_append_index(const struct container *c, const struct index_block *block)
+{
+	struct store *s = c->store;
+	size_t len = index_block_len(block);
+	char path[CONTAINER_PATH_LEN];
+	struct stat st;
+	uint64_t end;
+	ssize_t n;
+	int h, ret;
+	void *buf = mem_zalloc(len);
+
+	if (!buf)
+		return -ENOMEM;
+	index_block_encode(block, buf);
+	for (;;) {
+		h = open_index(c, path);
+		ret = h < 0 ? h : s->ops->lock(s, h);
+		if (ret == -EOPNOTSUPP)
+			ret = 0;
+		if (!ret)
+			ret = s->ops->fstat(s, h, &st);
+		if (ret || st.st_nlink)
+			break;
+		store_close(s, &h); /* collected while we waited for the lock */
+	}
+	if (ret)
+		goto out;
+	end = round_up_u64((uint64_t)st.st_size, 8);
+	n = s->ops->pwrite(s, h, buf, len, end);
+	if (n != (ssize_t)len) {
+		ret = n < 0 ? (int)n : -ENOSPC;
+		s->ops->truncate(s, h, (uint64_t)st.st_size);
+	}
+	s->ops->unlock(s, h);
+out:
+	if (h >= 0)
+		store_close(s, &h);
+	mem_free(buf);
+	return ret;
+}
+
+int dropping_read_index(const struct container *c, const char *path,
+			int (*fn)(void *arg, const struct index_block *block), void *arg, size_t *len_out,
+			unsigned *damaged)
+{
+	char full[CONTAINER_PATH_LEN];
+	struct index_block block;
+	void *buf;
+	size_t len, pos = 0;
+	int ret;
+
+	container_path(c, path, full);
+	ret = store_read_file(c->store, full, SIZE_MAX / 2, &buf, &len);
+	if (ret)
+		return ret;
+	while (!ret && pos < len) {
+		const uint8_t *p = (const uint8_t *)buf + pos;
+		ssize_t n = index_block_parse(&block, p, len - pos);
+
+		if (n > 0) {
+			ret = fn(arg, &block);
+			pos += (size_t)n;
+			continue;
+		}
+		if (n == 0)
+			break;
+		if (n != -ENODATA) { /* a torn block was never acknowledged: its log still has its live index */
+			log_error("%s: damaged index block at byte %zu", full, pos);
+			(*damaged)++;
+		}
+		pos += index_block_skip(p, len - pos);
+	}
+	*len_out = len;
+	mem_free(buf);
+	return ret;
+}
+
+struct collect_arg {
+	const struct container *c;
+	uint64_t generation_ns;
+	const char *hostdir;
+	int hostdir_len;
+	bool later;
+};
+
+static int find_later(void *arg, const struct index_block *block)
+{
+	struct collect_arg *ca = arg;
+
+	if (block->max_stamp_ns > ca->generation_ns)
+		ca->later = true;
+	return 0;
+}
+
+static int remove_log(void *arg, const struct index_block *block)
+{
+	struct collect_arg *ca = arg;
+	struct store *s = ca->c->store;
+	char path[CONTAINER_PATH_LEN];
+	struct stat st;
+
+	if (strncmp(block->log_name, "data.", 5) || strchr(block->log_name, '/'))
+		return 0;
+	snprintf(path, sizeof(path), "%s/%.*s/live.%s", ca->c->dir, ca->hostdir_len, ca->hostdir, block->log_name + 5);
+	if (s->ops->stat(s, path, &st) != -ENOENT)
+		return 0;
+	snprintf(path, sizeof(path), "%s/%.*s/%s", ca->c->dir, ca->hostdir_len, ca->hostdir, block->log_name);
+	s->ops->unlink(s, path);
+	return 0;
+}
+
+/* The lock keeps a process from adding its block to an index that is about to go. */
+static int collect_index(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	struct collect_arg *ca = arg;
+	struct store *s = ca->c->store;
+	char full[CONTAINER_PATH_LEN];
+	unsigned damaged = 0;
+	size_t len;
+	int h;
+
+	(void)name;
+	if (kind != DROPPING_INDEX)
+		return 0;
+	ca->hostdir = path;
+	ca->hostdir_len = (int)strcspn(path, "/");
+	container_path(ca->c, path, full);
+	h = store_open(s, full, O_RDWR, 0);
+	if (h < 0)
+		return 0;
+	if (!s->ops->lock(s, h)) {
+		ca->later = false;
+		if (!dropping_read_index(ca->c, path, find_later, ca, &len, &damaged) && !ca->later && !damaged &&
+		    !dropping_read_index(ca->c, path, remove_log, ca, &len, &damaged))
+			s->ops->unlink(s, full);
+		s->ops->unlock(s, h);
+	}
+	store_close(s, &h);
+	return 0;
+}
+
+void dropping_collect(const struct container *c, uint64_t generation_ns)
+{
+	struct collect_arg ca = { .c = c, .generation_ns = generation_ns };
+
+	container_list(c, collect_index, &ca);
+}

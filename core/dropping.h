@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Droppings: the data logs of a container and its node indexes. A log is made by one process, appended to by that process
+ * alone, and never changed where it has been written.
+ *
+ *   data.HOST.PID.SEQ             (little-endian)
+ *   off size field
+ *     0   8  magic          "PLFSLOG1"
+ *     8   4  version        1
+ *    12   4  crc            CRC-32C of bytes 0..255 with this field 0
+ *    16  16  container id
+ *    32   8  created_ns
+ *    40   8  pid
+ *    48   4  chunk_len      65536: the data area is checksummed in chunks of this size (block.h)
+ *    64  64  host           NUL-padded
+ *   128 128  zeros
+ *   256   .  zeros up to 4096
+ *  4096   .  the data area: bytes as they were written, one write after the other
+ *
+ *   index.HOST                    a sequence of index blocks (index/block.h)
+ */
+#ifndef PLFS_DROPPING_H
+#define PLFS_DROPPING_H
+
+#include "../index/block.h"
+#include "container.h"
+
+#define DROPPING_MAGIC "PLFSLOG1"
+#define DROPPING_VERSION 1
+#define DROPPING_HEADER_LEN 256
+#define DROPPING_DATA_OFF 4096
+
+/*
+ * This host in names: its host name (what is a letter, digit, "-" or "_" of it) and a hash of the kernel's boot
+ * id, since two machines or containers may share a name.
+ */
+const char *dropping_host(void);
+
+/* The hostdir of this host. */
+unsigned dropping_hostdir(void);
+
+/*
+ * Make a new log. Returns a handle, @name (INDEX_LOG_NAME_LEN) its file name; makes the container's
+ * directories when they are missing.
+ */
+int dropping_create_log(const struct container *c, uint64_t now_ns, char *name);
+
+/* Open a log for reading, @path relative to the container. -EIO if its header is damaged or of another container. */
+int dropping_open_log(const struct container *c, const char *path);
+
+/* Append @block to this host's node index, whole or not at all. Other processes may do the same at the same time. */
+int dropping_append_index(const struct container *c, const struct index_block *block);
+
+/*
+ * Read the node index @path and call @fn for each of its blocks; torn and damaged ones are passed over (one line
+ * says so, *@damaged counts them). *@len_out: its length.
+ */
+int dropping_read_index(const struct container *c, const char *path,
+			int (*fn)(void *arg, const struct index_block *block), void *arg, size_t *len_out,
+			unsigned *damaged);
+
+/*
+ * After a truncation to 0 at @generation_ns: remove node indexes that hold nothing later, and the logs that they
+ * name unless their process still has them open.
+ */
+void dropping_collect(const struct container *c, uint64_t generation_ns);
+
+#endif

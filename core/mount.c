@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The table of mounts, the translation of paths, and the container directory's own beginning
+ * (BACKEND/.plfs and its format file).
+ */
+#include "mount.h"
+
+#include "alloc.h"
+#include "log.h"
+#include "sys.h"
+
+#include <fnmatch.h>
+
+static struct plfs_mount *mounts;
+static int nr_mounts;
+
+/* A spelling of a place that belongs to a mount: its prefix, its backend as given, its backend as the kernel says it. */
+struct root {
+	const char *path;
+	size_t len;
+	struct plfs_mount *m;
+};
+
+static struct root roots[3 * CONFIG_MOUNTS_MAX]; /* the longest first, so that the first match is the best */
+static int nr_roots;
+
+static void add_root(const char *path, struct plfs_mount *m)
+{
+	size_t len = strlen(path);
+	int i;
+
+	for (i = 0; i < nr_roots; i++)
+		if (!strcmp(roots[i].path, path))
+			return;
+	for (i = nr_roots++; i > 0 && roots[i - 1].len < len; i--)
+		roots[i] = roots[i - 1];
+	roots[i] = (struct root){ path, len, m };
+}
+
+/* Whether @path is @root or below it. */
+static bool is_below(const char *path, const char *root, size_t root_len)
+{
+	return !strncmp(path, root, root_len) && (path[root_len] == '/' || !path[root_len]);
+}
+
+static bool inside_container_dir(const char *path)
+{
+	const char *p = path;
+
+	while ((p = strstr(p, "/" PLFS_DIR_NAME))) {
+		p += sizeof("/" PLFS_DIR_NAME) - 1;
+		if (*p == '/' || !*p)
+			return true;
+	}
+	return false;
+}
+
+static int check_backend(struct mount_spec *spec, const char *path, char *canonical, char *err, size_t err_len)
+{
+	struct stat st;
+
+	if (!sys.realpath(path, canonical) || sys.stat(canonical, &st)) {
+		int ret = -errno;
+
+		snprintf(err, err_len, "backend \"%s\" of \"%s\": %s (create the directory, or correct PLFS_MAP)",
+			 path, spec->prefix, strerror(-ret));
+		return ret;
+	}
+	if (!S_ISDIR(st.st_mode)) {
+		snprintf(err, err_len, "backend \"%s\" of \"%s\" is not a directory", path, spec->prefix);
+		return -ENOTDIR;
+	}
+	if (inside_container_dir(canonical) || inside_container_dir(spec->prefix)) {
+		snprintf(err, err_len, "mapping \"%s\" to \"%s\" leads into a container directory (%s)", spec->prefix,
+			 path, PLFS_DIR_NAME);
+		return -EINVAL;
+	}
+	if (!spec->in_place && is_below(canonical, spec->prefix, strlen(spec->prefix))) {
+		snprintf(err, err_len, "backend \"%s\" lies below its own prefix \"%s\"", path, spec->prefix);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int mount_open(struct plfs_mount *m, struct mount_spec *spec, char *err, size_t err_len)
+{
+	char other[PATH_MAX];
+	struct stat st;
+	int ret;
+
+	m->spec = spec;
+	for (int i = 0; i < spec->nr_backends; i++) {
+		ret = check_backend(spec, spec->backends[i], i ? other : m->backend, err, err_len);
+		if (ret)
+			return ret;
+	}
+	m->backend_len = strlen(m->backend);
+	ret = store_posix_open(&m->store, m->backend);
+	if (!ret && sys.fstat(m->store.root, &st))
+		ret = -errno;
+	if (ret) {
+		snprintf(err, err_len, "backend \"%s\": %s", m->backend, strerror(-ret));
+		return ret;
+	}
+	m->dev = st.st_dev;
+	m->ino = st.st_ino;
+	m->mode = st.st_mode;
+	add_root(spec->prefix, m);
+	add_root(m->backend, m);
+	add_root(spec->backends[0], m);
+	return 0;
+}
+
+int mount_setup(struct config *c, char *err, size_t err_len)
+{
+	mounts = mem_zalloc(sizeof(*mounts) * CONFIG_MOUNTS_MAX);
+	if (!mounts)
+		return -ENOMEM;
+	for (int i = 0; i < c->nr_specs; i++) {
+		int ret = mount_open(&mounts[nr_mounts], &c->specs[i], err, err_len);
+
+		if (ret)
+			return ret;
+		log_debug(LOG_CONFIG, "mapping %s to %s", c->specs[i].prefix, mounts[nr_mounts].backend);
+		nr_mounts++;
+	}
+	return nr_mounts;
+}
+
+/*
+ * Whether @path, a root's name already taken off, stays below that root: no ".." may climb out. Symbolic links on
+ * the way are the kernel's business, which sees the same components below the backend.
+ */
+static bool stays_below(const char *path)
+{
+	int depth = 0;
+
+	while (*path) {
+		size_t n = strcspn(path, "/");
+
+		if (n == 2 && !memcmp(path, "..", 2)) {
+			if (--depth < 0)
+				return false;
+		} else if (n && !(n == 1 && *path == '.')) {
+			depth++;
+		}
+		path += n;
+		while (*path == '/')
+			path++;
+	}
+	return true;
+}
+
+static bool names_container_dir(const char *rest)
+{
+	size_t n = sizeof(PLFS_DIR_NAME) - 1;
+
+	for (;;) {
+		while (*rest == '/')
+			rest++;
+		if (rest[0] != '.' || (rest[1] && rest[1] != '/'))
+			break;
+		rest++;
+	}
+	return !strncmp(rest, PLFS_DIR_NAME, n) && (!rest[n] || rest[n] == '/');
+}
+
+static int map_below(const struct root *r, const char *rest, char *out, struct plfs_mount **m)
+{
+	size_t len = strlen(rest);
+
+	if (names_container_dir(rest))
+		return -ENOENT;
+	if (r->m->backend_len + len + 1 > PATH_MAX)
+		return -ENAMETOOLONG;
+	memcpy(out, r->m->backend, r->m->backend_len);
+	memcpy(out + r->m->backend_len, rest, len + 1);
+	*m = r->m;
+	return 1;
+}
+
+/* Whether the text of @path needs normalising before it can be compared: "//", "/./", "/../". */
+static bool is_untidy(const char *path)
+{
+	for (; *path; path++)
+		if (*path == '/' && (path[1] == '/' || path[1] == '.'))
+			return true;
+	return false;
+}
+
+int mount_path_map(const char *path, char *out, struct plfs_mount **m)
+{
+	char norm[PATH_MAX];
+	int ret;
+
+	for (int i = 0; i < nr_roots; i++) {
+		const struct root *r = &roots[i];
+
+		if (!is_below(path, r->path, r->len))
+			continue;
+		if (stays_below(path + r->len))
+			return map_below(r, path + r->len, out, m);
+		break;
+	}
+	if (!nr_roots || !is_untidy(path))
+		return 0;
+	ret = config_normalise(path, norm);
+	if (ret)
+		return ret == -EINVAL ? 0 : ret;
+	for (int i = 0; i < nr_roots; i++)
+		if (is_below(norm, roots[i].path, roots[i].len))
+			return map_below(&roots[i], norm + roots[i].len, out, m);
+	return 0;
+}
+
+struct plfs_mount *mount_of_backend_path(const char *path)
+{
+	struct plfs_mount *best = NULL;
+
+	for (int i = 0; i < nr_mounts; i++)
+		if (is_below(path, mounts[i].backend, mounts[i].backend_len) &&
+		    (!best || best->backend_len < mounts[i].backend_len))
+			best = &mounts[i];
+	return best;
+}
+
+int mount_path_unmap(const char *path, char *out)
+{
+	struct plfs_mount *m = *path == '/' ? mount_of_backend_path(path) : NULL;
+	size_t len;
+
+	if (!m || m->spec->in_place)
+		return 0;
+	path += m->backend_len;
+	len = strlen(m->spec->prefix);
+	if (len + strlen(path) + 1 > PATH_MAX)
+		return -ENAMETOOLONG;
+	memcpy(out, m->spec->prefix, len);
+	strcpy(out + len, path);
+	return 1;
+}
+
+int mount_cwd_class(const char *cwd, struct plfs_mount **m)
+{
+	size_t len = strlen(cwd);
+
+	*m = mount_of_backend_path(cwd);
+	if (*m)
+		return 1;
+	if (len == 1) /* "/" */
+		return nr_roots ? 2 : 0;
+	for (int i = 0; i < nr_roots; i++)
+		if (is_below(roots[i].path, cwd, len))
+			return 2;
+	return 0;
+}
+
+bool mount_has_dev(dev_t dev)
+{
+	for (int i = 0; i < nr_mounts; i++)
+		if (mounts[i].dev == dev)
+			return true;
+	return false;
+}
+
+bool mount_is_root(dev_t dev, ino_t ino)
+{
+	for (int i = 0; i < nr_mounts; i++)
+		if (mounts[i].dev == dev && mounts[i].ino == ino)
+			return true;
+	return false;
+}
+
+/* A pattern with a slash is matched against the whole path below the backend, else against the last component. */
+static bool glob_matches(const char *glob, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return !fnmatch(glob, strchr(glob, '/') || !slash ? path : slash + 1, 0);
+}
+
+bool mount_wants_log(const struct plfs_mount *m, const char *path)
+{
+	const struct mount_spec *s = m->spec;
+	bool wanted = !s->nr_match;
+
+	if (s->mode != MOUNT_LOG)
+		return false;
+	if (is_below(path, m->backend, m->backend_len))
+		path += m->backend_len + (path[m->backend_len] == '/');
+	for (int i = 0; i < s->nr_match && !wanted; i++)
+		wanted = glob_matches(s->match[i], path);
+	for (int i = 0; i < s->nr_exclude && wanted; i++)
+		wanted = !glob_matches(s->exclude[i], path);
+	return wanted;
+}
+
+#define FORMAT_PATH PLFS_DIR_NAME "/format"
+#define FORMAT_TEXT \
+	"plfs-format 1\n" \
+	"size body\n" \
+	"mark sticky\n" \
+	"# This directory holds the data of the files above it. Do not change it by hand; see plfs-format(5).\n"
+
+/* The version in a format file's text, or 0 if it is none. */
+static int format_version(const char *text)
+{
+	int version = 0;
+
+	if (strncmp(text, "plfs-format ", 12))
+		return 0;
+	for (text += 12; *text >= '0' && *text <= '9' && version < 100000; text++)
+		version = version * 10 + (*text - '0');
+	return version;
+}
+
+/* Read the format file. 0 if it is there and ours to work with. */
+static int check_format(struct plfs_mount *m)
+{
+	void *text;
+	size_t len;
+	int version;
+	int ret = store_read_file(&m->store, FORMAT_PATH, 65536, &text, &len);
+
+	if (ret)
+		return ret;
+	((char *)text)[len] = '\0';
+	version = format_version(text);
+	mem_free(text);
+	if (version == 1)
+		return 0;
+	log_error("%s/" FORMAT_PATH ": %s", m->backend,
+		  version ? "written by a newer libplfs; use that one here" : "damaged: no \"plfs-format N\" line");
+	return version ? -EPROTONOSUPPORT : -EIO;
+}
+
+/* The mark must survive, or no stub could be told from a plain file: try it once, when a backend is first used. */
+static int check_mark(struct plfs_mount *m)
+{
+	const char *path = PLFS_DIR_NAME "/format";
+	struct stat st;
+	int ret = m->store.ops->stat(&m->store, path, &st);
+
+	if (ret)
+		return ret;
+	ret = m->store.ops->chmod(&m->store, path, (st.st_mode & 0777) | S_ISVTX);
+	if (ret == -EPERM) /* somebody else's; he has tried it */
+		return 0;
+	if (!ret)
+		ret = m->store.ops->stat(&m->store, path, &st);
+	if (!ret && !(st.st_mode & S_ISVTX)) {
+		log_error("backend %s does not keep the sticky bit of a file and cannot be used", m->backend);
+		ret = -EOPNOTSUPP;
+	}
+	return ret;
+}
+
+int mount_prepare(struct plfs_mount *m)
+{
+	mode_t mode = (m->mode & 0777) | S_IRWXU;
+	int ret = check_format(m);
+
+	if (ret != -ENOENT)
+		return ret;
+	if (mode & (S_IWGRP | S_IWOTH))
+		mode |= S_ISVTX;
+	ret = m->store.ops->mkdir(&m->store, PLFS_DIR_NAME, mode);
+	if (ret && ret != -EEXIST) {
+		log_error("cannot make %s/%s: %s", m->backend, PLFS_DIR_NAME, strerror(-ret));
+		return ret;
+	}
+	ret = store_write_file(&m->store, FORMAT_PATH, 0644, FORMAT_TEXT, sizeof(FORMAT_TEXT) - 1);
+	if (!ret)
+		ret = check_mark(m);
+	return ret;
+}

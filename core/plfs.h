@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The core as preload/ and tools/ see it: the one header of core that they include. Functions
+ * return 0, a count or a descriptor on success and -errno on failure; none touches errno on
+ * success. Everything is thread-safe unless it says otherwise.
+ */
+#ifndef PLFS_H
+#define PLFS_H
+
+#include "alloc.h"
+#include "base.h"
+#include "log.h"
+#include "sys.h"
+
+struct plfs_mount; /* one mapping: a prefix and the backend directory behind it */
+struct plfs_file;  /* an open file description of a logical file */
+
+/* ---- start ---- */
+
+/*
+ * Fill the sys table, read PLFS_MAP, PLFSRC, PLFS_DEBUG, PLFS_CONSISTENCY. Bad settings, or a backend that
+ * is missing or no directory: one line on standard error and exit code 78. Once per process;
+ * not thread-safe. Returns the number of mounts. @map replaces PLFS_MAP unless NULL.
+ */
+int plfs_setup(const char *map);
+
+/* ---- paths ---- */
+
+/*
+ * Where an absolute path leads. 1: below a prefix, or spelled with the backend's own name; @out (PATH_MAX bytes)
+ * gets the backend path, *@m its mount. 0: not ours (any ".." that climbs out of the prefix is
+ * followed lexically; @out is untouched). -ENOENT: inside the container directory,
+ * which programs do not see. -ENAMETOOLONG. Makes no system call.
+ */
+int plfs_path_map(const char *path, char *out, struct plfs_mount **m);
+
+/*
+ * The way back: a canonical absolute path, as getcwd() or readlink() return it, below a backend becomes the path
+ * below its prefix. 1 and @out, or 0: not below a backend. -ENAMETOOLONG.
+ */
+int plfs_path_unmap(const char *path, char *out);
+
+/*
+ * Whether a relative path, looked up from the canonical real directory @cwd, could lead into a mount without containing
+ * "..": the mount of @cwd itself if it is inside a backend (*@m), else whether some prefix or backend is below @cwd.
+ * Returns 1 inside, 2 above, 0 neither.
+ */
+int plfs_cwd_class(const char *cwd, struct plfs_mount **m);
+
+/* Whether the directory (dev, ino) is the root of a backend: its listing hides PLFS_DIR_NAME. */
+bool plfs_is_root(dev_t dev, ino_t ino);
+
+/* ---- open files ---- */
+
+/*
+ * open(2) in @m: @dirfd and @path are a real directory descriptor (or AT_FDCWD) and a backend path. Returns
+ * the descriptor for the program, a real one; *@out is NULL if the path is no logical file (a plain file,
+ * a directory, a fifo, O_PATH, O_TMPFILE ...), and the descriptor then is all there is. For a logical file the kernel
+ * descriptor is opened for reading too even if @flags say O_WRONLY: callers check the access mode in
+ * @flags themselves. Its kernel offset is PLFS_BODY_OFF. O_CREAT makes a logical file unless the mount's
+ * options say otherwise; O_TRUNC is a truncation, done here.
+ */
+int plfs_open(struct plfs_mount *m, int dirfd, const char *path, int flags, mode_t mode, struct plfs_file **out);
+
+/*
+ * A descriptor that came from elsewhere (inherited, received): *@out is a new description if
+ * it is a logical file below one of our backends, else NULL. Moves no offset. Returns 0 or -errno (e.g. a damaged stub).
+ */
+int plfs_adopt(int fd, struct plfs_file **out);
+
+/*
+ * End of the description, when its last descriptor in this process is closed (before or after
+ * the kernel's close). At the last description of the file here, its log is closed. Data that could not be moved to
+ * the log stays readable where it is; returns -errno only if acknowledged bytes could not be kept.
+ */
+int plfs_close(struct plfs_file *f);
+
+/* Bytes read, 0 at or past the end; holes are zeros. -EIO: a log is missing, cut or damaged (one line names it). */
+ssize_t plfs_pread(struct plfs_file *f, void *buf, size_t len, off_t logical_off);
+ssize_t plfs_preadv(struct plfs_file *f, const struct iovec *iov, int cnt, off_t logical_off);
+
+/* Bytes written, all of them or, if the disk fills up within, fewer; -ENOSPC, -EFBIG, -EDQUOT, -EIO ... */
+ssize_t plfs_pwrite(struct plfs_file *f, const void *buf, size_t len, off_t logical_off);
+ssize_t plfs_pwritev(struct plfs_file *f, const struct iovec *iov, int cnt, off_t logical_off);
+
+/* Write at the true end, found under a lock that all appenders take; *@end_out is the offset after it. */
+ssize_t plfs_appendv(struct plfs_file *f, const struct iovec *iov, int cnt, off_t *end_out);
+
+/* The logical size now, or -errno: what this process wrote and what others made visible. */
+off_t plfs_size(struct plfs_file *f);
+
+/* ftruncate(2), both ways. -EINVAL for a negative size, -EFBIG. */
+int plfs_truncate(struct plfs_file *f, off_t size);
+
+/* fallocate(2): modes 0 and FALLOC_FL_KEEP_SIZE (space is not reserved), PUNCH_HOLE|KEEP_SIZE and ZERO_RANGE (written zeros);
+ * others -EOPNOTSUPP. */
+int plfs_fallocate(struct plfs_file *f, int mode, off_t logical_off, off_t len);
+
+/* lseek(2) for SEEK_DATA and SEEK_HOLE: the whole file is data. -ENXIO past the end. */
+off_t plfs_seek_hole(struct plfs_file *f, off_t logical_off, int whence);
+
+/* Release: what this process wrote is visible to everybody who acquires afterwards. (Unlock, close, fork, before utimes.) */
+int plfs_commit(struct plfs_file *f);
+
+/* Acquire: what others released is visible to this description from here on. (Lock.) */
+int plfs_refresh(struct plfs_file *f);
+
+/* Release, and on stable storage. */
+int plfs_sync(struct plfs_file *f);
+
+/* Release and sync everything this process has open. For sync(2). */
+void plfs_sync_all(void);
+
+/* ---- metadata ---- */
+
+/*
+ * Turn what the kernel says of a stub into what the program should see of the logical file: size, blocks,
+ * mode without the mark. Anything but a stub below one of our backends is left alone; a backend's root
+ * loses the link that its container directory adds. Costs nothing unless the mark is set.
+ */
+void plfs_fix_stat(struct stat *st);
+void plfs_fix_statx(struct statx *stx);
+
+/* The mark that tells a stub from a plain file: to tell, before calling plfs_fix_stat(), that there is nothing to do. */
+static inline bool plfs_maybe_stub(mode_t mode) { return (mode & (S_IFMT | S_ISVTX)) == (S_IFREG | S_ISVTX); }
+
+/* chmod(2) and chown(2) on a path below a backend or a descriptor (path NULL): stub and container. */
+int plfs_chmod(int dirfd, const char *path, mode_t mode, int at_flags);
+int plfs_chown(int dirfd, const char *path, uid_t uid, gid_t gid, int at_flags);
+
+/* Before a path's times are set: commits the file if this process has it open, so that the times stay set. */
+void plfs_before_utimes(int dirfd, const char *path, int at_flags);
+
+/* ---- names: backend paths, each with its real dirfd ---- */
+
+/* unlink(2) (not of directories); removes the container with the last link once nobody has it open. */
+int plfs_unlink(struct plfs_mount *m, int dirfd, const char *path);
+
+/* renameat2(2) inside one mount; the container of a replaced file goes the same way. Across mounts callers answer EXDEV. */
+int plfs_rename(struct plfs_mount *m, int fromfd, const char *from, int tofd, const char *to, unsigned flags);
+
+/* rmdir(2) of a backend's root says EBUSY; else the kernel's. */
+
+/* ---- processes ---- */
+
+/* Around fork(): commit and lock everything; unlock; and in the child: give the parent's logs back, unlock. */
+void plfs_fork_prepare(void);
+void plfs_fork_parent(void);
+void plfs_fork_child(void);
+
+/* Before exec (or any call that ends this image, or may): close all logs. If exec fails they are reopened by the next write. */
+void plfs_exec_prepare(void);
+
+/*
+ * Before the end of the process: close all logs; from here on every write is closed as soon as it is made, because
+ * stdio is flushed after us and nobody comes later.
+ */
+void plfs_exit_prepare(void);
+
+/* ---- looking inside, for the plfs command ---- */
+
+struct plfs_info {
+	uint64_t size;           /* logical, bytes */
+	uint64_t nr_logs;        /* data logs */
+	uint64_t nr_writers;     /* of them, still live or killed: not in a node index */
+	uint64_t nr_hosts;       /* node indexes */
+	uint64_t nr_records;     /* index records, of all */
+	uint64_t log_bytes;      /* in the logs */
+	uint64_t index_bytes;    /* in node indexes and live files */
+	uint64_t disk_bytes;     /* allocated, everything */
+	char container[PATH_MAX]; /* the container's directory, "" while there is none */
+	char id[33];
+};
+
+int plfs_get_info(struct plfs_file *f, struct plfs_info *info);
+
+/* Calls @fn for each piece of the file in ascending order, holes (log NULL) included; stops at and returns a non-zero. */
+int plfs_get_map(struct plfs_file *f,
+		 int (*fn)(void *arg, uint64_t logical_off, uint64_t len, const char *log, uint64_t log_off), void *arg);
+
+#endif

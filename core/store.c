@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What can be done on any store with its table of functions alone.
+ */
+#include "store.h"
+
+#include "alloc.h"
+#include "sys.h"
+
+int store_read_file(struct store *s, const char *path, size_t max, void **buf, size_t *len)
+{
+	struct stat st;
+	ssize_t n;
+	int ret;
+	int h = store_open(s, path, O_RDONLY, 0);
+
+	if (h < 0)
+		return h;
+	*buf = NULL;
+	ret = s->ops->fstat(s, h, &st);
+	if (ret)
+		goto out;
+	ret = -EFBIG;
+	if ((uint64_t)st.st_size > max)
+		goto out;
+	ret = -ENOMEM;
+	*buf = mem_alloc((size_t)st.st_size + 1);
+	if (!*buf)
+		goto out;
+	n = s->ops->pread(s, h, *buf, (size_t)st.st_size, 0);
+	ret = n < 0 ? (int)n : 0;
+	*len = n < 0 ? 0 : (size_t)n;
+	if (ret) {
+		mem_free(*buf);
+		*buf = NULL;
+	}
+out:
+	store_close(s, &h);
+	return ret;
+}
+
+int store_write_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len)
+{
+	char tmp[PATH_MAX];
+	uint32_t salt = 0;
+	ssize_t n;
+	int h, ret;
+
+	if (sys.getrandom(&salt, sizeof(salt), 0) != sizeof(salt))
+		return -EIO;
+	if (snprintf(tmp, sizeof(tmp), "%s.tmp.%08x", path, salt) >= (int)sizeof(tmp))
+		return -ENAMETOOLONG;
+	h = store_open(s, tmp, O_WRONLY | O_CREAT | O_EXCL, mode);
+	if (h < 0)
+		return h;
+	n = s->ops->pwrite(s, h, buf, len, 0);
+	ret = n < 0 ? (int)n : (size_t)n < len ? -ENOSPC : 0;
+	store_close(s, &h);
+	if (!ret)
+		ret = s->ops->rename(s, tmp, path);
+	if (ret)
+		s->ops->unlink(s, tmp);
+	return ret;
+}
+
+struct remove_arg {
+	struct store *s;
+	const char *path;
+	int ret;
+};
+
+static int remove_entry(void *arg, const char *name)
+{
+	struct remove_arg *ra = arg;
+	char path[PATH_MAX];
+	int ret;
+
+	if (snprintf(path, sizeof(path), "%s/%s", ra->path, name) >= (int)sizeof(path))
+		return 0;
+	ret = ra->s->ops->unlink(ra->s, path);
+	if (ret == -EISDIR || ret == -EPERM)
+		ret = store_remove_tree(ra->s, path);
+	if (ret && ret != -ENOENT && !ra->ret)
+		ra->ret = ret;
+	return 0;
+}
+
+int store_remove_tree(struct store *s, const char *path)
+{
+	struct remove_arg arg = { .s = s, .path = path };
+	int ret = s->ops->list(s, path, remove_entry, &arg);
+
+	if (ret)
+		return ret;
+	ret = s->ops->rmdir(s, path);
+	if (ret == -ENOTEMPTY && !arg.ret) { /* a listing may miss entries while they are being removed */
+		s->ops->list(s, path, remove_entry, &arg);
+		ret = s->ops->rmdir(s, path);
+	}
+	return arg.ret ? arg.ret : ret;
+}

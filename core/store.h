@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Bytes on some storage: what core needs of the place where containers live, behind a table of
+ * functions, so that a store which is no POSIX file system can be added (the "I/O Store" of the PLFS extensibility
+ * poster). Paths are relative to the store's root. A handle is a small number, as a descriptor is.
+ * Functions return 0 or a count, -errno on failure; EINTR and short transfers are dealt with here.
+ */
+#ifndef PLFS_STORE_H
+#define PLFS_STORE_H
+
+#include "base.h"
+
+#include <sys/stat.h>
+
+struct store {
+	const struct store_ops *ops;
+	int root; /* handle of the root directory */
+};
+
+struct store_ops {
+	/* @flags as of open(2); symbolic links are never followed in the last component. Returns a handle. */
+	int (*open)(struct store *s, const char *path, int flags, mode_t mode);
+	/* Close *@h (-1 is ignored) and set it to -1. */
+	void (*close)(struct store *s, int *h);
+	/* All @len bytes, fewer only at the end of the file. */
+	ssize_t (*pread)(struct store *s, int h, void *buf, size_t len, uint64_t off);
+	/* All @len bytes; fewer if an error came after some were written, else -errno. */
+	ssize_t (*pwrite)(struct store *s, int h, const void *buf, size_t len, uint64_t off);
+	int (*fstat)(struct store *s, int h, struct stat *st);
+	int (*truncate)(struct store *s, int h, uint64_t len);
+	/* On stable storage, with the metadata needed to find it; @dir: @h is a directory. */
+	int (*sync)(struct store *s, int h, bool dir);
+	/* Give the first @len bytes real space, so that stores through a mapping cannot fail. */
+	int (*reserve)(struct store *s, int h, uint64_t len);
+	/* Map @len bytes shared and writable; NULL if this store cannot. */
+	void *(*map)(struct store *s, int h, size_t len);
+	void (*unmap)(struct store *s, void *p, size_t len);
+	/* Exclusive advisory lock on the whole file, owned by the handle: waits. -EOPNOTSUPP if there are none. */
+	int (*lock)(struct store *s, int h);
+	int (*unlock)(struct store *s, int h);
+	int (*stat)(struct store *s, const char *path, struct stat *st);
+	/* -EEXIST if it exists. @mode is what it gets, whatever the umask. */
+	int (*mkdir)(struct store *s, const char *path, mode_t mode);
+	int (*chmod)(struct store *s, const char *path, mode_t mode);
+	int (*chown)(struct store *s, const char *path, uid_t uid, gid_t gid);
+	int (*unlink)(struct store *s, const char *path);
+	int (*rmdir)(struct store *s, const char *path);
+	int (*rename)(struct store *s, const char *from, const char *to);
+	/* @fn for each name in a directory but "." and "..", in no order; stops at and returns a non-zero. */
+	int (*list)(struct store *s, const char *path, int (*fn)(void *arg, const char *name), void *arg);
+};
+
+/* A store on the directory @path of a mounted file system. -ENOENT, -ENOTDIR, ... */
+int store_posix_open(struct store *s, const char *path);
+
+static inline int store_open(struct store *s, const char *path, int flags, mode_t mode) { return s->ops->open(s, path, flags, mode); }
+static inline void store_close(struct store *s, int *h) { s->ops->close(s, h); }
+
+/* Read a whole small file: mem_alloc()ed *@buf of *@len bytes. -EFBIG above @max. */
+int store_read_file(struct store *s, const char *path, size_t max, void **buf, size_t *len);
+
+/* Create or replace @path with @len bytes at @buf, atomically, by way of a temporary name beside it. */
+int store_write_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len);
+
+/* Remove a directory with all that is in it. The first error is returned, the rest is removed all the same. */
+int store_remove_tree(struct store *s, const char *path);
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The store on a directory of a mounted file system: descriptors and system calls. The retry loops for
+ * EINTR and short transfers are here and nowhere else.
+ */
+#include "store.h"
+
+#include "sys.h"
+
+static int err(long ret)
+{
+	return ret < 0 ? -errno : 0;
+}
+
+static int posix_open(struct store *s, const char *path, int flags, mode_t mode)
+{
+	int fd;
+
+	do {
+		fd = sys.openat(s->root, path, flags | O_CLOEXEC | O_NOFOLLOW, mode);
+	} while (fd < 0 && errno == EINTR);
+	return sys_fd_hide(fd < 0 ? -errno : fd);
+}
+
+static void posix_close(struct store *s, int *h)
+{
+	(void)s;
+	sys_fd_close(h);
+}
+
+static ssize_t posix_pread(struct store *s, int h, void *buf, size_t len, uint64_t off)
+{
+	size_t done = 0;
+
+	(void)s;
+	while (done < len) {
+		ssize_t n = sys.pread(h, (char *)buf + done, len - done, (off_t)(off + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			break;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
+static ssize_t posix_pwrite(struct store *s, int h, const void *buf, size_t len, uint64_t off)
+{
+	size_t done = 0;
+
+	(void)s;
+	while (done < len) {
+		ssize_t n = sys.pwrite(h, (const char *)buf + done, len - done, (off_t)(off + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return done ? (ssize_t)done : n ? -errno : -ENOSPC;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
+static int posix_fstat(struct store *s, int h, struct stat *st)
+{
+	(void)s;
+	return err(sys.fstat(h, st));
+}
+
+static int posix_truncate(struct store *s, int h, uint64_t len)
+{
+	(void)s;
+	return err(sys.ftruncate(h, (off_t)len));
+}
+
+static int posix_sync(struct store *s, int h, bool dir)
+{
+	(void)s;
+	return err(dir ? sys.fsync(h) : sys.fdatasync(h));
+}
+
+static int posix_reserve(struct store *s, int h, uint64_t len)
+{
+	static const char zeros[65536];
+
+	if (!sys.fallocate(h, 0, 0, (off_t)len))
+		return 0;
+	if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL)
+		return -errno;
+	for (uint64_t off = 0; off < len; off += sizeof(zeros)) {
+		size_t part = (size_t)min_u64(sizeof(zeros), len - off);
+		ssize_t n = posix_pwrite(s, h, zeros, part, off);
+
+		if (n != (ssize_t)part)
+			return n < 0 ? (int)n : -ENOSPC;
+	}
+	return 0;
+}
+
+static void *posix_map(struct store *s, int h, size_t len)
+{
+	void *p = sys.mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, h, 0);
+
+	(void)s;
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static void posix_unmap(struct store *s, void *p, size_t len)
+{
+	(void)s;
+	sys.munmap(p, len);
+}
+
+static int lock_op(int h, int type)
+{
+	struct flock lk = { .l_type = (short)type, .l_whence = SEEK_SET };
+	int ret;
+
+	do {
+		ret = sys.fcntl(h, F_OFD_SETLKW, &lk);
+	} while (ret < 0 && errno == EINTR);
+	if (ret < 0 && (errno == EINVAL || errno == ENOSYS || errno == ENOLCK))
+		return -EOPNOTSUPP;
+	return err(ret);
+}
+
+static int posix_lock(struct store *s, int h)
+{
+	(void)s;
+	return lock_op(h, F_WRLCK);
+}
+
+static int posix_unlock(struct store *s, int h)
+{
+	(void)s;
+	return lock_op(h, F_UNLCK);
+}
+
+static int posix_stat(struct store *s, const char *path, struct stat *st)
+{
+	return err(sys.fstatat(s->root, path, st, AT_SYMLINK_NOFOLLOW));
+}
+
+static int posix_mkdir(struct store *s, const char *path, mode_t mode)
+{
+	if (sys.mkdirat(s->root, path, mode) < 0)
+		return -errno;
+	if (mode & (S_IWGRP | S_IWOTH | S_ISVTX)) /* what a umask is likely to have taken away */
+		return err(sys.fchmodat(s->root, path, mode, 0));
+	return 0;
+}
+
+static int posix_chmod(struct store *s, const char *path, mode_t mode)
+{
+	return err(sys.fchmodat(s->root, path, mode, 0));
+}
+
+static int posix_chown(struct store *s, const char *path, uid_t uid, gid_t gid)
+{
+	return err(sys.fchownat(s->root, path, uid, gid, AT_SYMLINK_NOFOLLOW));
+}
+
+static int posix_unlink(struct store *s, const char *path)
+{
+	return err(sys.unlinkat(s->root, path, 0));
+}
+
+static int posix_rmdir(struct store *s, const char *path)
+{
+	return err(sys.unlinkat(s->root, path, AT_REMOVEDIR));
+}
+
+static int posix_rename(struct store *s, const char *from, const char *to)
+{
+	return err(sys.renameat(s->root, from, s->root, to));
+}
+
+/* getdents64() and a buffer of our own: opendir() would call the program's malloc. */
+static int posix_list(struct store *s, const char *path, int (*fn)(void *arg, const char *name), void *arg)
+{
+	char buf[4096] __attribute__((aligned(8)));
+	int ret = 0;
+	int h = posix_open(s, path, O_RDONLY | O_DIRECTORY, 0);
+
+	if (h < 0)
+		return h;
+	while (!ret) {
+		ssize_t n = sys.getdents64(h, buf, sizeof(buf));
+
+		if (n <= 0) {
+			ret = n < 0 ? -errno : 0;
+			break;
+		}
+		for (ssize_t pos = 0; pos < n && !ret;) {
+			struct dirent *d = (struct dirent *)(buf + pos);
+
+			pos += d->d_reclen;
+			if (strcmp(d->d_name, ".") && strcmp(d->d_name, ".."))
+				ret = fn(arg, d->d_name);
+		}
+	}
+	posix_close(s, &h);
+	return ret;
+}
+
+static const struct store_ops posix_ops = {
+	.open = posix_open,
+	.close = posix_close,
+	.pread = posix_pread,
+	.pwrite = posix_pwrite,
+	.fstat = posix_fstat,
+	.truncate = posix_truncate,
+	.sync = posix_sync,
+	.reserve = posix_reserve,
+	.map = posix_map,
+	.unmap = posix_unmap,
+	.lock = posix_lock,
+	.unlock = posix_unlock,
+	.stat = posix_stat,
+	.mkdir = posix_mkdir,
+	.chmod = posix_chmod,
+	.chown = posix_chown,
+	.unlink = posix_unlink,
+	.rmdir = posix_rmdir,
+	.rename = posix_rename,
+	.list = posix_list,
+};
+
+int store_posix_open(struct store *s, const char *path)
+{
+	int fd = sys.open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	fd = sys_fd_hide(fd < 0 ? -errno : fd);
+	if (fd < 0)
+		return fd;
+	s->ops = &posix_ops;
+	s->root = fd;
+	return 0;
+}

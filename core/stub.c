@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reading, claiming and marking stubs. The stub lives in the namespace that the program sees, so it is reached through
+ * descriptors, not through a store.
+ */
+#include "stub.h"
+
+#include "bytes.h"
+#include "crc32c.h"
+#include "log.h"
+#include "sys.h"
+
+#include <stdio.h>
+
+#define LOCK_CLAIM 0
+#define LOCK_IN_USE 2
+
+static const char sentence[] =
+	"\nThis file is a stub: its data lies in the directory .plfs at the top of this tree.\n"
+	"Read it with libplfs.so preloaded, or make it a plain file with:  plfs flatten FILE\n";
+
+void stub_encode(const struct stub *stub, void *buf)
+{
+	uint8_t *p = buf;
+
+	memset(p, 0, STUB_HEADER_LEN);
+	memcpy(p, STUB_MAGIC, 8);
+	put_le32(p + 8, STUB_VERSION);
+	memcpy(p + 24, stub->id, STUB_ID_LEN);
+	put_le64(p + 40, stub->generation_ns);
+	put_le64(p + 48, stub->created_ns);
+	put_le32(p + 12, crc32c(0, p, STUB_HEADER_LEN));
+}
+
+int stub_decode(struct stub *stub, const void *buf, size_t len)
+{
+	static const uint8_t zeros[STUB_HEADER_LEN];
+	uint8_t copy[STUB_HEADER_LEN];
+
+	memset(stub, 0, sizeof(*stub));
+	if (len < STUB_HEADER_LEN || !memcmp(buf, zeros, STUB_HEADER_LEN))
+		return 0;
+	memcpy(copy, buf, sizeof(copy));
+	if (memcmp(copy, STUB_MAGIC, 8))
+		return -EIO;
+	if (get_le32(copy + 8) > STUB_VERSION || get_le32(copy + 20))
+		return -EPROTONOSUPPORT;
+	put_le32(copy + 12, 0);
+	if (crc32c(0, copy, sizeof(copy)) != get_le32((const uint8_t *)buf + 12))
+		return -EIO;
+	stub->has_container = true;
+	memcpy(stub->id, copy + 24, STUB_ID_LEN);
+	stub->generation_ns = get_le64(copy + 40);
+	stub->created_ns = get_le64(copy + 48);
+	return 0;
+}
+
+const char *stub_name(int fd, char *buf, size_t len)
+{
+	char link[64];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = sys.readlinkat(AT_FDCWD, link, buf, len - 1);
+	snprintf(buf + (n > 0 ? n : 0), n > 0 ? 1 : len, "%s", n > 0 ? "" : "(a stub)");
+	return buf;
+}
+
+/* A header being rewritten by another process may be seen half old, half new: read again before believing it. */
+static int read_header(int fd, struct stub *stub)
+{
+	uint8_t buf[STUB_HEADER_LEN];
+	int ret = -EIO;
+
+	for (int tries = 0; tries < 5 && ret == -EIO; tries++) {
+		struct timespec wait = { .tv_nsec = tries * 100000 };
+		ssize_t n;
+
+		if (tries)
+			sys.nanosleep(&wait, NULL);
+		n = sys.pread(fd, buf, sizeof(buf), 0);
+		ret = n < 0 ? -errno : stub_decode(stub, buf, (size_t)n);
+		if (n < 0 && ret == -EINTR)
+			ret = -EIO;
+	}
+	return ret;
+}
+
+int stub_read(int fd, struct stub *stub)
+{
+	char name[PATH_MAX];
+	int ret = read_header(fd, stub);
+
+	if (ret == -EIO)
+		log_error("%s: damaged stub: its header is neither whole nor empty; "
+			  "the data in %s is untouched", stub_name(fd, name, sizeof(name)), PLFS_DIR_NAME);
+	if (ret == -EPROTONOSUPPORT)
+		log_error("%s: written by a newer libplfs (format version above %d); use that one to read it",
+			  stub_name(fd, name, sizeof(name)), STUB_VERSION);
+	return ret;
+}
+
+/* A lock owned by the process, not by the description, which a parent and its child share. */
+static int lock_header(int fd, short type)
+{
+	struct flock lk = { .l_type = type, .l_whence = SEEK_SET, .l_start = LOCK_CLAIM, .l_len = 1 };
+	int ret;
+
+	do {
+		ret = sys.fcntl(fd, F_SETLKW, &lk);
+	} while (ret < 0 && errno == EINTR);
+	if (ret < 0 && (errno == ENOLCK || errno == ENOSYS || errno == EINVAL || errno == EOPNOTSUPP))
+		return 0; /* a file system without locks: the program was told so by whoever mounted it */
+	return ret < 0 ? -errno : 0;
+}
+
+static int write_header(int fd, const struct stub *stub, bool with_sentence)
+{
+	uint8_t buf[PLFS_BODY_OFF] = { 0 };
+	size_t len = with_sentence ? sizeof(buf) : STUB_HEADER_LEN;
+	size_t done = 0;
+
+	stub_encode(stub, buf);
+	memcpy(buf + STUB_HEADER_LEN, sentence, sizeof(sentence) - 1);
+	while (done < len) {
+		ssize_t n = sys.pwrite(fd, buf + done, len - done, (off_t)done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -ENOSPC;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+int stub_claim(int fd, struct stub *stub, uint64_t now_ns)
+{
+	int ret = lock_header(fd, F_WRLCK);
+
+	if (ret)
+		return ret;
+	ret = stub_read(fd, stub);
+	if (!ret && !stub->has_container) {
+		stub->has_container = true;
+		stub->created_ns = now_ns;
+		if (sys.getrandom(stub->id, STUB_ID_LEN, 0) != STUB_ID_LEN)
+			ret = -EIO;
+		if (!ret)
+			ret = write_header(fd, stub, true);
+		if (ret)
+			stub->has_container = false;
+	}
+	lock_header(fd, F_UNLCK);
+	return ret;
+}
+
+int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns)
+{
+	int ret = lock_header(fd, F_WRLCK);
+
+	if (ret)
+		return ret;
+	ret = stub_read(fd, stub);
+	if (!ret && stub->has_container && stub->generation_ns < generation_ns) {
+		stub->generation_ns = generation_ns;
+		ret = write_header(fd, stub, false);
+	}
+	lock_header(fd, F_UNLCK);
+	return ret;
+}
+
+void stub_mark_in_use(int fd)
+{
+	struct flock lk = { .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = LOCK_IN_USE, .l_len = 1 };
+
+	sys.fcntl(fd, F_OFD_SETLK, &lk);
+}
+
+bool stub_in_use(int fd)
+{
+	struct flock lk = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCK_IN_USE, .l_len = 1 };
+
+	return sys.fcntl(fd, F_OFD_GETLK, &lk) == 0 && lk.l_type != F_UNLCK;
+}
+
+int stub_reopen(int fd, int flags)
+{
+	char link[64];
+	int ret;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	ret = sys.open(link, flags | O_CLOEXEC);
+	return sys_fd_hide(ret < 0 ? -errno : ret);
+}

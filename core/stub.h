@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The stub: the one regular file that stands for a logical file in the namespace. Its first 4096
+ * bytes are a header, its *body* from there on has the logical file's size and may hold bytes that came
+ * by a road we do not see: the oldest layer of the file.
+ *
+ *   off size field          (little-endian)
+ *     0   8  magic          "PLFSTUB1"
+ *     8   4  version        1
+ *    12   4  crc            CRC-32C of bytes 0..127 with this field 0
+ *    16   4  compat         features that a reader may ignore: 0
+ *    20   4  incompat       features that a reader must know: 0
+ *    24  16  id             the container's, random
+ *    40   8  generation_ns  records stamped at or before this are void (a truncation to 0)
+ *    48   8  created_ns
+ *    56  72  zeros
+ *   128   .  a sentence for people, then zeros up to 4096
+ *
+ * A stub carries the sticky bit, which the program is not shown. One that is shorter than the header, or
+ * whose header is all zeros, has no container yet: its body is all there is.
+ *
+ * Advisory locks on header bytes, out of the program's reach because its own are shifted by 4096:
+ *   byte 0  exclusive, while the header is written
+ *   byte 2  shared, by every open file description: somebody has the file open
+ */
+#ifndef PLFS_STUB_H
+#define PLFS_STUB_H
+
+#include "base.h"
+
+#include <sys/stat.h>
+
+#define STUB_MAGIC "PLFSTUB1"
+#define STUB_VERSION 1
+#define STUB_HEADER_LEN 128
+#define STUB_ID_LEN 16
+
+struct stub {
+	bool has_container;
+	uint8_t id[STUB_ID_LEN];
+	uint64_t generation_ns;
+	uint64_t created_ns;
+};
+
+/* Whether a file of these attributes is a stub. */
+static inline bool stub_marked(mode_t mode) { return (mode & (S_IFMT | S_ISVTX)) == (S_IFREG | S_ISVTX); }
+
+/* Logical size that a stub's st_size says. */
+static inline uint64_t stub_body_len(off_t st_size) { return st_size > PLFS_BODY_OFF ? (uint64_t)st_size - PLFS_BODY_OFF : 0; }
+
+/* Encode and decode the first STUB_HEADER_LEN bytes. Decode: -EIO if they are no header, -EPROTONOSUPPORT. */
+void stub_encode(const struct stub *stub, void *buf);
+int stub_decode(struct stub *stub, const void *buf, size_t len);
+
+/* Read the header through @fd. An error is logged with the file's name, as the kernel knows it. */
+int stub_read(int fd, struct stub *stub);
+
+/*
+ * Make sure that the stub has a container id: write a header unless there is one (another process may be doing the same at
+ * the same time; both then have the same id). @fd is writable and without O_APPEND.
+ * The caller excludes the process's other threads.
+ */
+int stub_claim(int fd, struct stub *stub, uint64_t now_ns);
+
+/* Void all records stamped at or before @generation_ns. Conditions as for stub_claim(). */
+int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns);
+
+/* Say, for as long as the open file description of @fd lives, that somebody has the file open. Best effort. */
+void stub_mark_in_use(int fd);
+
+/* Whether a description other than that of @fd says so. Where locks do not work: false. */
+bool stub_in_use(int fd);
+
+/* A new open file description of the same file, hidden. @flags: O_RDONLY or O_RDWR. -errno */
+int stub_reopen(int fd, int flags);
+
+/* The file's name for a message, into @buf; returns @buf. */
+const char *stub_name(int fd, char *buf, size_t len);
+
+#endif
