@@ -68,12 +68,14 @@ $(O)/obj/%.o: %.c $(O)/flags
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(PLFS_CFLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # jemalloc as one object that offers three functions and keeps everything else, malloc above all,
-# to itself; what it takes from libc is renamed to what core/alloc.c gives it.
+# to itself; what it takes from libc is renamed to what core/alloc.c gives it. Its constructor goes:
+# the first allocation initialises it as well, and a program that has none pays nothing.
 JEMALLOC_API = mallocx rallocx dallocx
-$(O)/obj/jemalloc.o: core/jemalloc.syms $(O)/flags
+$(O)/obj/jemalloc.o: core/jemalloc.syms $(O)/flags Makefile
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) -nostdlib -r -o $@.tmp $(addprefix -Wl$(comma)-u$(comma),$(JEMALLOC_API)) \
 		$(shell $(CC) -print-file-name=libjemalloc_pic.a)
-	$(Q)$(OBJCOPY) --redefine-syms=$< $(addprefix -G ,$(JEMALLOC_API) plfs_jemalloc_conf) $@.tmp $@ && rm $@.tmp
+	$(Q)$(OBJCOPY) --redefine-syms=$< $(addprefix -G ,$(JEMALLOC_API) plfs_jemalloc_conf) \
+		-R .init_array -R .rela.init_array $@.tmp $@ && rm $@.tmp
 comma = ,
 
 # Remembers how the objects were built, so that another compiler or option rebuilds them; the
@@ -117,5 +119,5 @@ clean:
 	rm -rf $(O)
 
 .PHONY: all tests check demo bench install clean FORCE
-.SECONDARY:
+.SECONDARY: $(TESTS:$(O)/test/%=$(O)/obj/test/%.o)
 -include $(patsubst %.o,%.d,$(filter-out $(JEMALLOC_OBJ),$(SO_OBJS) $(CMD_OBJS)) $(TESTS:$(O)/test/%=$(O)/obj/test/%.o))

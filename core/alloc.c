@@ -101,8 +101,8 @@ char *plfs_jemalloc_getenv(const char *name)
 
 /* readlink() is for /etc/malloc.conf; the others only its profiler calls, which is never on. */
 #define UNUSED(name) \
-	int plfs_jemalloc_##name(void); \
-	int plfs_jemalloc_##name(void) { return -1; }
+	long plfs_jemalloc_##name(void); \
+	long plfs_jemalloc_##name(void) { return -1; }
 UNUSED(readlink)
 UNUSED(open)
 UNUSED(creat)

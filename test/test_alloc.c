@@ -146,6 +146,9 @@ Test(mem_alloc, works_in_children_forked_while_threads_allocate, .timeout = 60)
 {
 	pthread_t thread[2];
 
+#ifdef PLFS_SANITIZE
+	cr_skip_test("the sanitizer's allocator does not survive this");
+#endif
 	for (uintptr_t i = 0; i < 2; i++)
 		pthread_create(&thread[i], NULL, churn, (void *)(i + 1));
 	for (int i = 0; i < 50; i++) {
@@ -166,16 +169,12 @@ Test(mem_alloc, works_in_children_forked_while_threads_allocate, .timeout = 60)
 /* MALLOC_CONF is for the program's own jemalloc, if it has one; ours must not even complain of it. */
 Test(mem_alloc, does_not_read_the_programs_malloc_conf)
 {
-	char exe[256], out[256];
-	FILE *child;
+	FILE *complaints = tmpfile();
+	int saved = dup(2);
 
-	if (getenv("MALLOC_CONF")) {
-		mem_free(mem_alloc(1));
-		return;
-	}
-	snprintf(exe, sizeof(exe), "MALLOC_CONF=nonsense:1,stats_print:true /proc/%d/exe --filter "
-		 "mem_alloc/does_not_read* 2>&1 | grep -i -e jemalloc -e 'nonsense'", getpid());
-	child = popen(exe, "r");
-	cr_assert_null(fgets(out, sizeof(out), child), "%s", out);
-	pclose(child);
+	setenv("MALLOC_CONF", "nonsense:1,abort_conf:true", 1);
+	dup2(fileno(complaints), 2);
+	mem_free(mem_alloc(1));
+	dup2(saved, 2);
+	cr_assert_eq(lseek(fileno(complaints), 0, SEEK_END), 0);
 }
