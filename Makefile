@@ -31,7 +31,8 @@ SO_LDFLAGS = -shared -static-libgcc -Wl,-soname,libplfs.so -Wl,--version-script=
 PLFS_LIBS = -ldl
 
 ifdef SANITIZE
-PLFS_CFLAGS += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer -DPLFS_SANITIZE
+PLFS_CFLAGS += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer -DPLFS_SANITIZE \
+	$(if $(findstring thread,$(SANITIZE)),-Wno-tsan)
 PLFS_LDFLAGS += -fsanitize=$(SANITIZE)
 else
 SO_LDFLAGS += -Wl,-z,defs
@@ -46,7 +47,7 @@ obj = $(patsubst %.c,$(O)/obj/%.o,$(wildcard $(1)))
 LOW_OBJS = $(call obj,core/*.c index/*.c)
 SO_OBJS = $(call obj,preload/*.c) $(LOW_OBJS) $(JEMALLOC_OBJ)
 CMD_OBJS = $(call obj,tools/*.c)
-TESTS = $(patsubst test/%.c,$(O)/test/%,$(wildcard test/test_*.c test/fault_*.c test/crash_*.c))
+TESTS = $(patsubst test/%.c,$(O)/test/%,$(wildcard test/test_*.c test/fault_*.c test/crash_*.c test/race_*.c))
 
 all: $(O)/libplfs.so $(O)/plfs
 tests: $(TESTS)
