@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One index record: where bytes of the logical file lie in a data log. The unit that is
+ * written to disk, kept in the live index, and merged into maps. Pure: bytes in, bytes out.
+ *
+ *   off size field          (little-endian)
+ *     0   1  type           1 write, 2 truncate; others: skip by the length
+ *     1   1  words          length of the record in units of 8 bytes, 7 in this version; a reader
+ *                           skips what follows the fields that it knows
+ *     2   2  flags          0; a set bit that a reader does not know makes the record unreadable
+ *     4   4  crc            CRC-32C of the whole record with this field 0
+ *     8   8  logical_off    first byte of the first element; truncate: the new size
+ *    16   8  length         bytes of each element; truncate: 0
+ *    24   8  stride         from the start of one element to the start of the next; 0 if count is 1
+ *    32   8  count          number of elements, 1 or more; truncate: 0
+ *    40   8  log_off        position of the first element in the log's data area; element i
+ *                           is at log_off + i * length
+ *    48   8  stamp_ns       order of overwrites: nanoseconds since 1970, made monotonic
+ */
+#ifndef PLFS_RECORD_H
+#define PLFS_RECORD_H
+
+#include "../core/base.h"
+
+#define INDEX_RECORD_LEN 56
+
+enum index_record_type { INDEX_WRITE = 1, INDEX_TRUNCATE = 2 };
+
+/* A record in memory. A *run* is one with count > 1. stride >= length whenever count > 1. */
+struct index_record {
+	uint8_t type;
+	uint64_t logical_off;
+	uint64_t length;
+	uint64_t stride;
+	uint64_t count;
+	uint64_t log_off;
+	uint64_t stamp_ns;
+};
+
+/* Encode @rec into the INDEX_RECORD_LEN bytes at @buf. */
+void index_record_encode(const struct index_record *rec, void *buf);
+
+/*
+ * Decode the record at @buf, of which @len bytes may be read. Returns the bytes it takes up, with
+ * rec->type as found; -EBADMSG if it is cut off, fails its checksum, carries an unknown flag or
+ * describes something impossible (overflowing offsets, stride < length, count or length 0).
+ */
+int index_record_decode(struct index_record *rec, const void *buf, size_t len);
+
+/* Whether the fields describe something possible; logical and log ends stay below INT64_MAX. */
+bool index_record_valid(const struct index_record *rec);
+
+/* First byte after the last element (of a truncate record: the new size). */
+uint64_t index_record_end(const struct index_record *rec);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How a record grows by one write, takes in the record after it, and what it gained in between. The open
+ * record predicts where the next element begins; nothing older is ever looked at.
+ */
+#include "run.h"
+
+/* @rec becomes @grown if that is possible at all (offsets can overflow). */
+static bool take(struct index_record *rec, const struct index_record *grown)
+{
+	if (!index_record_valid(grown))
+		return false;
+	*rec = *grown;
+	return true;
+}
+
+bool index_run_grow(struct index_record *rec, uint64_t logical_off, uint64_t len)
+{
+	struct index_record grown = *rec;
+
+	if (rec->type != INDEX_WRITE || rec->count == 0 || len == 0)
+		return false;
+	if (rec->count == 1 && logical_off == rec->logical_off + rec->length) {
+		grown.length += len;
+		return take(rec, &grown);
+	}
+	if (len != rec->length)
+		return false;
+	if (rec->count == 1) {
+		if (logical_off < rec->logical_off + rec->length)
+			return false;
+		grown.stride = logical_off - rec->logical_off;
+	} else if (logical_off != rec->logical_off + rec->count * rec->stride) {
+		return false;
+	}
+	grown.count++;
+	return take(rec, &grown);
+}
+
+bool index_run_fold(struct index_record *prev, const struct index_record *last)
+{
+	struct index_record grown = *prev;
+
+	if (prev->type != INDEX_WRITE || last->type != INDEX_WRITE || prev->count == 0 || last->count == 0)
+		return false;
+	if (last->log_off != prev->log_off + prev->count * prev->length)
+		return false;
+	if (last->count == 1)
+		return index_run_grow(prev, last->logical_off, last->length);
+	if (last->length != prev->length)
+		return false;
+	if (prev->count == 1)
+		grown.stride = last->stride;
+	if (last->stride != grown.stride ||
+	    last->logical_off != prev->logical_off + prev->count * grown.stride)
+		return false;
+	if (__builtin_add_overflow(prev->count, last->count, &grown.count))
+		return false;
+	return take(prev, &grown);
+}
+
+bool index_run_tail(const struct index_record *then, const struct index_record *now, struct index_record *tail)
+{
+	*tail = *now;
+	if (then->count == 0)
+		return now->count != 0;
+	if (now->count == then->count && now->length == then->length)
+		return false;
+
+	if (now->count == 1) {
+		tail->logical_off += then->length;
+		tail->log_off += then->length;
+		tail->length -= then->length;
+		tail->stride = 0;
+		return true;
+	}
+	/*
+	 * The first element was still growing then and is one of many now: its rest and the others are
+	 * no one record. The whole of @now says again what @then said (same log, same stamp), which is harmless.
+	 */
+	if (now->length != then->length || now->count < then->count)
+		return true;
+	tail->logical_off += then->count * now->stride;
+	tail->log_off += then->count * now->length;
+	tail->count -= then->count;
+	if (tail->count == 1)
+		tail->stride = 0;
+	return true;
+}
