@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reads images: opening, which checks that the tables lie inside the image, and lookups, which clamp
+ * what they read from the tables themselves. So an image that lies can give wrong pieces, but cannot lead a
+ * lookup out of the image, divide by zero, or keep it longer than the image is.
+ */
+#include "map.h"
+
+#include "image.h"
+
+#include "../core/bytes.h"
+#include "../core/crc32c.h"
+
+/* The table described at @field of the header; NULL if it is not inside the image. */
+static const uint8_t *open_table(const struct index_map *map, size_t field, size_t row_len, uint64_t *nr)
+{
+	uint64_t off = get_le64(map->image + field + 8), len;
+
+	*nr = get_le64(map->image + field);
+	if (__builtin_mul_overflow(*nr, (uint64_t)row_len, &len) || off > map->image_len ||
+	    len > map->image_len - off)
+		return NULL;
+	return map->image + off;
+}
+
+static bool header_crc_ok(const uint8_t *p, uint32_t header_len)
+{
+	static const uint8_t zeros[4];
+	uint32_t crc = crc32c(0, p, 16);
+
+	crc = crc32c(crc, zeros, sizeof(zeros));
+	return crc32c(crc, p + 20, header_len - 20) == get_le32(p + 16);
+}
+
+int index_map_open(struct index_map *map, const void *image, size_t len, bool verify)
+{
+	const uint8_t *p = image;
+	uint32_t header_len;
+
+	memset(map, 0, sizeof(*map));
+	if (len < IMAGE_HEADER_LEN || memcmp(p, IMAGE_MAGIC, 8) != 0)
+		return -EBADMSG;
+	header_len = get_le32(p + 12);
+	if (header_len < IMAGE_HEADER_LEN || header_len > len || !header_crc_ok(p, header_len))
+		return -EBADMSG;
+	if (get_le32(p + 8) != IMAGE_VERSION)
+		return -EPROTONOSUPPORT;
+	if (get_le64(p + 24) != len)
+		return -EBADMSG;
+
+	map->image = p;
+	map->image_len = len;
+	map->end = get_le64(p + 32);
+	map->cut = get_le64(p + 40);
+	map->max_stamp_ns = get_le64(p + 48);
+	map->nr_records = get_le64(p + 56);
+	map->panels = open_table(map, 64, IMAGE_PANEL_LEN, &map->nr_panels);
+	map->entries = open_table(map, 80, IMAGE_ENTRY_LEN, &map->nr_entries);
+	map->tables = open_table(map, 96, IMAGE_TABLE_LEN, &map->nr_tables);
+	map->phases = open_table(map, 112, IMAGE_PHASE_LEN, &map->nr_phases);
+	map->layers = open_table(map, 128, IMAGE_LAYER_LEN, &map->nr_layers);
+	if (!map->panels || !map->entries || !map->tables || !map->phases || !map->layers)
+		return -EBADMSG;
+	if (verify && crc32c(0, p + header_len, len - header_len) != get_le32(p + 20))
+		return -EBADMSG;
+	return 0;
+}
+
+/*
+ * Number of the rows at @v, @nr of them sorted by their first field, whose first field is at most @x. The last of
+ * them is where to look for @x, the next where a gap ends.
+ */
+static uint64_t rows_upto(const uint8_t *v, size_t row_len, uint64_t nr, uint64_t x)
+{
+	uint64_t base = 0;
+
+	while (nr > 0) {
+		uint64_t half = nr / 2;
+
+		if (get_le64(v + (base + half) * row_len) <= x) {
+			base += half + 1;
+			nr -= half + 1;
+		} else {
+			nr = half;
+		}
+	}
+	return base;
+}
+
+/* Cut @piece, which begins at x, off at @end; an @end that is not beyond x is a lie and ignored. */
+static void end_at(struct index_piece *piece, uint64_t end)
+{
+	if (end > piece->logical_off)
+		piece->len = min_u64(piece->len, end - piece->logical_off);
+}
+
+/* A gap: a hole up to the cut, zeros from there. */
+static void gap(const struct index_map *map, struct index_piece *piece)
+{
+	if (piece->logical_off >= map->cut) {
+		piece->log_no = INDEX_LOG_CUT;
+	} else {
+		piece->log_no = INDEX_LOG_HOLE;
+		end_at(piece, map->cut);
+	}
+}
+
+static void lookup_plain(const struct index_map *map, uint64_t first, uint64_t nr, struct index_piece *piece)
+{
+	uint64_t x = piece->logical_off, i;
+	const uint8_t *v, *e;
+
+	first = min_u64(first, map->nr_entries);
+	nr = min_u64(nr, map->nr_entries - first);
+	v = map->entries + first * IMAGE_ENTRY_LEN;
+	i = rows_upto(v, IMAGE_ENTRY_LEN, nr, x);
+	e = v + i * IMAGE_ENTRY_LEN;
+	if (i > 0) {
+		const uint8_t *at = e - IMAGE_ENTRY_LEN;
+		uint64_t into = x - get_le64(at), len = get_le32(at + 20);
+
+		if (into < len) {
+			piece->len = min_u64(piece->len, len - into);
+			piece->log_off = get_le64(at + 8) + into;
+			piece->log_no = get_le32(at + 16);
+			return;
+		}
+	}
+	if (i < nr)
+		end_at(piece, get_le64(e));
+	gap(map, piece);
+}
+
+static void lookup_strided(const struct index_map *map, uint64_t table, struct index_piece *piece)
+{
+	uint64_t base, stride, first, nr, row, phase, i;
+	const uint8_t *t, *v, *e;
+
+	if (table >= map->nr_tables) {
+		gap(map, piece);
+		return;
+	}
+	t = map->tables + table * IMAGE_TABLE_LEN;
+	base = get_le64(t);
+	stride = get_le64(t + 8);
+	first = min_u64(get_le64(t + 16), map->nr_phases);
+	nr = min_u64(get_le64(t + 24), map->nr_phases - first);
+	if (stride == 0 || base > piece->logical_off) {
+		gap(map, piece);
+		return;
+	}
+	row = (piece->logical_off - base) / stride;
+	phase = (piece->logical_off - base) % stride;
+	v = map->phases + first * IMAGE_PHASE_LEN;
+	i = rows_upto(v, IMAGE_PHASE_LEN, nr, phase);
+	e = v + i * IMAGE_PHASE_LEN;
+	if (i > 0) {
+		const uint8_t *at = e - IMAGE_PHASE_LEN;
+		uint64_t into = phase - get_le64(at), len = get_le64(at + 8);
+
+		if (into < len) {
+			piece->len = min_u64(piece->len, len - into);
+			piece->log_off = get_le64(at + 16) + row * get_le64(at + 24) + into;
+			piece->log_no = get_le32(at + 32);
+			return;
+		}
+	}
+	/* A gap, to the next phase or to the end of the row. */
+	piece->len = min_u64(piece->len, stride - phase);
+	if (i < nr && get_le64(e) - phase < piece->len)
+		piece->len = get_le64(e) - phase;
+	gap(map, piece);
+}
+
+/* What a search through the layers has found so far. */
+struct layer_search {
+	uint64_t x;
+	uint64_t stop;         /* nothing changes before here */
+	const uint8_t *newest; /* of the layers with an element over x */
+	uint64_t newest_elem, newest_into;
+};
+
+static bool layer_newer(const uint8_t *a, const uint8_t *b)
+{
+	if (get_le64(a + 40) != get_le64(b + 40))
+		return get_le64(a + 40) > get_le64(b + 40);
+	if (get_le32(a + 56) != get_le32(b + 56))
+		return get_le32(a + 56) > get_le32(b + 56);
+	return get_le32(a + 60) > get_le32(b + 60);
+}
+
+/* First time around: is this layer the one that is seen at x? */
+static void layer_covers(struct layer_search *s, const uint8_t *layer)
+{
+	uint64_t into = s->x - get_le64(layer), stride = get_le64(layer + 16), elem = 0;
+
+	if (s->newest && !layer_newer(layer, s->newest))
+		return;
+	if (stride > 0) {
+		elem = into / stride;
+		into %= stride;
+	}
+	if (elem < get_le64(layer + 24) && into < get_le64(layer + 8)) {
+		s->newest = layer;
+		s->newest_elem = elem;
+		s->newest_into = into;
+	}
+}
+
+/* Second time: a newer one has no element over x, but its next one hides what is seen there. */
+static void layer_stops(struct layer_search *s, const uint8_t *layer)
+{
+	uint64_t into = s->x - get_le64(layer), stride = get_le64(layer + 16);
+
+	if (stride == 0 || (s->newest && !layer_newer(layer, s->newest)))
+		return;
+	if (into / stride + 1 < get_le64(layer + 24))
+		s->stop = min_u64(s->stop, s->x + min_u64(stride - into % stride, UINT64_MAX - s->x));
+}
+
+/*
+ * Call @visit for each layer of the @nr at @v that begins at or before x and ends after it. The first
+ * that begins after x stops the piece, whatever is newer: true enough, and no need to look further.
+ * A subtree is half as long as the one above, so the stack never fills.
+ */
+static void layers_at(const uint8_t *v, uint64_t nr, struct layer_search *s,
+		      void (*visit)(struct layer_search *s, const uint8_t *layer))
+{
+	struct { uint64_t l, r; } stack[66];
+	int depth = 0;
+
+	stack[depth].l = 0;
+	stack[depth++].r = nr;
+	while (depth > 0) {
+		uint64_t l = stack[--depth].l, r = stack[depth].r, mid;
+		const uint8_t *layer;
+
+		if (l >= r)
+			continue;
+		mid = l + (r - l) / 2;
+		layer = v + mid * IMAGE_LAYER_LEN;
+		if (get_le64(layer + 48) <= s->x)
+			continue;
+		stack[depth].l = l;
+		stack[depth++].r = mid;
+		if (get_le64(layer) > s->x) {
+			s->stop = min_u64(s->stop, get_le64(layer));
+			continue;
+		}
+		visit(s, layer);
+		stack[depth].l = mid + 1;
+		stack[depth++].r = r;
+	}
+}
+
+static void lookup_mixed(const struct index_map *map, uint64_t first, uint64_t nr, struct index_piece *piece)
+{
+	struct layer_search s = { .x = piece->logical_off, .stop = UINT64_MAX };
+	const uint8_t *v;
+
+	first = min_u64(first, map->nr_layers);
+	nr = min_u64(nr, map->nr_layers - first);
+	v = map->layers + first * IMAGE_LAYER_LEN;
+	layers_at(v, nr, &s, layer_covers);
+	layers_at(v, nr, &s, layer_stops);
+	end_at(piece, s.stop);
+	if (!s.newest) {
+		gap(map, piece);
+		return;
+	}
+	piece->len = min_u64(piece->len, get_le64(s.newest + 8) - s.newest_into);
+	piece->log_off = get_le64(s.newest + 32) + s.newest_elem * get_le64(s.newest + 8) + s.newest_into;
+	piece->log_no = get_le32(s.newest + 56);
+}
+
+void index_map_lookup(const struct index_map *map, uint64_t logical_off, uint64_t len, struct index_piece *piece)
+{
+	uint64_t i = rows_upto(map->panels, IMAGE_PANEL_LEN, map->nr_panels, logical_off), first, nr;
+	const uint8_t *next = map->panels + i * IMAGE_PANEL_LEN, *p = i > 0 ? next - IMAGE_PANEL_LEN : NULL;
+
+	piece->logical_off = logical_off;
+	piece->len = len;
+	piece->log_off = 0;
+	if (!p || get_le64(p + 8) <= logical_off) {
+		if (i < map->nr_panels)
+			end_at(piece, get_le64(next));
+		gap(map, piece);
+		return;
+	}
+	end_at(piece, get_le64(p + 8));
+	first = get_le64(p + 16);
+	nr = get_le32(p + 24);
+	switch (get_le32(p + 28)) {
+	case IMAGE_PLAIN:
+		lookup_plain(map, first, nr, piece);
+		break;
+	case IMAGE_STRIDED:
+		lookup_strided(map, first, piece);
+		break;
+	case IMAGE_MIXED:
+		lookup_mixed(map, first, nr, piece);
+		break;
+	default:
+		gap(map, piece);
+	}
+}
+
+int index_map_each(const struct index_map *map, int (*fn)(void *arg, const struct index_piece *piece), void *arg)
+{
+	struct index_piece piece;
+	int ret = 0;
+
+	for (uint64_t x = 0; x < map->end && !ret; x += piece.len) {
+		index_map_lookup(map, x, map->end - x, &piece);
+		if (piece.log_no != INDEX_LOG_HOLE && piece.log_no != INDEX_LOG_CUT)
+			ret = fn(arg, &piece);
+	}
+	return ret;
+}

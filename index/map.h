@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The map: an immutable answer to "which log holds byte X?", built from any number of records by
+ * merge.h. It is one position-independent block of bytes (an *image*), so that it can be written to a
+ * file and mapped, not parsed. Runs stay runs: memory is proportional to records, not to elements, and a
+ * lookup is logarithmic in records and arithmetic inside a run. The byte tables are in image.h.
+ */
+#ifndef PLFS_MAP_H
+#define PLFS_MAP_H
+
+#include "record.h"
+
+#define INDEX_LOG_HOLE UINT32_MAX       /* nothing known here: an older map, or zeros */
+#define INDEX_LOG_CUT (UINT32_MAX - 1)  /* cut off by a truncation: zeros, whatever older maps say */
+
+/* A validated view of an image; the image must outlive it. Free to copy. */
+struct index_map {
+	const uint8_t *image;
+	size_t image_len;
+	/* decoded from the image's header; the rest is private to map.c and merge.c */
+	uint64_t end;          /* first byte after the last data byte, 0 if there is none */
+	uint64_t cut;          /* lowest size any truncation in this map set (UINT64_MAX: none): older
+	                          maps have nothing at or after it */
+	uint64_t max_stamp_ns; /* largest stamp of any record in it, 0 if there is none */
+	uint64_t nr_records;   /* records it was built from */
+	uint64_t nr_panels, nr_entries, nr_tables, nr_phases, nr_layers; /* tables: image.h */
+	const uint8_t *panels, *entries, *tables, *phases, *layers;
+};
+
+/* [logical_off, logical_off + len) lies at log_off of log log_no, in one piece. */
+struct index_piece {
+	uint64_t logical_off;
+	uint64_t len;      /* never 0 */
+	uint64_t log_off;  /* unless log_no is INDEX_LOG_HOLE or INDEX_LOG_CUT */
+	uint32_t log_no;   /* as given to index_merge_add() */
+};
+
+/*
+ * Make @map a view of the @len bytes at @image. Checks the header's checksum and that every table
+ * lies inside the image, so that no lookup can leave it whatever the bytes are; @verify also checks the checksum of
+ * the whole. Returns 0, -EBADMSG for a damaged image, -EPROTONOSUPPORT for a later version.
+ */
+int index_map_open(struct index_map *map, const void *image, size_t len, bool verify);
+
+/*
+ * The piece that begins at @logical_off, cut to at most @len bytes (> 0). A maximal piece is
+ * not promised, only a true one; holes and cuts are pieces too. Thread-safe.
+ */
+void index_map_lookup(const struct index_map *map, uint64_t logical_off, uint64_t len, struct index_piece *piece);
+
+/*
+ * Call @fn for every piece of [0, end) in ascending order, holes left out; stops at
+ * the first non-zero return and returns it. Runs are expanded: meant for people and tests.
+ */
+int index_map_each(const struct index_map *map, int (*fn)(void *arg, const struct index_piece *piece), void *arg);
+
+#endif

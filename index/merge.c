@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Collects records and prepares them for the sweep (sweep.c) that builds the map: truncations are applied
+ * here, for good. A record sees only those newer than itself, and of these only the lowest size counts; so
+ * each record is cut short once, and the sweep knows nothing of truncations.
+ */
+#include "merge.h"
+
+#include "sweep.h"
+
+#include "../core/alloc.h"
+
+/* A run of so few elements is single extents to us: random writes look like runs of two. */
+#define SHORT_RUN 4
+
+/* An extent, or the first element of run number run - 1. */
+struct index_merge_item {
+	uint64_t logical_off, length, log_off, stamp_ns;
+	uint32_t log_no, run;
+};
+
+struct index_merge_run {
+	uint64_t stride, count;
+};
+
+/* nr_items: the items added before it. */
+struct index_merge_cut {
+	uint64_t size, stamp_ns;
+	uint32_t log_no, nr_items;
+};
+
+/* Oldest first; limit: the lowest size of this one and all newer. */
+struct sorted_cut {
+	uint64_t limit, stamp_ns;
+	uint32_t log_no, nr_items;
+};
+
+void index_merge_init(struct index_merge *m)
+{
+	memset(m, 0, sizeof(*m));
+}
+
+void index_merge_release(struct index_merge *m)
+{
+	mem_free(m->items);
+	mem_free(m->runs);
+	mem_free(m->cuts);
+	memset(m, 0, sizeof(*m));
+}
+
+/* Room for one more of @size; half as much again, for there may be very many. */
+static void *grown(void *v, size_t n, size_t *cap, size_t size)
+{
+	size_t bigger = *cap ? *cap + *cap / 2 : 64;
+
+	if (n < *cap)
+		return v;
+	if (n >= UINT32_MAX - 1 || bigger > SIZE_MAX / size)
+		return NULL;
+	v = mem_realloc(v, bigger * size);
+	if (v)
+		*cap = bigger;
+	return v;
+}
+
+static int add_cut(struct index_merge *m, uint32_t log_no, const struct index_record *rec)
+{
+	struct index_merge_cut *cuts = grown(m->cuts, m->nr_cuts, &m->cap_cuts, sizeof(*cuts));
+
+	if (!cuts)
+		return -ENOMEM;
+	m->cuts = cuts;
+	cuts[m->nr_cuts++] = (struct index_merge_cut){ rec->logical_off, rec->stamp_ns, log_no,
+						       (uint32_t)m->nr_items };
+	return 0;
+}
+
+int index_merge_add(struct index_merge *m, uint32_t log_no, const struct index_record *rec)
+{
+	struct index_merge_item *items;
+	struct index_merge_run *runs;
+	bool contiguous = rec->count > 1 && rec->stride == rec->length;
+	bool run = rec->count > 1 && !contiguous;
+
+	if (!index_record_valid(rec) || log_no >= INDEX_LOG_CUT)
+		return -EBADMSG;
+	if (rec->type == INDEX_TRUNCATE)
+		return add_cut(m, log_no, rec);
+
+	items = grown(m->items, m->nr_items, &m->cap_items, sizeof(*items));
+	if (!items)
+		return -ENOMEM;
+	m->items = items;
+	if (run) {
+		runs = grown(m->runs, m->nr_runs, &m->cap_runs, sizeof(*runs));
+		if (!runs)
+			return -ENOMEM;
+		m->runs = runs;
+		runs[m->nr_runs++] = (struct index_merge_run){ rec->stride, rec->count };
+	}
+	items[m->nr_items++] = (struct index_merge_item){
+		.logical_off = rec->logical_off,
+		.length = contiguous ? rec->length * rec->count : rec->length,
+		.log_off = rec->log_off,
+		.stamp_ns = rec->stamp_ns,
+		.log_no = log_no,
+		.run = run ? (uint32_t)m->nr_runs : 0,
+	};
+	return 0;
+}
+
+/* By stamp, then log, then order of adding, which is how they are stored. */
+static int sort_cuts(const struct index_merge *m, struct sorted_cut **sorted)
+{
+	struct overlay_keys keys = { 0 };
+	struct sorted_cut *s = mem_alloc(m->nr_cuts * sizeof(*s));
+	uint64_t limit = UINT64_MAX;
+	int ret = s ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < m->nr_cuts && !ret; i++)
+		ret = overlay_keys_add(&keys, m->cuts[i].log_no, (uint32_t)i, 0);
+	if (!ret)
+		ret = overlay_keys_sort(&keys);
+	for (size_t i = 0; i < keys.n; i++)
+		keys.v[i].key = m->cuts[keys.v[i].idx].stamp_ns;
+	if (!ret)
+		ret = overlay_keys_sort(&keys);
+	if (ret) {
+		mem_free(s);
+	} else {
+		for (size_t i = m->nr_cuts; i-- > 0;) {
+			const struct index_merge_cut *cut = &m->cuts[keys.v[i].idx];
+
+			limit = min_u64(limit, cut->size);
+			s[i] = (struct sorted_cut){ limit, cut->stamp_ns, cut->log_no, cut->nr_items };
+		}
+		*sorted = s;
+	}
+	overlay_keys_release(&keys);
+	return ret;
+}
+
+/* Where item @idx ends because of truncations newer than it. */
+static uint64_t item_limit(const struct index_merge *m, const struct sorted_cut *cuts, size_t idx)
+{
+	const struct index_merge_item *item = &m->items[idx];
+	size_t base = 0, n = m->nr_cuts;
+
+	while (n > 0) {
+		const struct sorted_cut *cut = &cuts[base + n / 2];
+		bool newer = cut->stamp_ns != item->stamp_ns ? cut->stamp_ns > item->stamp_ns :
+			     cut->log_no != item->log_no     ? cut->log_no > item->log_no :
+							       cut->nr_items > idx;
+
+		if (newer) {
+			n /= 2;
+		} else {
+			base += n / 2 + 1;
+			n -= n / 2 + 1;
+		}
+	}
+	return base < m->nr_cuts ? cuts[base].limit : UINT64_MAX;
+}
+
+/* Elements @sub of item @idx that end at @limit at the latest. */
+static struct overlay_piece element(const struct index_merge *m, size_t idx, uint64_t sub, uint64_t limit)
+{
+	const struct index_merge_item *item = &m->items[idx];
+	uint64_t lo = item->logical_off;
+
+	if (sub > 0)
+		lo += sub * m->runs[item->run - 1].stride;
+	return (struct overlay_piece){
+		.lo = lo,
+		.hi = min_u64(lo + item->length, limit),
+		.log_off = item->log_off + sub * item->length,
+		.stamp_ns = item->stamp_ns,
+		.log_no = item->log_no,
+		.seq = (uint32_t)idx,
+	};
+}
+
+/* What the sweep gets to see of a run cut off at @limit: whole elements as a run, the rest as extents. */
+static int add_run(const struct index_merge *m, struct sweep *sw, size_t idx, uint64_t limit)
+{
+	const struct index_merge_item *item = &m->items[idx];
+	const struct index_merge_run *run = &m->runs[item->run - 1];
+	uint64_t nr = min_u64(run->count, (limit - 1 - item->logical_off) / run->stride + 1), whole = nr;
+	int ret = 0;
+
+	if (item->logical_off + (nr - 1) * run->stride + item->length > limit)
+		whole--;
+	if (whole > SHORT_RUN) {
+		struct image_layer layer = {
+			.logical_off = item->logical_off,
+			.length = item->length,
+			.stride = run->stride,
+			.count = whole,
+			.log_off = item->log_off,
+			.stamp_ns = item->stamp_ns,
+			.log_no = item->log_no,
+			.seq = (uint32_t)idx,
+			.hi = item->logical_off + (whole - 1) * run->stride + item->length,
+		};
+		ret = sweep_add_run(sw, &layer);
+	} else {
+		for (uint64_t sub = 0; sub < whole && !ret; sub++)
+			ret = overlay_keys_add(&sw->extents, item->logical_off + sub * run->stride, (uint32_t)idx,
+					       (uint32_t)sub);
+	}
+	if (whole < nr && !ret)
+		ret = overlay_keys_add(&sw->extents, item->logical_off + whole * run->stride, (uint32_t)idx,
+				       SWEEP_LAST_ELEMENT);
+	return ret;
+}
+
+struct build {
+	const struct index_merge *m;
+	const struct sorted_cut *cuts;
+};
+
+/* The extent that the sweep knows as @key. */
+static void load_extent(const void *arg, const struct overlay_key *key, struct overlay_piece *piece)
+{
+	const struct build *b = arg;
+	uint64_t limit = b->m->nr_cuts ? item_limit(b->m, b->cuts, key->idx) : UINT64_MAX;
+	uint64_t sub = key->sub;
+
+	if (key->sub == SWEEP_LAST_ELEMENT) {
+		const struct index_merge_item *item = &b->m->items[key->idx];
+
+		sub = (key->key - item->logical_off) / b->m->runs[item->run - 1].stride;
+	}
+	*piece = element(b->m, key->idx, sub, limit);
+}
+
+static void prefetch_extent(const void *arg, const struct overlay_key *key)
+{
+	const struct build *b = arg;
+
+	__builtin_prefetch(&b->m->items[key->idx]);
+}
+
+int index_merge_build(struct index_merge *m, void **image, size_t *len)
+{
+	struct sorted_cut *cuts = NULL;
+	struct build b = { .m = m };
+	struct sweep sw;
+	struct image img = { 0 };
+	uint64_t end = 0, cut = UINT64_MAX, max_stamp_ns = 0;
+	int ret = 0;
+
+	sweep_init(&sw, load_extent, prefetch_extent, &b);
+	if (m->nr_cuts > 0)
+		ret = sort_cuts(m, &cuts);
+	b.cuts = cuts;
+	for (size_t i = 0; i < m->nr_cuts; i++) {
+		cut = min_u64(cut, m->cuts[i].size);
+		max_stamp_ns = max_u64(max_stamp_ns, m->cuts[i].stamp_ns);
+	}
+	for (size_t i = 0; i < m->nr_items && !ret; i++) {
+		const struct index_merge_item *item = &m->items[i];
+		uint64_t limit = cuts ? item_limit(m, cuts, i) : UINT64_MAX, hi = item->logical_off + item->length;
+
+		max_stamp_ns = max_u64(max_stamp_ns, item->stamp_ns);
+		if (item->logical_off >= limit)
+			continue;
+		if (item->run) {
+			const struct index_merge_run *run = &m->runs[item->run - 1];
+			uint64_t last = min_u64(run->count - 1, (limit - 1 - item->logical_off) / run->stride);
+
+			hi += last * run->stride;
+			ret = add_run(m, &sw, i, limit);
+		} else {
+			ret = overlay_keys_add(&sw.extents, item->logical_off, (uint32_t)i, 0);
+		}
+		end = max_u64(end, min_u64(hi, limit));
+	}
+	if (!ret)
+		ret = image_init(&img);
+	if (!ret)
+		ret = sweep_run(&sw, &img);
+	if (!ret)
+		ret = image_finish(&img, end, cut, max_stamp_ns, (uint64_t)m->nr_items + m->nr_cuts, image, len);
+	image_release(&img);
+	sweep_release(&sw);
+	mem_free(cuts);
+	return ret;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Builds a map (map.h) from records of many logs, in any order. Where records overlap, the later
+ * stamp wins, byte by byte; on equal stamps the higher log number, then the later added. A truncate record
+ * cuts what is older than it from its size on.
+ */
+#ifndef PLFS_MERGE_H
+#define PLFS_MERGE_H
+
+#include "map.h"
+
+/* All private: write records, the strides of those that are runs, and truncate records. */
+struct index_merge {
+	struct index_merge_item *items;
+	struct index_merge_run *runs;
+	struct index_merge_cut *cuts;
+	size_t nr_items, cap_items, nr_runs, cap_runs, nr_cuts, cap_cuts;
+};
+
+void index_merge_init(struct index_merge *m);
+void index_merge_release(struct index_merge *m);
+
+/* Add (a copy of) @rec of log @log_no. Returns 0, -ENOMEM, or -EBADMSG if !index_record_valid(rec). */
+int index_merge_add(struct index_merge *m, uint32_t log_no, const struct index_record *rec);
+
+/*
+ * Build. *@image is mem_alloc()ed, *@len bytes; the caller frees it with mem_free(). The
+ * merge can be added to and built again afterwards. Returns 0 or -ENOMEM. Not one element of a run is
+ * expanded where a whole stretch of runs with one stride can be described by arithmetic; where runs of
+ * different strides overlap, memory stays linear in records even if lookups there become linear
+ * in the records that overlap at that place.
+ */
+int index_merge_build(struct index_merge *m, void **image, size_t *len);
+
+#endif

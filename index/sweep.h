@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The sweep along the file that turns extents and runs into panels. Private to the building of
+ * maps (merge.c).
+ */
+#ifndef PLFS_SWEEP_H
+#define PLFS_SWEEP_H
+
+#include "image.h"
+
+#define SWEEP_LAST_ELEMENT UINT32_MAX /* as sub of an extent's key: the element that begins at the key */
+
+typedef void sweep_load_fn(const void *arg, const struct overlay_key *key, struct overlay_piece *piece);
+typedef void sweep_prefetch_fn(const void *arg, const struct overlay_key *key);
+
+struct sweep {
+	/* the input; extents are loaded one by one when the sweep comes to them */
+	struct overlay_keys extents;
+	struct image_layer *runs; /* count > 1, stride > length */
+	size_t nr_runs, cap_runs;
+	sweep_load_fn *load;
+	sweep_prefetch_fn *prefetch;
+	const void *arg;
+
+	/* where the sweep is */
+	struct image *img;
+	size_t next_extent, next_begin, next_end;
+	struct overlay_keys begins, ends;  /* runs by where they begin and end */
+	struct overlay_list top;           /* heap of extents that have begun */
+	struct overlay_list top_run;       /* heap of runs that have begun, as pieces; seq: see run_piece() */
+	uint32_t *active, *active_pos;     /* runs that reach over x, and where in active a run is */
+	size_t nr_active;
+	struct overlay_keys elements;      /* heap: where an active run may have its next element */
+	double per_byte;                   /* elements of active runs per byte of file */
+	uint64_t set[2];                   /* a name for the set of active runs */
+	struct sweep_cached *cache;        /* tables by set */
+	double spent;                      /* elements written out singly while the set was spent_set */
+	uint64_t spent_set[2];
+	double credit;                     /* rows that may still be spent, see sweep.c */
+	struct image_layer *layers;        /* extents under the runs of mixed panels of this region */
+	size_t nr_layers, cap_layers;
+	size_t first_run, first_panel;     /* of this region */
+	bool mixed;                        /* this region has mixed panels */
+	struct overlay overlay;
+	struct overlay_list pieces;
+};
+
+void sweep_init(struct sweep *sw, sweep_load_fn *load, sweep_prefetch_fn *prefetch, const void *arg);
+void sweep_release(struct sweep *sw);
+int sweep_add_run(struct sweep *sw, const struct image_layer *run);
+
+/* Write everything to @img. Returns 0 or -ENOMEM. To be called once. */
+int sweep_run(struct sweep *sw, struct image *img);
+
+#endif
