@@ -3,7 +3,8 @@
  * Memory for the library itself. The host program's malloc is never called: it may be in the
  * middle of its own initialisation, or be somebody's debugging aid, when we are entered. The
  * memory comes from a private jemalloc (mallocx and dallocx only), or from mmap when built with
- * JEMALLOC=no.
+ * JEMALLOC=no. The first allocation sets the jemalloc up and must not race with a fork in another
+ * thread: the library makes it when it reads its settings.
  */
 #ifndef PLFS_ALLOC_H
 #define PLFS_ALLOC_H

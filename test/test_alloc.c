@@ -149,6 +149,7 @@ Test(mem_alloc, works_in_children_forked_while_threads_allocate, .timeout = 60)
 #ifdef PLFS_SANITIZE
 	cr_skip_test("the sanitizer's allocator does not survive this");
 #endif
+	mem_free(mem_alloc(1)); /* the set-up, which alloc.h wants done before */
 	for (uintptr_t i = 0; i < 2; i++)
 		pthread_create(&thread[i], NULL, churn, (void *)(i + 1));
 	for (int i = 0; i < 50; i++) {
