@@ -32,8 +32,8 @@ struct store_ops {
 	int (*sync)(struct store *s, int h, bool dir);
 	/* Give the first @len bytes real space, so that stores through a mapping cannot fail. */
 	int (*reserve)(struct store *s, int h, uint64_t len);
-	/* Map @len bytes shared and writable; NULL if this store cannot. */
-	void *(*map)(struct store *s, int h, size_t len);
+	/* Map @len bytes shared, for reading and, with @writable, writing; NULL if this store cannot. */
+	void *(*map)(struct store *s, int h, size_t len, bool writable);
 	void (*unmap)(struct store *s, void *p, size_t len);
 	/* Exclusive advisory lock on the whole file, owned by the handle: waits. -EOPNOTSUPP if there are none. */
 	int (*lock)(struct store *s, int h);

@@ -100,9 +100,9 @@ static int posix_reserve(struct store *s, int h, uint64_t len)
 	return 0;
 }
 
-static void *posix_map(struct store *s, int h, size_t len)
+static void *posix_map(struct store *s, int h, size_t len, bool writable)
 {
-	void *p = sys.mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, h, 0);
+	void *p = sys.mmap(NULL, len, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, h, 0);
 
 	(void)s;
 	return p == MAP_FAILED ? NULL : p;

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Gathering all records of a container into one map, and the cache of that map. A log that is closed while we
+ * look moves from its live file to its node index, in this order, so live files are read first.
+ */
+#include "globalindex.h"
+
+#include "../index/merge.h"
+#include "bytes.h"
+#include "crc32c.h"
+#include "dropping.h"
+#include "hash.h"
+#include "log.h"
+#include "stage.h"
+#include "sys.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define GLOBAL_MAGIC "PLFSGLB1"
+#define GLOBAL_VERSION 1
+#define GLOBAL_HEADER_LEN 128
+#define GLOBAL_NAME "index.global"
+
+/* Fewer records than this are merged faster than their cache is opened. */
+#define GLOBAL_WORTH_RECORDS 4096
+
+/* ---- inputs ---- */
+
+static int grow(void *array, uint32_t nr, uint32_t *cap, void *second)
+{
+	char ***a = array;
+	uint64_t **b = second;
+	uint32_t want = *cap ? 2 * *cap : 16;
+	void *p;
+
+	if (nr < *cap)
+		return 0;
+	p = mem_realloc(*a, want * sizeof(**a));
+	if (!p)
+		return -ENOMEM;
+	*a = p;
+	p = mem_realloc(*b, want * sizeof(**b));
+	if (!p)
+		return -ENOMEM;
+	*b = p;
+	*cap = want;
+	return 0;
+}
+
+/* Insert in order; the lists are short or come nearly sorted. */
+static int insert(char **paths, uint64_t *values, uint32_t *nr, const char *path, uint64_t value)
+{
+	char *copy = mem_strdup(path);
+	uint32_t i;
+
+	if (!copy)
+		return -ENOMEM;
+	for (i = *nr; i > 0 && strcmp(paths[i - 1], path) > 0; i--) {
+		paths[i] = paths[i - 1];
+		values[i] = values[i - 1];
+	}
+	paths[i] = copy;
+	values[i] = value;
+	(*nr)++;
+	return 0;
+}
+
+struct inputs_arg {
+	struct index_inputs *in;
+	const struct container *c;
+	const char *skip;
+};
+
+static int list_input(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	struct inputs_arg *ia = arg;
+	struct index_inputs *in = ia->in;
+	char full[CONTAINER_PATH_LEN];
+	uint64_t digest;
+	struct stat st;
+	int ret;
+
+	(void)name;
+	if (kind == DROPPING_LIVE && (!ia->skip || strcmp(path, ia->skip))) {
+		ret = stage_digest(ia->c, path, &digest);
+		if (!ret)
+			ret = grow(&in->lives, in->nr_lives, &in->cap_lives, &in->digests);
+		if (!ret)
+			ret = insert(in->lives, in->digests, &in->nr_lives, path, digest);
+		return ret == -ENOENT ? 0 : ret == -EBADMSG ? -EIO : ret;
+	}
+	if (kind != DROPPING_INDEX)
+		return 0;
+	container_path(ia->c, path, full);
+	ret = ia->c->store->ops->stat(ia->c->store, full, &st);
+	if (!ret)
+		ret = grow(&in->indexes, in->nr_indexes, &in->cap_indexes, &in->sizes);
+	if (!ret)
+		ret = insert(in->indexes, in->sizes, &in->nr_indexes, path, (uint64_t)st.st_size);
+	return ret == -ENOENT ? 0 : ret;
+}
+
+int index_inputs_list(struct index_inputs *in, const struct container *c, const char *skip)
+{
+	struct inputs_arg ia = { .in = in, .c = c, .skip = skip };
+	int ret;
+
+	memset(in, 0, sizeof(*in));
+	ret = container_list(c, list_input, &ia);
+	if (ret)
+		index_inputs_release(in);
+	return ret;
+}
+
+static bool lists_equal(char **a, const uint64_t *av, uint32_t na, char **b, const uint64_t *bv, uint32_t nb)
+{
+	if (na != nb)
+		return false;
+	for (uint32_t i = 0; i < na; i++)
+		if (av[i] != bv[i] || strcmp(a[i], b[i]))
+			return false;
+	return true;
+}
+
+bool index_inputs_equal(const struct index_inputs *a, const struct index_inputs *b)
+{
+	return lists_equal(a->indexes, a->sizes, a->nr_indexes, b->indexes, b->sizes, b->nr_indexes) &&
+	       lists_equal(a->lives, a->digests, a->nr_lives, b->lives, b->digests, b->nr_lives);
+}
+
+void index_inputs_release(struct index_inputs *in)
+{
+	for (uint32_t i = 0; i < in->nr_indexes; i++)
+		mem_free(in->indexes[i]);
+	for (uint32_t i = 0; i < in->nr_lives; i++)
+		mem_free(in->lives[i]);
+	mem_free(in->indexes);
+	mem_free(in->sizes);
+	mem_free(in->lives);
+	mem_free(in->digests);
+	memset(in, 0, sizeof(*in));
+}
+
+/* ---- merging ---- */
+
+struct log_name {
+	UT_hash_handle hh;
+	uint32_t log_no;
+	char path[];
+};
+
+struct merging {
+	struct gathered *g;
+	const struct container *c;
+	uint64_t generation_ns;
+	struct index_merge merge;
+	struct log_name *names;
+	bool naming; /* first pass: only the names */
+	const char *input;
+};
+
+static int add_name(struct merging *m, const char *path)
+{
+	struct log_name *n;
+	size_t len = strlen(path);
+
+	HASH_FIND(hh, m->names, path, len, n);
+	if (n)
+		return 0;
+	n = mem_alloc(sizeof(*n) + len + 1);
+	if (!n)
+		return -ENOMEM;
+	memcpy(n->path, path, len + 1);
+	HASH_ADD(hh, m->names, path, len, n);
+	return n->hh.tbl ? 0 : -ENOMEM;
+}
+
+static int by_path(struct log_name *a, struct log_name *b)
+{
+	return strcmp(a->path, b->path);
+}
+
+/* Number the logs in the order of their names, so that every reader breaks ties alike. */
+static int number_logs(struct merging *m)
+{
+	struct gathered *g = m->g;
+	uint32_t nr = HASH_COUNT(m->names);
+
+	g->logs = mem_zalloc((nr + 1) * sizeof(*g->logs));
+	if (!g->logs)
+		return -ENOMEM;
+	HASH_SORT(m->names, by_path);
+	for (struct log_name *n = m->names; n; n = n->hh.next) {
+		n->log_no = g->nr_logs;
+		g->logs[g->nr_logs] = mem_strdup(n->path);
+		if (!g->logs[g->nr_logs])
+			return -ENOMEM;
+		g->nr_logs++;
+	}
+	return 0;
+}
+
+static int add_record(struct merging *m, uint32_t log_no, const struct index_record *rec)
+{
+	if (rec->stamp_ns <= m->generation_ns || (rec->type != INDEX_WRITE && rec->type != INDEX_TRUNCATE))
+		return 0;
+	m->g->nr_records++;
+	return index_merge_add(&m->merge, log_no, rec);
+}
+
+/* "hostdir.K/" of the dropping @input and the name of a log beside it. -EBADMSG if that is no plain name. */
+static int log_path(const char *input, const char *log_name, char *path)
+{
+	if (strncmp(log_name, "data.", 5) || strchr(log_name, '/'))
+		return -EBADMSG;
+	snprintf(path, CONTAINER_PATH_LEN, "%.*s%s", (int)strcspn(input, "/") + 1, input, log_name);
+	return 0;
+}
+
+static int add_block(void *arg, const struct index_block *block)
+{
+	struct merging *m = arg;
+	struct index_record rec;
+	struct log_name *n;
+	char path[CONTAINER_PATH_LEN];
+	size_t pos = 0;
+	int ret = log_path(m->input, block->log_name, path);
+
+	if (ret || m->naming)
+		return ret ? ret : add_name(m, path);
+	HASH_FIND(hh, m->names, path, strlen(path), n);
+	if (!n)
+		return -EAGAIN; /* appended between the two passes */
+	while ((ret = index_block_record(block, &pos, &rec)) > 0) {
+		ret = add_record(m, n->log_no, &rec);
+		if (ret)
+			return ret;
+	}
+	return ret;
+}
+
+static int add_indexes(struct merging *m, const struct index_inputs *in)
+{
+	for (uint32_t i = 0; i < in->nr_indexes; i++) {
+		unsigned damaged = 0;
+		size_t len;
+		int ret;
+
+		m->input = in->indexes[i];
+		ret = dropping_read_index(m->c, m->input, add_block, m, &len, &damaged);
+		if (m->naming)
+			m->g->damaged += damaged;
+		if (ret == -EBADMSG)
+			log_error("%s/%s: damaged index record", m->c->dir, m->input);
+		if (ret)
+			return ret == -ENOENT ? -EAGAIN : ret == -EBADMSG ? -EIO : ret;
+	}
+	return 0;
+}
+
+struct live {
+	struct stage_state state;
+	struct index_record *records;
+};
+
+static int load_live(struct merging *m, struct live *live, const char *input)
+{
+	char path[CONTAINER_PATH_LEN];
+	int ret = stage_load(m->c, input, &live->state, &live->records);
+
+	if (ret || !*live->state.log_name)
+		return ret == -ENOENT ? -EAGAIN : ret == -EBADMSG ? -EIO : ret;
+	ret = log_path(input, live->state.log_name, path);
+	return ret ? -EIO : add_name(m, path);
+}
+
+static int add_live(struct merging *m, const struct live *live, const char *input)
+{
+	char path[CONTAINER_PATH_LEN];
+	struct log_name *n;
+	int ret = 0;
+
+	if (!*live->state.log_name)
+		return 0;
+	log_path(input, live->state.log_name, path);
+	HASH_FIND(hh, m->names, path, strlen(path), n);
+	for (uint64_t i = 0; n && i < live->state.nr_records && !ret; i++)
+		ret = add_record(m, n->log_no, &live->records[i]);
+	return ret;
+}
+
+static int merge_inputs(struct merging *m, const struct index_inputs *in, const char *own_live)
+{
+	uint32_t nr = in->nr_lives + (own_live != NULL);
+	struct live *lives = mem_zalloc((nr + 1) * sizeof(*lives));
+	int ret = lives ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; i < nr && !ret; i++)
+		ret = load_live(m, &lives[i], i < in->nr_lives ? in->lives[i] : own_live);
+	m->naming = true;
+	if (!ret)
+		ret = add_indexes(m, in);
+	m->naming = false;
+	if (!ret)
+		ret = number_logs(m);
+	if (!ret)
+		ret = add_indexes(m, in);
+	for (uint32_t i = 0; i < nr && !ret; i++)
+		ret = add_live(m, &lives[i], i < in->nr_lives ? in->lives[i] : own_live);
+	if (!ret && m->g->damaged)
+		ret = -EIO;
+	if (!ret)
+		ret = index_merge_build(&m->merge, &m->g->image, &m->g->image_len);
+	if (!ret)
+		ret = index_map_open(&m->g->map, m->g->image, m->g->image_len, false);
+	for (uint32_t i = 0; lives && i < nr; i++)
+		mem_free(lives[i].records);
+	mem_free(lives);
+	return ret;
+}
+
+/* ---- the cache ---- */
+
+/* The list of inputs as text, mem_alloc()ed. */
+static char *inputs_text(const struct index_inputs *in, size_t *len)
+{
+	size_t cap = 1;
+	char *text;
+
+	for (uint32_t i = 0; i < in->nr_indexes; i++)
+		cap += strlen(in->indexes[i]) + 24;
+	text = mem_alloc(cap);
+	*len = 0;
+	for (uint32_t i = 0; text && i < in->nr_indexes; i++)
+		*len += (size_t)snprintf(text + *len, cap - *len, "%s %llu\n", in->indexes[i],
+					 (unsigned long long)in->sizes[i]);
+	return text;
+}
+
+static void save_global(const struct gathered *g, const struct container *c, const char *inputs, size_t inputs_len,
+			uint64_t generation_ns)
+{
+	char path[CONTAINER_PATH_LEN];
+	size_t names_len = 0, map_off, len;
+	uint8_t *buf;
+	char *p;
+
+	for (uint32_t i = 0; i < g->nr_logs; i++)
+		names_len += strlen(g->logs[i]) + 1;
+	map_off = (GLOBAL_HEADER_LEN + inputs_len + names_len + 7) / 8 * 8;
+	len = map_off + g->image_len;
+	buf = mem_zalloc(len);
+	if (!buf)
+		return;
+	memcpy(buf, GLOBAL_MAGIC, 8);
+	put_le32(buf + 8, GLOBAL_VERSION);
+	memcpy(buf + 16, c->id, STUB_ID_LEN);
+	put_le64(buf + 32, generation_ns);
+	put_le64(buf + 40, inputs_len);
+	put_le64(buf + 48, names_len);
+	put_le64(buf + 56, map_off);
+	put_le64(buf + 64, g->image_len);
+	put_le32(buf + 72, g->nr_logs);
+	p = (char *)buf + GLOBAL_HEADER_LEN;
+	memcpy(p, inputs, inputs_len);
+	p += inputs_len;
+	for (uint32_t i = 0; i < g->nr_logs; i++)
+		p = stpcpy(p, g->logs[i]) + 1;
+	put_le32(buf + 76, crc32c(0, buf + GLOBAL_HEADER_LEN, inputs_len + names_len));
+	put_le32(buf + 12, crc32c(0, buf, GLOBAL_HEADER_LEN));
+	memcpy(buf + map_off, g->image, g->image_len);
+	container_path(c, GLOBAL_NAME, path);
+	store_write_file(c->store, path, container_file_mode(c, true), buf, len); /* a cache: failure is no error */
+	mem_free(buf);
+}
+
+/* Whether the mapped file is what it should be and was made from these inputs. */
+static bool global_valid(const struct global_index *gi, const struct container *c, const char *inputs,
+			 size_t inputs_len, uint64_t generation_ns)
+{
+	const uint8_t *b = gi->base;
+	uint8_t head[GLOBAL_HEADER_LEN];
+	uint64_t names_len, map_off, map_len;
+
+	if (gi->len < GLOBAL_HEADER_LEN || memcmp(b, GLOBAL_MAGIC, 8) || get_le32(b + 8) != GLOBAL_VERSION)
+		return false;
+	memcpy(head, b, sizeof(head));
+	put_le32(head + 12, 0);
+	names_len = get_le64(b + 48);
+	map_off = get_le64(b + 56);
+	map_len = get_le64(b + 64);
+	return crc32c(0, head, sizeof(head)) == get_le32(b + 12) && !memcmp(b + 16, c->id, STUB_ID_LEN) &&
+	       get_le64(b + 32) == generation_ns && get_le64(b + 40) == inputs_len && names_len <= gi->len &&
+	       GLOBAL_HEADER_LEN + inputs_len + names_len <= map_off && map_off % 8 == 0 && map_off <= gi->len &&
+	       map_len <= gi->len - map_off && !memcmp(b + GLOBAL_HEADER_LEN, inputs, inputs_len) &&
+	       crc32c(0, b + GLOBAL_HEADER_LEN, inputs_len + names_len) == get_le32(b + 76);
+}
+
+static int take_names(struct gathered *g, const char *names, size_t len, uint32_t nr)
+{
+	const char *end = names + len;
+
+	g->logs = mem_zalloc((nr + 1) * sizeof(*g->logs));
+	if (!g->logs)
+		return -ENOMEM;
+	while (g->nr_logs < nr) {
+		const char *nul = memchr(names, 0, (size_t)(end - names));
+
+		if (!nul)
+			return -EBADMSG;
+		g->logs[g->nr_logs] = mem_strdup(names);
+		if (!g->logs[g->nr_logs++])
+			return -ENOMEM;
+		names = nul + 1;
+	}
+	return 0;
+}
+
+static void drop_logs(struct gathered *g)
+{
+	for (uint32_t i = 0; g->logs && i < g->nr_logs; i++)
+		mem_free(g->logs[i]);
+	mem_free(g->logs);
+	g->logs = NULL;
+	g->nr_logs = 0;
+}
+
+void global_index_release(struct global_index *gi)
+{
+	if (gi->base)
+		sys.munmap(gi->base, gi->len);
+	gi->base = NULL;
+}
+
+static int open_global(struct gathered *g, const struct container *c, const char *inputs, size_t inputs_len,
+		       uint64_t generation_ns)
+{
+	struct global_index *gi = &g->global;
+	char path[CONTAINER_PATH_LEN];
+	const uint8_t *b;
+	struct stat st;
+	int h, ret;
+
+	container_path(c, GLOBAL_NAME, path);
+	h = store_open(c->store, path, O_RDONLY, 0);
+	if (h < 0)
+		return h;
+	ret = c->store->ops->fstat(c->store, h, &st);
+	if (!ret) {
+		gi->len = (size_t)st.st_size;
+		gi->base = gi->len ? c->store->ops->map(c->store, h, gi->len, false) : NULL;
+	}
+	store_close(c->store, &h);
+	if (!gi->base)
+		return -ENOENT;
+	ret = -EBADMSG;
+	b = gi->base;
+	if (global_valid(gi, c, inputs, inputs_len, generation_ns))
+		ret = index_map_open(&g->map, b + get_le64(b + 56), get_le64(b + 64), true);
+	if (!ret)
+		ret = take_names(g, (const char *)b + GLOBAL_HEADER_LEN + inputs_len, get_le64(b + 48), get_le32(b + 72));
+	if (ret) {
+		drop_logs(g);
+		global_index_release(gi);
+		return ret;
+	}
+	g->image = (void *)g->map.image;
+	g->image_len = g->map.image_len;
+	g->mapped = true;
+	g->nr_records = g->map.nr_records;
+	return 0;
+}
+
+int gather(struct gathered *g, const struct container *c, const struct index_inputs *in, const char *own_live,
+	   uint64_t generation_ns)
+{
+	struct merging m = { .g = g, .c = c, .generation_ns = generation_ns };
+	bool closed = !in->nr_lives && !own_live;
+	struct log_name *n, *next;
+	char *inputs = NULL;
+	size_t inputs_len = 0;
+	int ret;
+
+	memset(g, 0, sizeof(*g));
+	if (closed) {
+		inputs = inputs_text(in, &inputs_len);
+		if (inputs && !open_global(g, c, inputs, inputs_len, generation_ns)) {
+			mem_free(inputs);
+			return 0;
+		}
+	}
+	index_merge_init(&m.merge);
+	ret = merge_inputs(&m, in, own_live);
+	if (!ret && inputs && g->nr_records >= GLOBAL_WORTH_RECORDS)
+		save_global(g, c, inputs, inputs_len, generation_ns);
+	if (ret) {
+		drop_logs(g);
+		mem_free(g->image);
+	}
+	index_merge_release(&m.merge);
+	HASH_ITER(hh, m.names, n, next) {
+		HASH_DEL(m.names, n);
+		mem_free(n);
+	}
+	mem_free(inputs);
+	return ret;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From droppings to one map: gathering the records of all node indexes and live files, and index.global, the map of
+ * closed logs kept for the next reader. It is valid while its inputs, listed in it, are unchanged.
+ *
+ *   index.global                  (little-endian)
+ *   off size field
+ *     0   8  magic          "PLFSGLB1"
+ *     8   4  version        1
+ *    12   4  crc            CRC-32C of bytes 0..127 with this field 0
+ *    16  16  container id
+ *    32   8  generation_ns  as in the stub when it was made
+ *    40   8  inputs_len     bytes of the list of inputs, at 128
+ *    48   8  names_len      bytes of the list of logs, behind it
+ *    56   8  map_off        where the map (index/map.h) begins, a multiple of 8
+ *    64   8  map_len
+ *    72   4  nr_logs
+ *    76   4  lists_crc      CRC-32C of both lists
+ *    80  48  zeros
+ *   128      inputs         sorted lines "PATH SIZE\n", a line for each node index
+ *     .      logs           "hostdir.K/data...", each followed by a NUL, in the map's numbering
+ */
+#ifndef PLFS_GLOBALINDEX_H
+#define PLFS_GLOBALINDEX_H
+
+#include "../index/map.h"
+#include "container.h"
+
+/* What a map is made from: all node indexes and live files of a container at one moment. */
+struct index_inputs {
+	char **indexes;  /* paths relative to the container, sorted */
+	uint64_t *sizes; /* of the indexes, bytes */
+	uint32_t nr_indexes, cap_indexes;
+	char **lives;    /* sorted */
+	uint64_t *digests;
+	uint32_t nr_lives, cap_lives;
+};
+
+/* List them. @skip: a live file ("hostdir.K/live...") to leave out, or NULL. */
+int index_inputs_list(struct index_inputs *in, const struct container *c, const char *skip);
+bool index_inputs_equal(const struct index_inputs *a, const struct index_inputs *b);
+void index_inputs_release(struct index_inputs *in);
+
+struct global_index {
+	void *base; /* the mapped file, or NULL */
+	size_t len;
+};
+
+/* A map made from inputs, and the logs that it numbers. */
+struct gathered {
+	void *image; /* mem_alloc()ed, or inside @global */
+	size_t image_len;
+	bool mapped;
+	struct index_map map;
+	char **logs; /* mem_alloc()ed, as is each */
+	uint32_t nr_logs;
+	struct global_index global;
+	uint64_t nr_records;
+	unsigned damaged; /* index blocks passed over */
+};
+
+/*
+ * Make the map of @in and of the live file @own_live (or NULL): from index.global if that is valid, else by
+ * merging, and then index.global is written if there is no live file and enough to gain. Records stamped at or before
+ * @generation_ns are left out. -EIO: an index is damaged; -EAGAIN: the inputs have changed, list them anew.
+ */
+int gather(struct gathered *g, const struct container *c, const struct index_inputs *in, const char *own_live,
+	   uint64_t generation_ns);
+
+void global_index_release(struct global_index *gi);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The reader: which log holds which byte, and the bytes. It keeps a stack of immutable maps (index/map.h): at the bottom what
+ * all node indexes and live files said when they were last looked at, above it what this process has
+ * written since, each map newer than those below. Nothing here is thread-safe; the inode's lock is held around every call.
+ */
+#ifndef PLFS_READER_H
+#define PLFS_READER_H
+
+#include "../index/map.h"
+#include "container.h"
+#include "globalindex.h"
+#include "writer.h"
+
+#define READER_LEVELS_MAX 40
+
+struct reader_log {
+	char *path;      /* relative to the container: "hostdir.K/data..." */
+	int h;           /* -1: not open */
+	uint8_t *window; /* bytes [win_off, win_off + win_len) of the data area, or NULL */
+	uint64_t win_off;
+	size_t win_len, win_cap;
+	uint64_t next_off; /* where a sequential reader would go on */
+	size_t ahead;      /* how much to read at once there */
+};
+
+struct reader_level {
+	void *image;
+	size_t image_len;
+	bool mapped;           /* image is part of global's mapping */
+	struct index_map map;
+	size_t first_own;      /* levels above the base: its records are own[first_own...] up to the next level's */
+};
+
+struct reader {
+	const struct container *c;
+	bool loaded;
+	struct reader_level levels[READER_LEVELS_MAX]; /* 0 is the base */
+	int nr_levels;
+	struct reader_log *logs;
+	uint32_t nr_logs, cap_logs;
+	uint32_t own_log;      /* number of this process's open log, UINT32_MAX: none or not looked up */
+	uint32_t hand;         /* where to look next for a log to close */
+	uint32_t nr_open;
+	size_t window_bytes;
+	struct index_record *own; /* records of this process's log since the base was made */
+	size_t nr_own, cap_own;
+	struct index_inputs inputs; /* what the base was made from */
+	struct global_index global;
+};
+
+void reader_init(struct reader *r, const struct container *c);
+void reader_release(struct reader *r);
+
+/*
+ * Make the base anew from all that is in the container, records stamped at or before @generation_ns left out. @w, this
+ * process's writer or NULL, has been committed; its records are in the base afterwards. -EIO: an index is damaged (one line names it).
+ */
+int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns);
+
+/*
+ * The same unless nothing has changed but by this process. @changed says whether it was done.
+ */
+int reader_reload(struct reader *r, struct writer *w, uint64_t generation_ns, bool *changed);
+
+/* Take in what @w has written since the last load or call. Its open record stops growing. */
+int reader_add_own(struct reader *r, struct writer *w);
+
+/* First byte after the last one that any map knows, truncations taken into account. */
+uint64_t reader_end(const struct reader *r);
+
+/*
+ * Read all of [logical_off, logical_off + len), which the caller has cut at the end of the file. What no log
+ * holds comes from the body of the stub @stub_fd, or is zeros. Returns 0 or -EIO (one line names the log), or another -errno.
+ */
+int reader_read(struct reader *r, const struct writer *w, int stub_fd, void *buf, size_t len, uint64_t logical_off);
+
+/* The piece of the file at @logical_off; as index_map_lookup(). */
+void reader_lookup(const struct reader *r, uint64_t logical_off, uint64_t len, struct index_piece *piece);
+
+#endif

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Live files. The writing side stores through the mapping, in an order that makes every intermediate state true; the
+ * reading side reads the file and checks the sequence number, which works from any process of the host.
+ */
+#include "stage.h"
+
+#include "alloc.h"
+#include "bytes.h"
+#include "crc32c.h"
+#include "dropping.h"
+#include "log.h"
+#include "sys.h"
+
+#include <stdio.h>
+
+#define HEADER_LEN 4096
+#define STATIC_LEN 256
+#define RECORDS_OFF HEADER_LEN
+#define RECORDS_LEN (STAGE_RECORDS_CAP * INDEX_RECORD_LEN)
+#define CHUNKS_OFF (RECORDS_OFF + RECORDS_LEN)
+#define CHUNKS_LEN (STAGE_CHUNKS_CAP * 4)
+#define STAGE_OFF ((CHUNKS_OFF + CHUNKS_LEN + 4095) / 4096 * 4096)
+#define FILE_LEN (STAGE_OFF + STAGE_CAP)
+
+enum {
+	OFF_SEQ = 512,
+	OFF_NR_RECORDS = 520,
+	OFF_FLUSHED = 528,
+	OFF_STAGED = 536,
+	OFF_FIRST_CHUNK = 544,
+	OFF_NR_CHUNKS = 552,
+	OFF_CHUNK_CRC = 560,
+	DYNAMIC_END = 568,
+	OFF_NOTIFY = 1024,
+};
+
+/* Offsets inside a record, for the stores that make it grow in place. */
+enum { REC_CRC = 4, REC_LENGTH = 16, REC_STRIDE = 24, REC_COUNT = 32 };
+
+static uint8_t *record_at(const struct stage *s, uint64_t i)
+{
+	return s->map + RECORDS_OFF + i * INDEX_RECORD_LEN;
+}
+
+const uint8_t *stage_record(const struct stage *s, uint64_t i)
+{
+	return record_at(s, i);
+}
+
+static void set(struct stage *s, int off, uint64_t v)
+{
+	store_le64(s->map + off, v);
+}
+
+/* Around a change that a reader must not see half of. */
+static void begin_change(struct stage *s)
+{
+	set(s, OFF_SEQ, load_le64(s->map + OFF_SEQ) + 1);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static void end_change(struct stage *s)
+{
+	set(s, OFF_SEQ, load_le64(s->map + OFF_SEQ) + 1);
+}
+
+static void write_header(struct stage *s, const struct container *c, const char *log_name)
+{
+	uint8_t *p = s->map;
+
+	memcpy(p, STAGE_MAGIC, 8);
+	put_le32(p + 8, STAGE_VERSION);
+	memcpy(p + 16, c->id, STUB_ID_LEN);
+	put_le64(p + 32, RECORDS_OFF);
+	put_le64(p + 40, STAGE_RECORDS_CAP);
+	put_le64(p + 48, CHUNKS_OFF);
+	put_le64(p + 56, STAGE_CHUNKS_CAP);
+	put_le64(p + 64, STAGE_OFF);
+	put_le64(p + 72, STAGE_CAP);
+	snprintf((char *)p + 80, INDEX_LOG_NAME_LEN, "%s", log_name);
+	put_le32(p + 12, crc32c(0, p, STATIC_LEN));
+}
+
+int stage_create(struct stage *s, const struct container *c, const char *log_name)
+{
+	struct store *store = c->store;
+	int ret;
+
+	memset(s, 0, sizeof(*s));
+	s->store = store;
+	snprintf(s->path, sizeof(s->path), "%s/hostdir.%u/live.%s", c->dir, dropping_hostdir(), log_name + 5);
+	s->h = store_open(store, s->path, O_RDWR | O_CREAT | O_EXCL, container_file_mode(c, true));
+	if (s->h < 0)
+		return s->h;
+	ret = store->ops->reserve(store, s->h, FILE_LEN);
+	if (ret)
+		goto fail;
+	s->map = store->ops->map(store, s->h, FILE_LEN, true);
+	s->shared = s->map != NULL;
+	if (!s->map)
+		s->map = mem_zalloc(FILE_LEN);
+	ret = -ENOMEM;
+	if (!s->map)
+		goto fail;
+	write_header(s, c, log_name);
+	ret = stage_save(s);
+	if (!ret)
+		return 0;
+fail:
+	stage_close(s, true);
+	return ret;
+}
+
+void stage_close(struct stage *s, bool unlink)
+{
+	if (s->map && s->shared)
+		s->store->ops->unmap(s->store, s->map, FILE_LEN);
+	else
+		mem_free(s->map);
+	s->map = NULL;
+	if (s->h >= 0)
+		store_close(s->store, &s->h);
+	if (unlink)
+		s->store->ops->unlink(s->store, s->path);
+}
+
+int stage_save(struct stage *s)
+{
+	ssize_t n;
+	size_t len = STAGE_OFF + s->staged_len;
+
+	if (s->shared)
+		return 0;
+	n = s->store->ops->pwrite(s->store, s->h, s->map, OFF_NOTIFY, 0);
+	if (n == OFF_NOTIFY)
+		n = s->store->ops->pwrite(s->store, s->h, s->map + RECORDS_OFF, len - RECORDS_OFF, RECORDS_OFF);
+	else
+		return n < 0 ? (int)n : -ENOSPC;
+	return n == (ssize_t)(len - RECORDS_OFF) ? 0 : n < 0 ? (int)n : -ENOSPC;
+}
+
+int stage_sync(struct stage *s)
+{
+	int ret = stage_save(s);
+
+	return ret ? ret : s->store->ops->sync(s->store, s->h, false);
+}
+
+const uint8_t *stage_bytes(const struct stage *s)
+{
+	return s->map + STAGE_OFF;
+}
+
+void stage_put(struct stage *s, const void *buf, size_t len)
+{
+	memcpy(s->map + STAGE_OFF + s->staged_len, buf, len);
+	s->staged_len += len;
+	set(s, OFF_STAGED, s->staged_len);
+}
+
+void stage_flushed(struct stage *s, uint64_t direct_len)
+{
+	s->flushed_len += s->staged_len + direct_len;
+	s->staged_len = 0;
+	set(s, OFF_STAGED, 0);
+	set(s, OFF_FLUSHED, s->flushed_len);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* before the stage's bytes are overwritten */
+}
+
+void stage_add_record(struct stage *s, const struct index_record *rec)
+{
+	uint8_t *p = record_at(s, s->nr_records);
+
+	index_record_encode(rec, p);
+	s->nr_records++;
+	set(s, OFF_NR_RECORDS, s->nr_records);
+}
+
+void stage_grow_record(struct stage *s, uint64_t i, const struct index_record *rec)
+{
+	uint8_t *p = record_at(s, i);
+
+	if (rec->count > 2) { /* nothing but the count changes */
+		store_le64(p + REC_COUNT, rec->count);
+		return;
+	}
+	begin_change(s);
+	store_le64(p + REC_LENGTH, rec->length);
+	store_le64(p + REC_STRIDE, rec->stride);
+	store_le64(p + REC_COUNT, rec->count);
+	end_change(s);
+}
+
+void stage_fold_record(struct stage *s, const struct index_record *rec)
+{
+	begin_change(s);
+	index_record_encode(rec, record_at(s, s->nr_records - 2));
+	s->nr_records--;
+	set(s, OFF_NR_RECORDS, s->nr_records);
+	end_change(s);
+}
+
+void stage_seal_record(struct stage *s, uint64_t i, const struct index_record *rec)
+{
+	uint8_t buf[INDEX_RECORD_LEN];
+
+	index_record_encode(rec, buf);
+	memcpy(record_at(s, i) + REC_CRC, buf + REC_CRC, 4);
+}
+
+const uint8_t *stage_chunks(const struct stage *s)
+{
+	return s->map + CHUNKS_OFF;
+}
+
+void stage_put_chunk(struct stage *s, uint32_t crc)
+{
+	put_le32(s->map + CHUNKS_OFF + 4 * s->nr_chunks, crc);
+	s->nr_chunks++;
+	set(s, OFF_NR_CHUNKS, s->nr_chunks);
+}
+
+void stage_set_chunk_crc(struct stage *s, uint32_t crc)
+{
+	set(s, OFF_CHUNK_CRC, crc);
+}
+
+void stage_reset_records(struct stage *s)
+{
+	begin_change(s);
+	s->nr_records = 0;
+	set(s, OFF_NR_RECORDS, 0);
+	s->first_chunk += s->nr_chunks;
+	s->nr_chunks = 0;
+	set(s, OFF_NR_CHUNKS, 0);
+	set(s, OFF_FIRST_CHUNK, s->first_chunk);
+	end_change(s);
+}
+
+uint64_t stage_notified(const struct stage *s)
+{
+	return load_le64(s->map + OFF_NOTIFY);
+}
+
+/* ---- reading ---- */
+
+static int open_live(const struct container *c, const char *path, int flags, uint8_t *header)
+{
+	char full[CONTAINER_PATH_LEN];
+	uint8_t copy[STATIC_LEN];
+	ssize_t n;
+	int h;
+
+	container_path(c, path, full);
+	h = store_open(c->store, full, flags, 0);
+	if (h < 0)
+		return h;
+	n = c->store->ops->pread(c->store, h, header, HEADER_LEN, 0);
+	memcpy(copy, header, STATIC_LEN);
+	put_le32(copy + 12, 0);
+	if (n == HEADER_LEN && !memcmp(header, STAGE_MAGIC, 8) && get_le32(header + 8) == STAGE_VERSION &&
+	    !memcmp(header + 16, c->id, STUB_ID_LEN) && crc32c(0, copy, STATIC_LEN) == get_le32(header + 12) &&
+	    memchr(header + 80, 0, INDEX_LOG_NAME_LEN) && get_le64(header + 40) <= 1 << 20 &&
+	    get_le64(header + 72) <= 1 << 30)
+		return h;
+	store_close(c->store, &h);
+	return n < 0 ? (int)n : -EBADMSG;
+}
+
+/* A header that is still all zeros belongs to a log that has no bytes yet: its owner has just made the file. */
+static bool is_unborn(const uint8_t *header)
+{
+	for (int i = 0; i < DYNAMIC_END; i++)
+		if (header[i])
+			return false;
+	return true;
+}
+
+static int decode_live(struct index_record *rec, const uint8_t *p, bool sealed)
+{
+	uint8_t copy[INDEX_RECORD_LEN];
+	int ret;
+
+	if (sealed) {
+		ret = index_record_decode(rec, p, INDEX_RECORD_LEN);
+		return ret < 0 ? ret : 0;
+	}
+	memcpy(copy, p, sizeof(copy));
+	put_le32(copy + REC_CRC, 0);
+	put_le32(copy + REC_CRC, crc32c(0, copy, sizeof(copy)));
+	ret = index_record_decode(rec, copy, sizeof(copy));
+	return ret < 0 ? ret : 0;
+}
+
+/* One attempt. -EAGAIN: the owner was changing records. */
+static int load_once(const struct container *c, int h, struct stage_state *state, struct index_record *records,
+		     uint8_t *raw, bool insist)
+{
+	struct store *s = c->store;
+	uint8_t dyn[DYNAMIC_END], again[8];
+	uint64_t seq, nr, cap, off;
+	ssize_t n = s->ops->pread(s, h, dyn, sizeof(dyn), 0);
+	int ret = 0;
+
+	if (n != sizeof(dyn))
+		return n < 0 ? (int)n : -EBADMSG;
+	seq = get_le64(dyn + OFF_SEQ);
+	nr = get_le64(dyn + OFF_NR_RECORDS);
+	off = get_le64(dyn + 32);
+	cap = get_le64(dyn + 40);
+	if (nr > cap)
+		return -EBADMSG;
+	n = s->ops->pread(s, h, raw, nr * INDEX_RECORD_LEN, off);
+	if (n != (ssize_t)(nr * INDEX_RECORD_LEN))
+		return n < 0 ? (int)n : -EBADMSG;
+	n = s->ops->pread(s, h, again, sizeof(again), OFF_SEQ);
+	if (n != sizeof(again))
+		return n < 0 ? (int)n : -EBADMSG;
+	if (!insist && (seq % 2 || get_le64(again) != seq))
+		return -EAGAIN;
+	for (uint64_t i = 0; i < nr && !ret; i++)
+		ret = decode_live(&records[i], raw + i * INDEX_RECORD_LEN, i + 1 < nr);
+	state->nr_records = nr;
+	state->flushed_len = get_le64(dyn + OFF_FLUSHED);
+	state->staged_len = get_le64(dyn + OFF_STAGED);
+	return ret;
+}
+
+int stage_load(const struct container *c, const char *path, struct stage_state *state, struct index_record **records)
+{
+	uint8_t header[HEADER_LEN] = { 0 };
+	uint8_t *raw = NULL;
+	uint64_t cap;
+	int ret;
+	int h = open_live(c, path, O_RDONLY, header);
+
+	memset(state, 0, sizeof(*state));
+	*records = NULL;
+	if (h == -EBADMSG && is_unborn(header))
+		return 0;
+	if (h == -EBADMSG)
+		log_error("%s/%s: damaged live index", c->dir, path);
+	if (h < 0)
+		return h;
+	snprintf(state->log_name, sizeof(state->log_name), "%s", (char *)header + 80);
+	cap = get_le64(header + 40);
+	raw = mem_alloc(cap * INDEX_RECORD_LEN);
+	*records = mem_alloc((cap + 1) * sizeof(**records));
+	ret = raw && *records ? -EAGAIN : -ENOMEM;
+	/* An owner killed in the middle of a change leaves an odd number for ever; what is there then is at rest. */
+	for (int tries = 0; (ret == -EAGAIN || ret == -EBADMSG) && tries < 20; tries++) {
+		struct timespec wait = { .tv_nsec = 50000L * tries };
+
+		if (tries)
+			sys.nanosleep(&wait, NULL);
+		ret = load_once(c, h, state, *records, raw, tries >= 10);
+	}
+	if (ret == -EBADMSG)
+		log_error("%s/%s: damaged live index", c->dir, path);
+	mem_free(raw);
+	if (ret) {
+		mem_free(*records);
+		*records = NULL;
+	}
+	store_close(c->store, &h);
+	return ret;
+}
+
+ssize_t stage_load_bytes(const struct container *c, const char *path, uint64_t log_off, void *buf, size_t len)
+{
+	uint8_t header[HEADER_LEN] = { 0 }, again[8];
+	struct store *s = c->store;
+	int h = open_live(c, path, O_RDONLY, header);
+	ssize_t ret;
+
+	if (h < 0)
+		return h;
+	for (;;) {
+		uint64_t flushed = get_le64(header + OFF_FLUSHED), staged = get_le64(header + OFF_STAGED);
+
+		ret = 0;
+		if (log_off < flushed || log_off >= flushed + staged || staged > get_le64(header + 72))
+			break;
+		ret = s->ops->pread(s, h, buf, (size_t)min_u64(len, flushed + staged - log_off),
+				    get_le64(header + 64) + (log_off - flushed));
+		if (ret < 0)
+			break;
+		if (s->ops->pread(s, h, again, sizeof(again), OFF_FLUSHED) != sizeof(again)) {
+			ret = -EIO;
+			break;
+		}
+		if (get_le64(again) == flushed)
+			break;
+		ret = s->ops->pread(s, h, header, HEADER_LEN, 0);
+		if (ret != HEADER_LEN) {
+			ret = ret < 0 ? ret : -EIO;
+			break;
+		}
+	}
+	store_close(s, &h);
+	return ret;
+}
+
+int stage_digest(const struct container *c, const char *path, uint64_t *digest)
+{
+	uint8_t header[HEADER_LEN] = { 0 }, last[INDEX_RECORD_LEN] = { 0 };
+	int h = open_live(c, path, O_RDONLY, header);
+	uint64_t nr;
+
+	*digest = 0;
+	if (h == -EBADMSG && is_unborn(header))
+		return 0;
+	if (h < 0)
+		return h;
+	nr = get_le64(header + OFF_NR_RECORDS);
+	if (nr)
+		c->store->ops->pread(c->store, h, last, sizeof(last),
+				     get_le64(header + 32) + (nr - 1) * INDEX_RECORD_LEN);
+	/* The sequence number covers all but a growing count, which is in the last record. */
+	*digest = get_le64(header + OFF_SEQ) << 40 ^ nr << 32 ^ crc32c(0, last, sizeof(last));
+	store_close(c->store, &h);
+	return 0;
+}
+
+int stage_notify(const struct container *c, const char *path, uint64_t stamp_ns)
+{
+	uint8_t header[HEADER_LEN], word[8];
+	int h = open_live(c, path, O_RDWR, header);
+	ssize_t n;
+
+	if (h < 0)
+		return h;
+	put_le64(word, stamp_ns);
+	n = c->store->ops->pwrite(c->store, h, word, sizeof(word), OFF_NOTIFY);
+	store_close(c->store, &h);
+	return n < 0 ? (int)n : 0;
+}

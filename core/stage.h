@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The live file of a log that is being written: its live index and its *stage*, the tail of the log that
+ * has not been appended to it yet. Both are in one preallocated file, mapped shared, so that a killed process
+ * loses nothing: a reader always reads log plus stage. It is removed when the log is closed.
+ *
+ *   live.HOST.PID.SEQ             (little-endian)
+ *   off size field
+ *     0   8  magic          "PLFSLIV1"
+ *     8   4  version        1
+ *    12   4  crc            CRC-32C of bytes 0..255 with this field 0
+ *    16  16  container id
+ *    32   8  records_off    where the records are, 56 bytes each (record.h)
+ *    40   8  records_cap    room for so many
+ *    48   8  chunks_off     where the chunk checksums are, 4 bytes each
+ *    56   8  chunks_cap
+ *    64   8  stage_off      where the staged bytes are
+ *    72   8  stage_cap
+ *    80 128  log_name       the data log's file name, NUL-padded
+ *   208  48  zeros
+ *   512   8  seq            odd while records are being changed other than by a growing count
+ *   520   8  nr_records
+ *   528   8  flushed_len    bytes in the log's data area; the stage begins there
+ *   536   8  staged_len     bytes in the stage
+ *   544   8  first_chunk    number of the chunk that the first checksum is for
+ *   552   8  nr_chunks      whole chunks checksummed
+ *   560   8  chunk_crc      CRC-32C, so far, of the chunk that is not whole yet
+ *  1024   8  notify_ns      written by *other* processes: records begun at or before this must not grow any more
+ *
+ * All records but the last carry their checksum; the last one may be growing.
+ */
+#ifndef PLFS_STAGE_H
+#define PLFS_STAGE_H
+
+#include "../index/block.h"
+#include "container.h"
+
+#define STAGE_MAGIC "PLFSLIV1"
+#define STAGE_VERSION 1
+#define STAGE_RECORDS_CAP 512
+#define STAGE_CHUNKS_CAP 2048
+#define STAGE_CAP (512 * 1024)
+
+/* The writing side. Not thread-safe. */
+struct stage {
+	struct store *store;
+	char path[CONTAINER_PATH_LEN]; /* relative to the store's root */
+	int h;
+	uint8_t *map;
+	bool shared; /* mapped from the file; else memory that stage_save() writes out */
+	uint64_t nr_records, flushed_len, staged_len, first_chunk, nr_chunks;
+};
+
+/* Make the live file of the log @log_name. Its space is reserved: -ENOSPC now, never SIGBUS later. */
+int stage_create(struct stage *s, const struct container *c, const char *log_name);
+
+/* Give up the mapping and the handle; @unlink: and remove the file, its contents being elsewhere. */
+void stage_close(struct stage *s, bool unlink);
+
+/* Where nothing is mapped: write the state to the file. At release points. Else nothing. */
+int stage_save(struct stage *s);
+
+/* Write the state to stable storage. */
+int stage_sync(struct stage *s);
+
+static inline uint64_t stage_room(const struct stage *s) { return STAGE_CAP - s->staged_len; }
+const uint8_t *stage_bytes(const struct stage *s);
+
+/* Copy @len bytes (<= stage_room()) behind the staged ones. */
+void stage_put(struct stage *s, const void *buf, size_t len);
+
+/* The staged bytes, and @direct_len that were appended to the log directly behind them, are in the log now. */
+void stage_flushed(struct stage *s, uint64_t direct_len);
+
+/* Record @i as it is encoded; the last may lack its checksum. */
+const uint8_t *stage_record(const struct stage *s, uint64_t i);
+
+/* Append a record (nr_records < STAGE_RECORDS_CAP). */
+void stage_add_record(struct stage *s, const struct index_record *rec);
+
+/* Record number @i has grown (index_run_grow). */
+void stage_grow_record(struct stage *s, uint64_t i, const struct index_record *rec);
+
+/* The last record has been folded into the one before it, now @rec. */
+void stage_fold_record(struct stage *s, const struct index_record *rec);
+
+/* Give record @i its checksum: it will not grow any more. */
+void stage_seal_record(struct stage *s, uint64_t i, const struct index_record *rec);
+
+/* The checksums: the array (host order is the caller's: get_le32), whole chunks, and the one under way. */
+const uint8_t *stage_chunks(const struct stage *s);
+void stage_put_chunk(struct stage *s, uint32_t crc);
+void stage_set_chunk_crc(struct stage *s, uint32_t crc);
+
+/* Records and whole chunks have been moved to the node index: start anew. */
+void stage_reset_records(struct stage *s);
+
+/* The latest moment that another process asked all growing records to end at, 0 if none. One load. */
+uint64_t stage_notified(const struct stage *s);
+
+/* ---- the reading side, of any process: @path is relative to the container ---- */
+
+struct stage_state {
+	char log_name[INDEX_LOG_NAME_LEN];
+	uint64_t nr_records, flushed_len, staged_len;
+};
+
+/*
+ * Read a live file's records in order; those of a consistent moment, even while its owner writes. *@records is
+ * mem_alloc()ed. -ENOENT: its log was closed meanwhile. -EBADMSG: damaged (one line says so).
+ */
+int stage_load(const struct container *c, const char *path, struct stage_state *state, struct index_record **records);
+
+/*
+ * Copy up to @len staged bytes from position @log_off of the log on. Returns how many (0: not in the stage, so in the log), -errno,
+ * -ENOENT as above.
+ */
+ssize_t stage_load_bytes(const struct container *c, const char *path, uint64_t log_off, void *buf, size_t len);
+
+/*
+ * A number that changes whenever a live file's records do. -ENOENT: its log was closed meanwhile.
+ */
+int stage_digest(const struct container *c, const char *path, uint64_t *digest);
+
+/* Ask the owner to let no record grow that began at or before @stamp_ns. */
+int stage_notify(const struct container *c, const char *path, uint64_t stamp_ns);
+
+#endif
