@@ -190,10 +190,20 @@ static crc_fn *best_for_this_machine(void)
 
 #elif defined(__aarch64__) && defined(__linux__)
 
-#include <arm_acle.h>
 #include <sys/auxv.h>
 
-#define WITH_CRC __attribute__((target("+crc")))
+/* Not arm_acle.h's: compilers disagree on when those may be used in a file not built for them. */
+static inline uint32_t crc_8(uint32_t crc, uint64_t v)
+{
+	__asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(v));
+	return crc;
+}
+
+static inline uint32_t crc_1(uint32_t crc, unsigned char v)
+{
+	__asm__(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(crc) : "r"(v));
+	return crc;
+}
 
 /* @a times @b mod P, both reflected. */
 static uint32_t multiply(uint32_t a, uint32_t b)
@@ -208,7 +218,7 @@ static uint32_t multiply(uint32_t a, uint32_t b)
 	return product;
 }
 
-WITH_CRC static uint32_t by_instruction(uint32_t crc, const unsigned char *p, size_t len)
+static uint32_t by_instruction(uint32_t crc, const unsigned char *p, size_t len)
 {
 	const size_t lane = 4096;
 
@@ -216,16 +226,16 @@ WITH_CRC static uint32_t by_instruction(uint32_t crc, const unsigned char *p, si
 		uint32_t c1 = 0, c2 = 0;
 
 		for (size_t i = 0; i < lane; i += 8) {
-			crc = __crc32cd(crc, get_le64(p + i));
-			c1 = __crc32cd(c1, get_le64(p + lane + i));
-			c2 = __crc32cd(c2, get_le64(p + 2 * lane + i));
+			crc = crc_8(crc, get_le64(p + i));
+			c1 = crc_8(c1, get_le64(p + lane + i));
+			c2 = crc_8(c2, get_le64(p + 2 * lane + i));
 		}
 		crc = multiply(crc, 0x28461564) ^ multiply(c1, 0x35d73a62) ^ c2; /* POW(16 lane), POW(8 lane) */
 	}
 	for (; len >= 8; p += 8, len -= 8)
-		crc = __crc32cd(crc, get_le64(p));
+		crc = crc_8(crc, get_le64(p));
 	while (len--)
-		crc = __crc32cb(crc, *p++);
+		crc = crc_1(crc, *p++);
 	return crc;
 }
 
