@@ -141,16 +141,24 @@ static int hidden_fd_base(void)
 	return (int)(limit.rlim_cur / 4 * 3);
 }
 
+/* A close-on-exec duplicate as high as can be; -1 and errno. EINVAL above the limit, EMFILE when all from base on are taken. */
+static int dup_high(int fd)
+{
+	int high = -1;
+
+	for (int base = hidden_fd_base(); base >= HIDDEN_FD_MIN_BASE && fd < base && high < 0; base /= 2)
+		high = sys.fcntl(fd, F_DUPFD_CLOEXEC, base);
+	return high;
+}
+
 int sys_fd_hide(int fd)
 {
 	int saved_errno = errno;
-	int base, high = -1;
+	int high;
 
 	if (fd < 0)
 		return fd;
-	/* EINVAL above the limit, EMFILE when all from base on are taken: then somewhat lower. */
-	for (base = hidden_fd_base(); base >= HIDDEN_FD_MIN_BASE && fd < base && high < 0; base /= 2)
-		high = sys.fcntl(fd, F_DUPFD_CLOEXEC, base);
+	high = dup_high(fd);
 	if (high >= 0 && remember(high, true)) {
 		sys.close(fd);
 		fd = high;
@@ -162,6 +170,21 @@ int sys_fd_hide(int fd)
 	}
 	errno = saved_errno;
 	return fd;
+}
+
+int sys_fd_dup(int fd)
+{
+	int saved_errno = errno;
+	int ret = dup_high(fd);
+
+	if (ret < 0)
+		ret = sys.fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (ret < 0)
+		ret = -errno;
+	else
+		remember(ret, true);
+	errno = saved_errno;
+	return ret;
 }
 
 void sys_fd_close(int *fd)

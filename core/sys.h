@@ -54,6 +54,9 @@ void sys_init(void);
  */
 int sys_fd_hide(int fd);
 
+/* A hidden duplicate of @fd, which stays as it is. -errno. */
+int sys_fd_dup(int fd);
+
 /* Close one of the library's own descriptors (-1 is ignored) and set *@fd to -1. */
 void sys_fd_close(int *fd);
 

@@ -6,12 +6,25 @@
 #ifndef PLFS_SYS_CALLS_H
 #define PLFS_SYS_CALLS_H
 
+#include <aio.h>
+#include <fts.h>
+#include <ftw.h>
+#include <glob.h>
+#include <sys/socket.h>
+
 #define SYS_CALLS(X) \
 	/* open and close */ \
 	X(int, open, (const char *path, int flags, ...)) \
 	X(int, openat, (int dirfd, const char *path, int flags, ...)) \
+	X(int, creat, (const char *path, mode_t mode)) \
+	X(int, mkstemp, (char *name)) \
+	X(int, mkostemp, (char *name, int flags)) \
+	X(int, mkstemps, (char *name, int suffix_len)) \
+	X(int, mkostemps, (char *name, int suffix_len, int flags)) \
+	X(char *, mkdtemp, (char *name)) \
 	X(int, close, (int fd)) \
 	X(int, close_range, (unsigned first, unsigned last, int flags)) /* glibc 2.34 */ \
+	X(void, closefrom, (int first)) /* glibc 2.34 */ \
 	/* data */ \
 	X(ssize_t, read, (int fd, void *buf, size_t len)) \
 	X(ssize_t, write, (int fd, const void *buf, size_t len)) \
@@ -66,6 +79,16 @@
 	X(int, fstatvfs, (int fd, struct statvfs *buf)) \
 	X(long, pathconf, (const char *path, int name)) \
 	X(long, fpathconf, (int fd, int name)) \
+	X(ssize_t, getxattr, (const char *path, const char *name, void *value, size_t len)) \
+	X(ssize_t, lgetxattr, (const char *path, const char *name, void *value, size_t len)) \
+	X(int, setxattr, (const char *path, const char *name, const void *value, size_t len, int flags)) \
+	X(int, lsetxattr, (const char *path, const char *name, const void *value, size_t len, int flags)) \
+	X(ssize_t, listxattr, (const char *path, char *list, size_t len)) \
+	X(ssize_t, llistxattr, (const char *path, char *list, size_t len)) \
+	X(int, removexattr, (const char *path, const char *name)) \
+	X(int, lremovexattr, (const char *path, const char *name)) \
+	X(int, name_to_handle_at, (int dirfd, const char *path, struct file_handle *handle, int *mount_id, int flags)) \
+	X(int, inotify_add_watch, (int fd, const char *path, uint32_t mask)) \
 	/* the namespace */ \
 	X(int, unlink, (const char *path)) \
 	X(int, unlinkat, (int dirfd, const char *path, int flags)) \
@@ -99,6 +122,11 @@
 			 int (*compar)(const struct dirent **, const struct dirent **))) \
 	X(int, scandirat, (int dirfd, const char *path, struct dirent ***list, int (*filter)(const struct dirent *), \
 			   int (*compar)(const struct dirent **, const struct dirent **))) \
+	X(int, ftw, (const char *path, __ftw_func_t fn, int nr_fds)) \
+	X(int, nftw, (const char *path, __nftw_func_t fn, int nr_fds, int flags)) \
+	X(FTS *, fts_open, (char *const *paths, int options, int (*compar)(const FTSENT **, const FTSENT **))) \
+	X(FTS64 *, fts64_open, (char *const *paths, int options, int (*compar)(const FTSENT64 **, const FTSENT64 **))) \
+	X(int, glob, (const char *pattern, int flags, int (*errfunc)(const char *, int), glob_t *out)) \
 	/* the current directory */ \
 	X(int, chdir, (const char *path)) \
 	X(int, fchdir, (int fd)) \
@@ -118,11 +146,17 @@
 	X(int, munmap, (void *addr, size_t len)) \
 	X(int, msync, (void *addr, size_t len, int flags)) \
 	X(int, madvise, (void *addr, size_t len, int advice)) \
+	X(int, mprotect, (void *addr, size_t len, int prot)) \
 	/* between descriptors */ \
 	X(ssize_t, sendfile, (int out, int in, off_t *off, size_t len)) \
 	X(ssize_t, copy_file_range, (int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)) \
 	X(ssize_t, splice, (int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)) \
 	X(ssize_t, tee, (int in, int out, size_t len, unsigned flags)) \
+	/* asynchronous I/O */ \
+	X(int, aio_read, (struct aiocb *cb)) \
+	X(int, aio_write, (struct aiocb *cb)) \
+	X(int, aio_fsync, (int op, struct aiocb *cb)) \
+	X(int, lio_listio, (int mode, struct aiocb *const list[], int nr, struct sigevent *event)) \
 	/* streams */ \
 	X(FILE *, fopen, (const char *path, const char *mode)) \
 	X(FILE *, fdopen, (int fd, const char *mode)) \
@@ -134,6 +168,7 @@
 	X(int, fileno, (FILE *stream)) \
 	/* processes */ \
 	X(pid_t, fork, (void)) \
+	X(pid_t, _Fork, (void)) /* glibc 2.34 */ \
 	X(int, execve, (const char *path, char *const argv[], char *const envp[])) \
 	X(int, execvpe, (const char *file, char *const argv[], char *const envp[])) \
 	X(int, fexecve, (int fd, char *const argv[], char *const envp[])) \
@@ -148,6 +183,7 @@
 	X(void, _exit, (int status)) \
 	X(void, quick_exit, (int status)) \
 	X(ssize_t, sendmsg, (int sock, const struct msghdr *msg, int flags)) \
+	X(ssize_t, recvmsg, (int sock, struct msghdr *msg, int flags)) \
 	/* the rest that the library itself calls */ \
 	X(pid_t, getpid, (void)) \
 	X(int, gethostname, (char *buf, size_t len)) \

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Descriptions: opening and closing them, and the operations that programs do on them. Each takes the inode's lock
+ * and calls inode.c.
+ */
+#include "file.h"
+
+#include "stamp.h"
+
+#define LOGICAL_MAX ((uint64_t)INT64_MAX - PLFS_BODY_OFF)
+
+int file_any_fd(const struct inode *ino)
+{
+	const struct plfs_file *best = ino->files;
+
+	for (const struct plfs_file *f = best; f; f = f->next)
+		if (f->writable && !f->append_flag)
+			return f->fd;
+	for (const struct plfs_file *f = best; f; f = f->next)
+		if (f->writable)
+			best = f;
+	return best ? best->fd : -1;
+}
+
+/*
+ * A hidden descriptor of the stub beside the program's @fd. It shares the description, unless that appends: pwrite() on
+ * such a one ignores its offset, so the header and the size need another.
+ */
+static int own_fd(struct plfs_file *f, int fd, int flags)
+{
+	if (flags & O_APPEND) {
+		f->fd = stub_reopen(fd, f->writable ? O_RDWR : O_RDONLY);
+		if (f->fd >= 0)
+			return 0;
+		f->append_flag = f->writable;
+	}
+	f->fd = sys_fd_dup(fd);
+	return f->fd < 0 ? f->fd : 0;
+}
+
+static int file_new(struct plfs_mount *m, int fd, const struct stat *st, int flags, struct plfs_file **out)
+{
+	struct plfs_file *f = mem_zalloc(sizeof(*f));
+	int ret = -ENOMEM;
+
+	if (!f)
+		return ret;
+	f->writable = (flags & O_ACCMODE) != O_RDONLY;
+	ret = own_fd(f, fd, flags);
+	if (!ret)
+		ret = inode_get(m, f->fd, st, &f->ino);
+	if (ret) {
+		sys_fd_close(&f->fd);
+		mem_free(f);
+		return ret;
+	}
+	pthread_mutex_lock(&f->ino->lock);
+	f->next = f->ino->files;
+	f->ino->files = f;
+	pthread_mutex_unlock(&f->ino->lock);
+	*out = f;
+	return 0;
+}
+
+static int begin(struct plfs_file *f)
+{
+	pthread_mutex_lock(&f->ino->lock);
+	if (unlikely(f->append_flag)) {
+		int flags = sys.fcntl(f->fd, F_GETFL);
+
+		if (flags >= 0)
+			sys.fcntl(f->fd, F_SETFL, flags & ~O_APPEND);
+	}
+	return f->fd;
+}
+
+static void end(struct plfs_file *f)
+{
+	if (unlikely(f->append_flag)) {
+		int flags = sys.fcntl(f->fd, F_GETFL);
+
+		if (flags >= 0)
+			sys.fcntl(f->fd, F_SETFL, flags | O_APPEND);
+	}
+	pthread_mutex_unlock(&f->ino->lock);
+}
+
+/* Names with a kernel meaning of their own, or no data: opened as they are. */
+static bool is_special(int flags)
+{
+	return flags & (O_PATH | O_DIRECTORY) || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
+static int kernel_open(int dirfd, const char *path, int flags, mode_t mode)
+{
+	int fd = sys.openat(dirfd, path, flags, mode);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/*
+ * The flags that a stub is opened with: readable always, since the header must be read; truncated never, since the
+ * header must stay.
+ */
+static int stub_flags(int flags)
+{
+	int access_mode = flags & (O_WRONLY | O_RDWR | O_TRUNC) ? O_RDWR : O_RDONLY;
+
+	return (flags & ~(O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_DIRECT)) | access_mode;
+}
+
+/* Give the kernel's descriptor @fd of a stub a description, or close it. */
+static int finish_open(struct plfs_mount *m, int fd, const struct stat *st, int flags, struct plfs_file **out)
+{
+	int ret;
+
+	stub_mark_in_use(fd);
+	ret = file_new(m, fd, st, flags & O_TRUNC ? flags | O_RDWR : flags, out);
+	if (!ret && flags & O_TRUNC && st->st_size) {
+		ret = plfs_truncate(*out, 0);
+		if (ret)
+			plfs_close(*out);
+	}
+	if (ret) {
+		sys.close(fd);
+		*out = NULL;
+		return ret;
+	}
+	sys.lseek(fd, PLFS_BODY_OFF, SEEK_SET);
+	return fd;
+}
+
+static int open_existing(struct plfs_mount *m, int dirfd, const char *path, int flags, mode_t mode,
+			 struct plfs_file **out)
+{
+	struct stat st;
+	int fd;
+
+	if (sys.fstatat(dirfd, path, &st, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0))
+		return -errno;
+	if (!stub_marked(st.st_mode) || !mount_has_dev(st.st_dev))
+		return kernel_open(dirfd, path, flags & ~O_CREAT, mode);
+	if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
+		return -EEXIST;
+	fd = kernel_open(dirfd, path, stub_flags(flags), 0);
+	if (fd < 0)
+		return fd;
+	if (sys.fstat(fd, &st) || !stub_marked(st.st_mode)) { /* replaced in between by something else */
+		sys.close(fd);
+		return -EAGAIN;
+	}
+	return finish_open(m, fd, &st, flags, out);
+}
+
+static int create(struct plfs_mount *m, int dirfd, const char *path, int flags, mode_t mode, struct plfs_file **out)
+{
+	struct stat st;
+	int fd;
+
+	if (!mount_wants_log(m, path))
+		return kernel_open(dirfd, path, flags, mode);
+	fd = kernel_open(dirfd, path, stub_flags(flags) | O_RDWR | O_CREAT | O_EXCL, (mode & 0777) | S_ISVTX);
+	if (fd == -EEXIST && !(flags & O_EXCL))
+		return -EAGAIN; /* somebody was faster, or a dangling link */
+	if (fd < 0)
+		return fd;
+	if (sys.fstat(fd, &st)) {
+		int ret = -errno;
+
+		sys.close(fd);
+		return ret;
+	}
+	if (!stub_marked(st.st_mode)) {
+		log_error("backend %s does not keep the sticky bit of a file: %s stays a plain file", m->backend, path);
+		return fd;
+	}
+	return finish_open(m, fd, &st, flags & ~O_TRUNC, out);
+}
+
+int plfs_open(struct plfs_mount *m, int dirfd, const char *path, int flags, mode_t mode, struct plfs_file **out)
+{
+	int ret = -EAGAIN;
+
+	*out = NULL;
+	if (is_special(flags))
+		return kernel_open(dirfd, path, flags, mode);
+	/* Whether it exists may change under us; each time round somebody else has got on. */
+	for (int tries = 0; ret == -EAGAIN && tries < 100; tries++) {
+		ret = open_existing(m, dirfd, path, flags, mode, out);
+		if (ret == -ENOENT && flags & O_CREAT)
+			ret = create(m, dirfd, path, flags, mode, out);
+		if (ret == -EAGAIN && tries == 50) /* a symbolic link to nothing: the kernel makes what it points to */
+			return kernel_open(dirfd, path, flags, mode);
+	}
+	log_debug(LOG_OPEN, "open %s flags %#x: %s %d", path, flags, *out ? "logical" : "plain", ret);
+	return ret;
+}
+
+int plfs_adopt(int fd, struct plfs_file **out)
+{
+	char name[PATH_MAX];
+	struct plfs_mount *m;
+	struct stat st;
+	int flags;
+
+	*out = NULL;
+	if (sys.fstat(fd, &st))
+		return -errno;
+	if (!stub_marked(st.st_mode) || !mount_has_dev(st.st_dev))
+		return 0;
+	m = mount_of_backend_path(stub_name(fd, name, sizeof(name)));
+	flags = sys.fcntl(fd, F_GETFL);
+	if (!m || flags < 0 || flags & O_PATH)
+		return 0;
+	return file_new(m, fd, &st, flags, out);
+}
+
+int plfs_close(struct plfs_file *f)
+{
+	struct inode *ino = f->ino;
+
+	inode_commit(ino, begin(f));
+	for (struct plfs_file **p = &ino->files; *p; p = &(*p)->next) {
+		if (*p == f) {
+			*p = f->next;
+			break;
+		}
+	}
+	if (!ino->files) /* most likely the last: close the log while the stub can be written to */
+		inode_close_writer(ino, f->fd);
+	end(f);
+	inode_put(ino, &f->fd);
+	mem_free(f);
+	return 0;
+}
+
+/* ---- data ---- */
+
+static bool bad_range(size_t len, off_t logical_off)
+{
+	return logical_off < 0 || (uint64_t)logical_off > LOGICAL_MAX - len;
+}
+
+ssize_t plfs_pread(struct plfs_file *f, void *buf, size_t len, off_t logical_off)
+{
+	ssize_t ret;
+	int fd;
+
+	if (logical_off < 0)
+		return -EINVAL;
+	len = min_size(len, SSIZE_MAX);
+	if ((uint64_t)logical_off >= LOGICAL_MAX || !len)
+		return 0;
+	len = (size_t)min_u64(len, LOGICAL_MAX - (uint64_t)logical_off);
+	fd = begin(f);
+	ret = inode_read(f->ino, fd, buf, len, (uint64_t)logical_off);
+	end(f);
+	return ret;
+}
+
+ssize_t plfs_preadv(struct plfs_file *f, const struct iovec *iov, int cnt, off_t logical_off)
+{
+	ssize_t done = 0;
+
+	for (int i = 0; i < cnt; i++) {
+		ssize_t n = plfs_pread(f, iov[i].iov_base, iov[i].iov_len, logical_off + done);
+
+		if (n < 0)
+			return done ? done : n;
+		done += n;
+		if ((size_t)n < iov[i].iov_len)
+			break;
+	}
+	return done;
+}
+
+static ssize_t write_locked(struct plfs_file *f, int fd, const struct iovec *iov, int cnt, uint64_t logical_off)
+{
+	ssize_t done = 0;
+
+	for (int i = 0; i < cnt; i++) {
+		ssize_t n = 0;
+
+		if (iov[i].iov_len)
+			n = inode_write(f->ino, fd, iov[i].iov_base, iov[i].iov_len, logical_off + (uint64_t)done);
+		if (n < 0)
+			return done ? done : n;
+		done += n;
+		if ((size_t)n < iov[i].iov_len)
+			break;
+	}
+	return done;
+}
+
+/* Sum of the lengths, or -EINVAL. */
+static ssize_t iov_total(const struct iovec *iov, int cnt)
+{
+	size_t total = 0;
+
+	if (cnt < 0 || cnt > IOV_MAX)
+		return -EINVAL;
+	for (int i = 0; i < cnt; i++) {
+		if (iov[i].iov_len > SSIZE_MAX - total)
+			return -EINVAL;
+		total += iov[i].iov_len;
+	}
+	return (ssize_t)total;
+}
+
+ssize_t plfs_pwritev(struct plfs_file *f, const struct iovec *iov, int cnt, off_t logical_off)
+{
+	ssize_t total = iov_total(iov, cnt);
+	ssize_t ret;
+	int fd;
+
+	if (total < 0 || logical_off < 0)
+		return -EINVAL;
+	if (!total)
+		return 0;
+	if (bad_range((size_t)total, logical_off))
+		return -EFBIG;
+	fd = begin(f);
+	ret = write_locked(f, fd, iov, cnt, (uint64_t)logical_off);
+	end(f);
+	return ret;
+}
+
+ssize_t plfs_pwrite(struct plfs_file *f, const void *buf, size_t len, off_t logical_off)
+{
+	struct iovec iov = { .iov_base = (void *)buf, .iov_len = min_size(len, SSIZE_MAX) };
+
+	return plfs_pwritev(f, &iov, 1, logical_off);
+}
+
+ssize_t plfs_appendv(struct plfs_file *f, const struct iovec *iov, int cnt, off_t *end_out)
+{
+	ssize_t total = iov_total(iov, cnt);
+	uint64_t at;
+	ssize_t ret;
+	int fd;
+
+	if (total < 0)
+		return total;
+	if (!total) {
+		*end_out = plfs_size(f);
+		return 0;
+	}
+	fd = begin(f);
+	ret = inode_begin_append(f->ino, fd, &at);
+	if (!ret) {
+		ret = bad_range((size_t)total, (off_t)at) ? -EFBIG : write_locked(f, fd, iov, cnt, at);
+		inode_end_append(f->ino, fd);
+		if (ret >= 0)
+			*end_out = (off_t)at + ret;
+	}
+	end(f);
+	return ret;
+}
+
+/* ---- size ---- */
+
+off_t plfs_size(struct plfs_file *f)
+{
+	struct stat st;
+	uint64_t size;
+	int fd = begin(f);
+	int ret = sys.fstat(fd, &st) ? -errno : inode_size(f->ino, fd, &st, &size);
+
+	end(f);
+	return ret ? ret : (off_t)size;
+}
+
+int plfs_truncate(struct plfs_file *f, off_t size)
+{
+	int ret;
+
+	if (size < 0)
+		return -EINVAL;
+	if ((uint64_t)size > LOGICAL_MAX)
+		return -EFBIG;
+	ret = inode_truncate(f->ino, begin(f), (uint64_t)size);
+	end(f);
+	return ret;
+}
+
+static int write_zeros(struct plfs_file *f, off_t logical_off, off_t len)
+{
+	static const char zeros[65536];
+
+	while (len) {
+		ssize_t n = plfs_pwrite(f, zeros, (size_t)min_u64(sizeof(zeros), (uint64_t)len), logical_off);
+
+		if (n < 0)
+			return (int)n;
+		logical_off += n;
+		len -= n;
+	}
+	return 0;
+}
+
+int plfs_fallocate(struct plfs_file *f, int mode, off_t logical_off, off_t len)
+{
+	bool keep = mode & FALLOC_FL_KEEP_SIZE;
+	off_t size, stop;
+	int ret;
+
+	if (logical_off < 0 || len <= 0)
+		return -EINVAL;
+	if (bad_range((size_t)len, logical_off))
+		return -EFBIG;
+	stop = logical_off + len;
+	size = plfs_size(f);
+	if (size < 0)
+		return (int)size;
+	if (mode == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE) || mode == (FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE))
+		stop = stop < size ? stop : size;
+	else if (mode != 0 && mode != FALLOC_FL_KEEP_SIZE && mode != FALLOC_FL_ZERO_RANGE)
+		return -EOPNOTSUPP;
+	ret = 0;
+	if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE) && logical_off < size)
+		ret = write_zeros(f, logical_off, (stop < size ? stop : size) - logical_off);
+	if (!ret && !keep && stop > size) {
+		ret = inode_extend(f->ino, begin(f), (uint64_t)stop);
+		end(f);
+	}
+	return ret;
+}
+
+off_t plfs_seek_hole(struct plfs_file *f, off_t logical_off, int whence)
+{
+	off_t size = plfs_size(f);
+
+	if (size < 0)
+		return size;
+	if (logical_off < 0 || logical_off >= size)
+		return -ENXIO;
+	return whence == SEEK_DATA ? logical_off : size;
+}
+
+int plfs_commit(struct plfs_file *f)
+{
+	int ret = inode_commit(f->ino, begin(f));
+
+	end(f);
+	return ret;
+}
+
+int plfs_refresh(struct plfs_file *f)
+{
+	int ret = inode_refresh(f->ino, begin(f));
+
+	end(f);
+	return ret;
+}
+
+int plfs_sync(struct plfs_file *f)
+{
+	int ret = inode_sync(f->ino, begin(f));
+
+	end(f);
+	return ret;
+}

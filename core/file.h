@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Open file descriptions: struct plfs_file, one for each open() of a logical file in this process.
+ */
+#ifndef PLFS_FILE_H
+#define PLFS_FILE_H
+
+#include "inode.h"
+#include "plfs.h"
+
+struct plfs_file {
+	struct inode *ino;
+	struct plfs_file *next; /* of the same inode */
+	int fd;                 /* hidden descriptor of the stub */
+	bool writable;
+	bool append_flag;       /* @fd shares O_APPEND with the program's, which must be lifted to write to the stub */
+};
+
+/* A descriptor of @ino's stub for core's own use, writable if there is one. */
+int file_any_fd(const struct inode *ino);
+
+#endif

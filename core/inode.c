@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The shared state of logical files: when logs are opened and closed, what the size is, and when maps are made anew.
+ */
+#include "inode.h"
+
+#include "file.h"
+#include "log.h"
+#include "stamp.h"
+#include "sys.h"
+
+/*
+ * While a file grows its stub is told at least so often, so that ls shows a checkpoint grow, and what a
+ * killed job leaves is not far off.
+ */
+#define PUBLISH_NS 50000000
+
+bool inode_posix;
+bool inode_exiting;
+
+static struct inode *table;
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void adopt_container(struct inode *ino, mode_t mode)
+{
+	if (ino->stub.has_container && !ino->c.store)
+		container_init(&ino->c, &ino->m->store, ino->stub.id, mode);
+}
+
+static void before_spill(void *arg)
+{
+	struct inode *ino = arg;
+
+	if (ino->r.loaded && reader_add_own(&ino->r, &ino->w))
+		reader_release(&ino->r); /* no memory: made anew when next needed */
+}
+
+static struct inode *find_locked(dev_t dev, ino_t number)
+{
+	struct inode_key key;
+	struct inode *ino;
+
+	memset(&key, 0, sizeof(key));
+	key.dev = dev;
+	key.ino = number;
+	HASH_FIND(hh, table, &key, sizeof(key), ino);
+	if (ino)
+		ino->refs++;
+	return ino;
+}
+
+struct inode *inode_find(dev_t dev, ino_t number)
+{
+	struct inode *ino;
+
+	if (!__atomic_load_n(&table, __ATOMIC_RELAXED))
+		return NULL;
+	pthread_mutex_lock(&table_lock);
+	ino = find_locked(dev, number);
+	pthread_mutex_unlock(&table_lock);
+	return ino;
+}
+
+int inode_get(struct plfs_mount *m, int fd, const struct stat *st, struct inode **out)
+{
+	struct inode *ino;
+	int ret = 0;
+
+	pthread_mutex_lock(&table_lock);
+	ino = find_locked(st->st_dev, st->st_ino);
+	if (ino)
+		goto out;
+	ret = -ENOMEM;
+	ino = mem_zalloc(sizeof(*ino));
+	if (!ino)
+		goto out;
+	ino->key.dev = st->st_dev;
+	ino->key.ino = st->st_ino;
+	ino->refs = 1;
+	ino->m = m;
+	ino->lock_h = -1;
+	ino->body_len = stub_body_len(st->st_size);
+	pthread_mutex_init(&ino->lock, NULL);
+	reader_init(&ino->r, &ino->c);
+	ret = st->st_size ? stub_read(fd, &ino->stub) : 0;
+	if (!ret) {
+		adopt_container(ino, st->st_mode);
+		HASH_ADD(hh, table, key, sizeof(ino->key), ino);
+		ret = ino->hh.tbl ? 0 : -ENOMEM;
+	}
+	if (ret) {
+		mem_free(ino);
+		ino = NULL;
+	}
+out:
+	pthread_mutex_unlock(&table_lock);
+	*out = ino;
+	return ret;
+}
+
+/* Remove the container of a stub that has no name left, unless somebody has it open. */
+static void remove_if_unlinked(struct inode *ino, int *fd)
+{
+	struct stat st;
+	int other;
+
+	if (!ino->stub.has_container || sys.fstat(*fd, &st) || st.st_nlink)
+		return;
+	/* Our own descriptions say "in use" themselves: ask through another when they are closed. */
+	other = stub_reopen(*fd, O_RDONLY);
+	sys_fd_close(fd);
+	if (other >= 0 && !stub_in_use(other))
+		container_remove(&ino->c);
+	sys_fd_close(&other);
+}
+
+void inode_put(struct inode *ino, int *fd)
+{
+	bool last;
+
+	pthread_mutex_lock(&table_lock);
+	last = --ino->refs == 0;
+	if (last)
+		HASH_DEL(table, ino);
+	pthread_mutex_unlock(&table_lock);
+	if (last) {
+		inode_close_writer(ino, *fd);
+		if (ino->lock_h >= 0)
+			store_close(&ino->m->store, &ino->lock_h);
+		if (*fd >= 0)
+			remove_if_unlinked(ino, fd);
+		reader_release(&ino->r);
+		pthread_mutex_destroy(&ino->lock);
+		mem_free(ino);
+	}
+	sys_fd_close(fd);
+}
+
+/* ---- size ---- */
+
+static uint64_t known_size(const struct inode *ino)
+{
+	return max_u64(max_u64(ino->body_len, ino->own_end), ino->r.loaded ? reader_end(&ino->r) : 0);
+}
+
+int inode_extend(struct inode *ino, int fd, uint64_t end)
+{
+	struct stat st;
+	ssize_t n;
+
+	if (sys.fstat(fd, &st))
+		return -errno;
+	ino->body_len = stub_body_len(st.st_size);
+	if (end <= ino->body_len)
+		return 0;
+	/* One zero behind the end: it can only make the file longer, whoever else does the same. */
+	do {
+		n = sys.pwrite(fd, "", 1, (off_t)(PLFS_BODY_OFF + end - 1));
+	} while (n < 0 && errno == EINTR);
+	if (n != 1 && (errno != ENOSPC || sys.ftruncate(fd, (off_t)(PLFS_BODY_OFF + end))))
+		return -errno;
+	ino->body_len = end;
+	return 0;
+}
+
+static int publish(struct inode *ino, int fd)
+{
+	static const struct timespec now[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_NOW } };
+	uint64_t before = ino->body_len;
+	int ret = 0;
+
+	if (ino->own_end > ino->body_len)
+		ret = inode_extend(ino, fd, ino->own_end);
+	if (!ret) {
+		if (ino->touched && ino->body_len == before && sys.futimens(fd, now))
+			sys.futimens(fd, NULL); /* not the owner: both times or none */
+		ino->touched = false;
+		ino->own_end = 0;
+		ino->last_publish_ns = stamp_coarse_ns();
+	}
+	return ret;
+}
+
+static int load(struct inode *ino)
+{
+	if (ino->writing && !ino->w.stage.shared) {
+		int ret = stage_save(&ino->w.stage);
+
+		if (ret)
+			return ret;
+	}
+	return reader_load(&ino->r, ino->writing ? &ino->w : NULL, ino->stub.generation_ns);
+}
+
+/* See what the stub says now; where others may have written or truncated, make the map anew. */
+static int look_again(struct inode *ino, int fd, const struct stat *st, bool reload)
+{
+	uint64_t len = stub_body_len(st->st_size);
+	uint64_t generation = ino->stub.generation_ns;
+	bool changed;
+	int ret;
+
+	if (len < ino->body_len) /* somebody has truncated it: what we had not published is from before or in the log */
+		ino->own_end = 0;
+	if (len != ino->body_len || ino->r.inputs.nr_lives)
+		reload = true;
+	ino->body_len = len;
+	if (!reload)
+		return 0;
+	if (st->st_size && fd >= 0) {
+		ret = stub_read(fd, &ino->stub);
+		if (ret)
+			return ret;
+		adopt_container(ino, st->st_mode);
+	}
+	if (!ino->stub.has_container || !ino->r.loaded)
+		return 0;
+	if (ino->stub.generation_ns != generation)
+		return load(ino);
+	if (ino->writing && !ino->w.stage.shared) {
+		ret = stage_save(&ino->w.stage);
+		if (ret)
+			return ret;
+	}
+	return reader_reload(&ino->r, ino->writing ? &ino->w : NULL, ino->stub.generation_ns, &changed);
+}
+
+/* Have a map that covers what this process wrote. */
+static int prepare_read(struct inode *ino)
+{
+	int ret = 0;
+
+	if (!ino->stub.has_container)
+		return 0;
+	if (!ino->r.loaded)
+		ret = load(ino);
+	else if (ino->writing)
+		ret = reader_add_own(&ino->r, &ino->w);
+	return ret;
+}
+
+int inode_size(struct inode *ino, int fd, const struct stat *st, uint64_t *size)
+{
+	int ret = look_again(ino, fd, st, false);
+
+	if (!ret && !ino->r.loaded && ino->stub.has_container)
+		ret = load(ino);
+	*size = known_size(ino);
+	return ret;
+}
+
+ssize_t inode_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t logical_off)
+{
+	uint64_t size;
+	int ret = prepare_read(ino);
+
+	if (ret)
+		return ret;
+	size = known_size(ino);
+	if (logical_off + len > size || inode_posix) {
+		struct stat st;
+
+		if (sys.fstat(fd, &st))
+			return -errno;
+		ret = look_again(ino, fd, &st, inode_posix);
+		if (!ret)
+			ret = prepare_read(ino);
+		if (ret)
+			return ret;
+		size = known_size(ino);
+	}
+	if (logical_off >= size)
+		return 0;
+	len = (size_t)min_u64(len, size - logical_off);
+	ret = reader_read(&ino->r, ino->writing ? &ino->w : NULL, fd, buf, len, logical_off);
+	return ret ? ret : (ssize_t)len;
+}
+
+/* ---- writing ---- */
+
+int inode_make_writer(struct inode *ino, int fd)
+{
+	int ret;
+
+	if (ino->writing)
+		return 0;
+	if (!ino->stub.has_container) {
+		struct stat st;
+
+		ret = mount_prepare(ino->m);
+		if (!ret)
+			ret = stub_claim(fd, &ino->stub, stamp_next());
+		if (!ret && sys.fstat(fd, &st))
+			ret = -errno;
+		if (ret)
+			return ret;
+		adopt_container(ino, st.st_mode);
+	}
+	ret = writer_open(&ino->w, &ino->c);
+	if (ret)
+		return ret;
+	ino->w.before_spill = before_spill;
+	ino->w.arg = ino;
+	ino->writing = true;
+	ino->r.own_log = UINT32_MAX;
+	ino->last_publish_ns = stamp_coarse_ns();
+	return 0;
+}
+
+void inode_close_writer(struct inode *ino, int fd)
+{
+	if (ino->writing) {
+		if (ino->r.loaded && reader_add_own(&ino->r, &ino->w))
+			reader_release(&ino->r);
+		writer_close(&ino->w);
+		ino->writing = false;
+		ino->r.own_log = UINT32_MAX;
+	}
+	if (fd >= 0 && (ino->own_end || ino->touched))
+		publish(ino, fd);
+}
+
+ssize_t inode_write(struct inode *ino, int fd, const void *buf, size_t len, uint64_t logical_off)
+{
+	ssize_t n;
+	int ret = inode_make_writer(ino, fd);
+
+	if (ret)
+		return ret;
+	n = writer_write(&ino->w, buf, len, logical_off);
+	if (n <= 0)
+		return n;
+	ino->own_end = max_u64(ino->own_end, logical_off + (uint64_t)n);
+	ino->touched = true;
+	if (inode_exiting)
+		inode_close_writer(ino, fd);
+	else if (inode_posix)
+		inode_commit(ino, fd);
+	else if (ino->w.last_write_ns - ino->last_publish_ns > PUBLISH_NS && ino->own_end > ino->body_len)
+		publish(ino, fd);
+	return n;
+}
+
+int inode_commit(struct inode *ino, int fd)
+{
+	/* Bytes that cannot be flushed now stay in the stage, where readers find them: no error yet. */
+	if (ino->writing)
+		writer_commit(&ino->w);
+	return ino->own_end || ino->touched ? publish(ino, fd) : 0;
+}
+
+int inode_refresh(struct inode *ino, int fd)
+{
+	struct stat st;
+
+	if (ino->writing)
+		writer_break(&ino->w);
+	if (sys.fstat(fd, &st))
+		return -errno;
+	return look_again(ino, fd, &st, true);
+}
+
+int inode_sync(struct inode *ino, int fd)
+{
+	int ret = ino->writing ? writer_sync(&ino->w) : 0;
+	int ret2 = ino->own_end || ino->touched ? publish(ino, fd) : 0;
+
+	if (!ret)
+		ret = ret2;
+	if (sys.fsync(fd) && !ret)
+		ret = -errno;
+	return ret;
+}
+
+/* ---- truncation ---- */
+
+struct notify_arg {
+	struct inode *ino;
+	uint64_t stamp_ns;
+};
+
+static int notify_live(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	struct notify_arg *na = arg;
+
+	(void)name;
+	if (kind == DROPPING_LIVE)
+		stage_notify(&na->ino->c, path, na->stamp_ns);
+	return 0;
+}
+
+static int resize_body(struct inode *ino, int fd, uint64_t size)
+{
+	struct stat st;
+
+	if (sys.fstat(fd, &st))
+		return -errno;
+	if (stub_body_len(st.st_size) > size && sys.ftruncate(fd, (off_t)(PLFS_BODY_OFF + size)))
+		return -errno;
+	ino->own_end = 0;
+	ino->body_len = min_u64(stub_body_len(st.st_size), size);
+	return inode_extend(ino, fd, size);
+}
+
+/* To nothing: all records up to now are void, and the logs that hold nothing else can go. */
+static int new_generation(struct inode *ino, int fd)
+{
+	struct notify_arg na = { .ino = ino };
+	int ret;
+
+	if (ino->writing)
+		writer_close(&ino->w);
+	ino->writing = false;
+	na.stamp_ns = stamp_next();
+	ret = resize_body(ino, fd, 0);
+	if (!ret)
+		ret = stub_set_generation(fd, &ino->stub, na.stamp_ns);
+	if (ret)
+		return ret;
+	reader_release(&ino->r);
+	container_list(&ino->c, notify_live, &na);
+	dropping_collect(&ino->c, ino->stub.generation_ns);
+	return 0;
+}
+
+int inode_truncate(struct inode *ino, int fd, uint64_t size)
+{
+	struct notify_arg na = { .ino = ino };
+	struct stat st;
+	int ret;
+
+	if (sys.fstat(fd, &st))
+		return -errno;
+	if (!ino->stub.has_container && st.st_size) {
+		ret = stub_read(fd, &ino->stub);
+		if (ret)
+			return ret;
+		adopt_container(ino, st.st_mode);
+	}
+	if (ino->stub.has_container && !size)
+		return new_generation(ino, fd);
+	if (ino->stub.has_container) {
+		ret = inode_make_writer(ino, fd);
+		if (!ret)
+			ret = writer_truncate(&ino->w, size);
+		if (!ret && ino->r.loaded)
+			ret = reader_add_own(&ino->r, &ino->w);
+		if (ret)
+			return ret;
+		na.stamp_ns = stamp_next();
+		container_list(&ino->c, notify_live, &na);
+	}
+	ino->touched = true;
+	return resize_body(ino, fd, size);
+}
+
+/* ---- appending ---- */
+
+static int find_live(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	const struct inode *ino = arg;
+
+	(void)path;
+	return kind == DROPPING_LIVE && !(ino->writing && !strcmp(name + 5, ino->w.log_name + 5));
+}
+
+int inode_begin_append(struct inode *ino, int fd, uint64_t *end)
+{
+	struct store *s = &ino->m->store;
+	char path[CONTAINER_PATH_LEN];
+	struct stat st;
+	int ret = inode_make_writer(ino, fd);
+
+	if (ret)
+		return ret;
+	if (ino->lock_h < 0) {
+		container_path(&ino->c, "lock", path);
+		ino->lock_h = store_open(s, path, O_RDWR | O_CREAT, container_file_mode(&ino->c, true));
+		if (ino->lock_h < 0)
+			return ino->lock_h;
+	}
+	ret = s->ops->lock(s, ino->lock_h);
+	if (ret && ret != -EOPNOTSUPP)
+		return ret;
+	ret = sys.fstat(fd, &st) ? -errno : 0;
+	if (!ret)
+		ret = look_again(ino, fd, &st, false);
+	/* What a killed or still writing process has beyond the stub's size is known to its live index only. */
+	if (!ret && !ino->r.loaded && container_list(&ino->c, find_live, ino) == 1)
+		ret = load(ino);
+	if (ret)
+		s->ops->unlock(s, ino->lock_h);
+	*end = known_size(ino);
+	return ret;
+}
+
+void inode_end_append(struct inode *ino, int fd)
+{
+	if (ino->own_end > ino->body_len)
+		publish(ino, fd);
+	ino->m->store.ops->unlock(&ino->m->store, ino->lock_h);
+}
+
+/* ---- all ---- */
+
+void inode_each(void (*fn)(struct inode *ino, int fd))
+{
+	struct inode *ino, *tmp;
+
+	pthread_mutex_lock(&table_lock);
+	HASH_ITER(hh, table, ino, tmp) {
+		pthread_mutex_lock(&ino->lock);
+		fn(ino, file_any_fd(ino));
+		pthread_mutex_unlock(&ino->lock);
+	}
+	pthread_mutex_unlock(&table_lock);
+}
+
+void inode_lock_all(void)
+{
+	struct inode *ino, *tmp;
+
+	pthread_mutex_lock(&table_lock);
+	HASH_ITER(hh, table, ino, tmp)
+		pthread_mutex_lock(&ino->lock);
+}
+
+void inode_unlock_all(void)
+{
+	struct inode *ino, *tmp;
+
+	HASH_ITER(hh, table, ino, tmp)
+		pthread_mutex_unlock(&ino->lock);
+	pthread_mutex_unlock(&table_lock);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The inode: what all descriptions of one logical file in this process share. One log, one stack of maps, one idea of the size.
+ * Found by the stub's device and inode number.
+ *
+ * Locks: the table's lock is taken before an inode's, never the other way round. Neither is ever held while waiting for
+ * something that the program does; only appenders wait for other processes (container lock file).
+ */
+#ifndef PLFS_INODE_H
+#define PLFS_INODE_H
+
+#include "hash.h"
+#include "mount.h"
+#include "reader.h"
+#include "stub.h"
+#include "writer.h"
+
+#include <pthread.h>
+
+struct plfs_file;
+
+struct inode_key {
+	dev_t dev;
+	ino_t ino;
+};
+
+struct inode {
+	UT_hash_handle hh;
+	struct inode_key key;
+	unsigned refs; /* under the table's lock */
+	pthread_mutex_t lock; /* for all that follows */
+	struct plfs_file *files;
+	struct plfs_mount *m;
+	struct stub stub;
+	struct container c; /* valid if stub.has_container */
+	struct writer w;    /* valid if writing */
+	bool writing;
+	struct reader r;
+	uint64_t body_len;  /* logical size that the stub said when last looked at */
+	uint64_t own_end;   /* end of what was written here and is not published yet; 0: nothing */
+	bool touched;       /* written to since the stub's times were last set */
+	uint64_t last_publish_ns;
+	int lock_h;         /* the container's lock file, or -1 */
+};
+
+/* PLFS_CONSISTENCY=posix: nothing is kept back. */
+extern bool inode_posix;
+
+/* The process is about to end: a log is closed as soon as something has been written to it. */
+extern bool inode_exiting;
+
+/* Find or make the inode of the stub @fd, and take a reference. -EIO for a damaged stub, -ENOMEM. */
+int inode_get(struct plfs_mount *m, int fd, const struct stat *st, struct inode **out);
+
+/* Find it if this process has it open, and take a reference. */
+struct inode *inode_find(dev_t dev, ino_t ino);
+
+/*
+ * Drop a reference. With the last one the log is closed, and if the stub has no name left and nobody else has it open the
+ * container goes. *@fd: a hidden descriptor of the stub, closed here.
+ */
+void inode_put(struct inode *ino, int *fd);
+
+/* ---- with the inode's lock held; @fd is a descriptor of the stub, writable and without O_APPEND where something is written ---- */
+
+/* Write at @logical_off; as plfs_pwrite(). */
+ssize_t inode_write(struct inode *ino, int fd, const void *buf, size_t len, uint64_t logical_off);
+
+/* Read; as plfs_pread(). */
+ssize_t inode_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t logical_off);
+
+/* The size now. @st: fresh attributes of the stub. */
+int inode_size(struct inode *ino, int fd, const struct stat *st, uint64_t *size);
+
+/* Have a container and a log. */
+int inode_make_writer(struct inode *ino, int fd);
+
+/* Close the log if there is one; the next write opens another. Publishes. */
+void inode_close_writer(struct inode *ino, int fd);
+
+/* Release and acquire. */
+int inode_commit(struct inode *ino, int fd);
+int inode_refresh(struct inode *ino, int fd);
+
+int inode_sync(struct inode *ino, int fd);
+int inode_truncate(struct inode *ino, int fd, uint64_t size);
+
+/* Let the stub say that the file reaches at least to @end. */
+int inode_extend(struct inode *ino, int fd, uint64_t end);
+
+/* Take and give back the right to append; between the two *@end is the true end. */
+int inode_begin_append(struct inode *ino, int fd, uint64_t *end);
+void inode_end_append(struct inode *ino, int fd);
+
+/* ---- all of them ---- */
+
+/* Call @fn for every inode, locked, with a descriptor fit for writing if it has one (else for reading). */
+void inode_each(void (*fn)(struct inode *ino, int fd));
+
+/* Lock the table and all inodes; unlock. Around a fork. */
+void inode_lock_all(void);
+void inode_unlock_all(void);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Names and attributes: unlink, rename, chmod, chown, and what stat shows. The kernel does each of them on the stub; here is
+ * what the container needs besides.
+ */
+#include "file.h"
+
+#include <sys/sysmacros.h>
+
+/* A stub that is about to lose its last name: enough of it to find the container afterwards. */
+struct doomed {
+	int fd; /* hidden; -1: no container to look after */
+	struct stub stub;
+};
+
+/*
+ * Look at the name @path before it goes away. A file that this process has open is left to its last
+ * close: opening and closing the stub once more would drop the program's own fcntl() locks.
+ */
+static void doomed_look(struct doomed *d, int dirfd, const char *path)
+{
+	struct inode *ino;
+	struct stat st;
+	int fd;
+
+	d->fd = -1;
+	if (sys.fstatat(dirfd, path, &st, AT_SYMLINK_NOFOLLOW) || !stub_marked(st.st_mode) || st.st_nlink > 1 ||
+	    !st.st_size || !mount_has_dev(st.st_dev))
+		return;
+	ino = inode_find(st.st_dev, st.st_ino);
+	if (ino) {
+		int none = -1;
+
+		inode_put(ino, &none);
+		return;
+	}
+	fd = sys.openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	d->fd = sys_fd_hide(fd < 0 ? -errno : fd);
+	if (d->fd < 0)
+		log_debug(LOG_PATH, "%s: cannot read the stub, its container stays: %s", path, strerror(-d->fd));
+	else if (stub_read(d->fd, &d->stub) || !d->stub.has_container)
+		sys_fd_close(&d->fd);
+}
+
+static void doomed_finish(struct doomed *d, struct plfs_mount *m)
+{
+	struct container c;
+	struct stat st;
+
+	if (d->fd < 0)
+		return;
+	if (!sys.fstat(d->fd, &st) && !st.st_nlink && !stub_in_use(d->fd)) {
+		container_init(&c, &m->store, d->stub.id, st.st_mode);
+		container_remove(&c);
+	}
+	sys_fd_close(&d->fd);
+}
+
+int plfs_unlink(struct plfs_mount *m, int dirfd, const char *path)
+{
+	struct doomed d;
+	int ret;
+
+	doomed_look(&d, dirfd, path);
+	ret = sys.unlinkat(dirfd, path, 0) ? -errno : 0;
+	doomed_finish(&d, m);
+	return ret;
+}
+
+int plfs_rename(struct plfs_mount *m, int fromfd, const char *from, int tofd, const char *to, unsigned flags)
+{
+	struct doomed d = { .fd = -1 };
+	int ret;
+
+	if (!flags)
+		doomed_look(&d, tofd, to);
+	ret = flags ? sys.renameat2(fromfd, from, tofd, to, flags) : sys.renameat(fromfd, from, tofd, to);
+	ret = ret ? -errno : 0;
+	doomed_finish(&d, m);
+	return ret;
+}
+
+/* ---- attributes ---- */
+
+static int stat_of(int dirfd, const char *path, struct stat *st, int at_flags)
+{
+	int ret = path ? sys.fstatat(dirfd, path, st, at_flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) : sys.fstat(dirfd, st);
+
+	return ret ? -errno : 0;
+}
+
+/* The container of a stub, by the inode that is open here or by its header. False: there is none, or it cannot be read. */
+static bool find_container(int dirfd, const char *path, const struct stat *st, int at_flags, struct container *c)
+{
+	struct inode *ino = inode_find(st->st_dev, st->st_ino);
+	int none = -1;
+	bool found = false;
+
+	if (ino) {
+		pthread_mutex_lock(&ino->lock);
+		found = ino->stub.has_container;
+		if (found)
+			*c = ino->c;
+		pthread_mutex_unlock(&ino->lock);
+		inode_put(ino, &none);
+		return found;
+	}
+	if (path && st->st_size) {
+		char name[PATH_MAX];
+		struct plfs_mount *m;
+		struct stub stub;
+		int fd = sys.openat(dirfd, path, O_RDONLY | O_CLOEXEC | (at_flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0));
+
+		fd = sys_fd_hide(fd < 0 ? -errno : fd);
+		if (fd < 0)
+			return false;
+		m = mount_of_backend_path(stub_name(fd, name, sizeof(name)));
+		found = m && !stub_read(fd, &stub) && stub.has_container;
+		if (found)
+			container_init(c, &m->store, stub.id, st->st_mode);
+		sys_fd_close(&fd);
+	}
+	return found;
+}
+
+/* The permissions that droppings made from now on get, in the inode that is open here. */
+static void remember_mode(const struct stat *st, mode_t mode)
+{
+	struct inode *ino = inode_find(st->st_dev, st->st_ino);
+	int none = -1;
+
+	if (!ino)
+		return;
+	pthread_mutex_lock(&ino->lock);
+	ino->c.mode = mode & 0777;
+	pthread_mutex_unlock(&ino->lock);
+	inode_put(ino, &none);
+}
+
+int plfs_chmod(int dirfd, const char *path, mode_t mode, int at_flags)
+{
+	struct container c;
+	struct stat st;
+	bool stub, found = false;
+	int ret = stat_of(dirfd, path, &st, at_flags);
+
+	if (ret)
+		return ret;
+	stub = stub_marked(st.st_mode) && mount_has_dev(st.st_dev);
+	if (stub) {
+		found = find_container(dirfd, path, &st, at_flags, &c);
+		mode |= S_ISVTX;
+	} else if (S_ISREG(st.st_mode) && mount_has_dev(st.st_dev)) {
+		mode &= ~(mode_t)S_ISVTX; /* a plain file must not look like a stub */
+	}
+	ret = path ? sys.fchmodat(dirfd, path, mode, at_flags) : sys.fchmod(dirfd, mode);
+	if (ret)
+		return -errno;
+	if (stub)
+		remember_mode(&st, mode);
+	return found ? container_chmod(&c, mode) : 0;
+}
+
+int plfs_chown(int dirfd, const char *path, uid_t uid, gid_t gid, int at_flags)
+{
+	struct container c;
+	struct stat st;
+	bool found = false;
+	int ret = stat_of(dirfd, path, &st, at_flags);
+
+	if (ret)
+		return ret;
+	if (stub_marked(st.st_mode) && mount_has_dev(st.st_dev))
+		found = find_container(dirfd, path, &st, at_flags, &c);
+	ret = path ? sys.fchownat(dirfd, path, uid, gid, at_flags) : sys.fchown(dirfd, uid, gid);
+	if (ret)
+		return -errno;
+	return found ? container_chown(&c, uid, gid) : 0;
+}
+
+void plfs_before_utimes(int dirfd, const char *path, int at_flags)
+{
+	struct inode *ino;
+	struct stat st;
+	int none = -1;
+
+	if (stat_of(dirfd, path, &st, at_flags) || !stub_marked(st.st_mode))
+		return;
+	ino = inode_find(st.st_dev, st.st_ino);
+	if (!ino)
+		return;
+	pthread_mutex_lock(&ino->lock);
+	inode_commit(ino, file_any_fd(ino));
+	pthread_mutex_unlock(&ino->lock);
+	inode_put(ino, &none);
+}
+
+/* The logical size of a stub, from the inode if it is open here. */
+static uint64_t size_of(const struct stat *st)
+{
+	struct inode *ino = inode_find(st->st_dev, st->st_ino);
+	uint64_t size = stub_body_len(st->st_size);
+	int none = -1;
+
+	if (ino) {
+		pthread_mutex_lock(&ino->lock);
+		inode_size(ino, file_any_fd(ino), st, &size);
+		pthread_mutex_unlock(&ino->lock);
+		inode_put(ino, &none);
+	}
+	return size;
+}
+
+/* Blocks of a file that is all there: what a program expects that looks for holes. */
+static uint64_t blocks_of(uint64_t size)
+{
+	return (size + 4095) / 4096 * 8;
+}
+
+void plfs_fix_stat(struct stat *st)
+{
+	if (stub_marked(st->st_mode) && mount_has_dev(st->st_dev)) {
+		uint64_t size = size_of(st);
+
+		st->st_size = (off_t)size;
+		st->st_blocks = (blkcnt_t)blocks_of(size);
+		st->st_mode &= ~(mode_t)S_ISVTX;
+	} else if (S_ISDIR(st->st_mode) && st->st_nlink > 2 && mount_is_root(st->st_dev, st->st_ino)) {
+		st->st_nlink--;
+	}
+}
+
+void plfs_fix_statx(struct statx *stx)
+{
+	struct stat st = {
+		.st_mode = stx->stx_mode,
+		.st_dev = makedev(stx->stx_dev_major, stx->stx_dev_minor),
+		.st_ino = stx->stx_ino,
+		.st_size = (off_t)stx->stx_size,
+		.st_nlink = stx->stx_nlink,
+	};
+	bool stub = stub_marked(st.st_mode);
+
+	plfs_fix_stat(&st);
+	stx->stx_nlink = (uint32_t)st.st_nlink;
+	if (!stub || stub_marked(st.st_mode))
+		return;
+	stx->stx_mode = (uint16_t)st.st_mode;
+	stx->stx_size = (uint64_t)st.st_size;
+	stx->stx_blocks = (uint64_t)st.st_blocks;
+}
