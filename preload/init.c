@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/*
+ * Start and end of the library in a process. The start is lazy: whoever needs us first, starts us.
+ * A constructor makes sure that descriptors 0 to 2 have been looked at before main().
+ */
+#include "env.h"
+#include "fdtable.h"
+#include "path.h"
+#include "proc.h"
+
+#include <sched.h>
+
+int shim_ready;
+bool shim_active;
+
+enum { NOT_STARTED, STARTING, STARTED };
+static int state;
+
+/* Set in the thread that is starting us: what it calls meanwhile passes through, for it would wait for itself. */
+static __thread bool starting __attribute__((tls_model("initial-exec")));
+
+static void start(void)
+{
+	int r, saved = errno;
+
+	starting = true;
+	env_remember();
+	r = plfs_setup(NULL);
+	if (fdtable_init() < 0)
+		log_die_config("no memory for the table of descriptors");
+	if (r > 0) {
+		proc_watch_forks();
+		path_cwd_changed();
+		/* On before the descriptors are looked at: a standard stream that is ours gets its hook, which must find us working. */
+		shim_active = true;
+		fd_adopt_inherited();
+	}
+	__atomic_store_n(&shim_ready, 1, __ATOMIC_RELEASE);
+	starting = false;
+	errno = saved;
+}
+
+void shim_init(void)
+{
+	int old = NOT_STARTED;
+
+	if (starting || __atomic_load_n(&shim_ready, __ATOMIC_ACQUIRE))
+		return;
+	sys_init();
+	if (__atomic_compare_exchange_n(&state, &old, STARTING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+		start();
+		__atomic_store_n(&state, STARTED, __ATOMIC_RELEASE);
+		return;
+	}
+	while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != STARTED)
+		sched_yield();
+}
+
+__attribute__((constructor(101))) static void shim_constructor(void)
+{
+	shim_init();
+}
+
+/* The C library flushes its streams after this: core then closes each write as soon as it is made. */
+__attribute__((destructor(101))) static void shim_destructor(void)
+{
+	if (shim_on())
+		plfs_exit_prepare();
+}

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/*
+ * Open file descriptions: reference counts, offsets, and the data calls on them. What a call means on a
+ * logical file is decided here and in core; the wrappers only find the description and pass the result on.
+ */
+#include "fdtable.h"
+#include "path.h"
+
+#define IO_MAX 0x7ffff000 /* what Linux moves in one call at most */
+#define OFF_MAX INT64_MAX
+
+static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER; /* innermost: nothing is called under it */
+static struct ofile *free_list;
+
+/* ---- life ---- */
+
+static struct ofile *ofile_new(enum ofile_kind kind)
+{
+	struct ofile *f;
+
+	pthread_mutex_lock(&free_lock);
+	f = free_list;
+	if (f)
+		free_list = f->next_free;
+	pthread_mutex_unlock(&free_lock);
+	if (!f) {
+		f = mem_zalloc(sizeof(*f));
+		if (!f)
+			return NULL;
+		pthread_mutex_init(&f->lock, NULL);
+	}
+	f->kind = kind;
+	f->m = NULL;
+	f->file = NULL;
+	f->flags = 0;
+	f->logical_off = 0;
+	f->shared = false;
+	f->frozen = false;
+	__atomic_store_n(&f->refs, 1, __ATOMIC_RELEASE);
+	return f;
+}
+
+struct ofile *ofile_new_file(struct plfs_file *file, int flags, bool shared)
+{
+	struct ofile *f = ofile_new(OFILE_FILE);
+
+	if (!f) {
+		plfs_close(file);
+		return NULL;
+	}
+	f->file = file;
+	f->flags = flags;
+	f->shared = shared;
+	return f;
+}
+
+struct ofile *ofile_new_dir(struct plfs_mount *m)
+{
+	struct ofile *f = ofile_new(OFILE_DIR);
+
+	if (f)
+		f->m = m;
+	return f;
+}
+
+bool ofile_try_get(struct ofile *f)
+{
+	unsigned refs = __atomic_load_n(&f->refs, __ATOMIC_RELAXED);
+
+	while (refs) {
+		if (__atomic_compare_exchange_n(&f->refs, &refs, refs + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return true;
+	}
+	return false;
+}
+
+int ofile_put(struct ofile *f)
+{
+	struct plfs_file *file;
+
+	if (__atomic_sub_fetch(&f->refs, 1, __ATOMIC_ACQ_REL))
+		return 0;
+	file = f->file;
+	pthread_mutex_lock(&free_lock);
+	f->next_free = free_list;
+	free_list = f;
+	pthread_mutex_unlock(&free_lock);
+	return file ? plfs_close(file) : 0;
+}
+
+int ofile_open(const struct where *w, int flags, mode_t mode, bool *logical)
+{
+	struct plfs_file *file = NULL;
+	struct ofile *f = NULL;
+	struct stat st;
+	int fd, r = 0;
+
+	if (logical)
+		*logical = false;
+	fd = plfs_open(w->m, w->dirfd, w->path, flags, mode, &file);
+	if (fd < 0)
+		return fd;
+	if (file) {
+		if (logical)
+			*logical = true;
+		f = ofile_new_file(file, flags & ~(O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_CLOEXEC), false);
+		r = f ? fd_install(fd, f) : -ENOMEM;
+	} else if (!sys.fstat(fd, &st) && S_ISDIR(st.st_mode)) {
+		f = ofile_new_dir(w->m);
+		r = f ? fd_install(fd, f) : -ENOMEM;
+	}
+	log_debug(LOG_OPEN, "open %s: descriptor %d, %s", w->path, fd,
+		  file ? "logical file" : f ? "directory" : "plain file");
+	if (r < 0) {
+		sys.close(fd);
+		return r;
+	}
+	return fd;
+}
+
+/* ---- the offset; all with the lock held ---- */
+
+static off_t offset_get(struct ofile *f, int fd)
+{
+	off_t kernel_off;
+
+	if (!f->shared)
+		return f->logical_off;
+	kernel_off = sys.lseek(fd, 0, SEEK_CUR);
+	if (kernel_off < 0)
+		return -errno;
+	return kernel_off > PLFS_BODY_OFF ? kernel_off - PLFS_BODY_OFF : 0;
+}
+
+static off_t offset_set(struct ofile *f, int fd, off_t logical_off)
+{
+	if (!f->shared)
+		f->logical_off = logical_off;
+	else if (logical_off > OFF_MAX - PLFS_BODY_OFF)
+		return -EOVERFLOW;
+	else if (sys.lseek(fd, logical_off + PLFS_BODY_OFF, SEEK_SET) < 0)
+		return -errno;
+	return logical_off;
+}
+
+/*
+ * Move the offset forward by *@len before the bytes are moved, and return where it was. A shared offset moves in one
+ * system call, so that processes that write to one description at the same time get a place each, as
+ * with a plain file. *@len shrinks where the offset cannot move so far.
+ */
+static off_t offset_take(struct ofile *f, int fd, size_t *len)
+{
+	off_t kernel_off, logical_off;
+
+	if (f->shared) {
+		kernel_off = sys.lseek(fd, (off_t)*len, SEEK_CUR);
+		if (kernel_off >= (off_t)*len + PLFS_BODY_OFF)
+			return kernel_off - (off_t)*len - PLFS_BODY_OFF;
+		if (kernel_off >= 0) { /* somebody who did not know put it into the header */
+			sys.lseek(fd, (off_t)*len + PLFS_BODY_OFF, SEEK_SET);
+			return 0;
+		}
+		*len = 0;
+		return offset_get(f, fd);
+	}
+	logical_off = f->logical_off;
+	if (logical_off > OFF_MAX - (off_t)*len)
+		*len = (size_t)(OFF_MAX - logical_off);
+	f->logical_off += (off_t)*len;
+	return logical_off;
+}
+
+/* Correct the offset: it was moved by @taken from @logical_off, and @used bytes were moved. */
+static void offset_settle(struct ofile *f, int fd, off_t logical_off, size_t taken, ssize_t used)
+{
+	off_t off = (off_t)(used > 0 ? used : 0) - (off_t)taken;
+
+	if (!off)
+		return;
+	if (f->shared && taken)
+		sys.lseek(fd, off, SEEK_CUR);
+	else
+		offset_set(f, fd, logical_off + (off_t)taken + off);
+}
+
+static void share(struct ofile *f, int fd)
+{
+	if (!f->shared && sys.lseek(fd, f->logical_off + PLFS_BODY_OFF, SEEK_SET) >= 0)
+		f->shared = true;
+}
+
+void ofile_share(struct ofile *f, int fd)
+{
+	pthread_mutex_lock(&f->lock);
+	share(f, fd);
+	pthread_mutex_unlock(&f->lock);
+}
+
+void ofile_freeze(struct ofile *f, int fd)
+{
+	pthread_mutex_lock(&f->lock);
+	f->frozen = true;
+	share(f, fd);
+}
+
+void ofile_thaw(struct ofile *f)
+{
+	f->frozen = false;
+	pthread_mutex_unlock(&f->lock);
+}
+
+void ofile_freeze_list(void)
+{
+	pthread_mutex_lock(&free_lock);
+}
+
+void ofile_thaw_list(void)
+{
+	pthread_mutex_unlock(&free_lock);
+}
+
+off_t ofile_tell(struct ofile *f, int fd)
+{
+	off_t off;
+
+	pthread_mutex_lock(&f->lock);
+	off = offset_get(f, fd);
+	pthread_mutex_unlock(&f->lock);
+	return off;
+}
+
+off_t ofile_lseek(struct ofile *f, int fd, off_t off, int whence)
+{
+	off_t base = 0;
+
+	pthread_mutex_lock(&f->lock);
+	if (whence == SEEK_CUR)
+		base = offset_get(f, fd);
+	else if (whence == SEEK_END)
+		base = plfs_size(f->file);
+	else if (whence == SEEK_DATA || whence == SEEK_HOLE)
+		base = plfs_seek_hole(f->file, off, whence);
+	else if (whence != SEEK_SET)
+		base = -EINVAL;
+	if (whence == SEEK_DATA || whence == SEEK_HOLE)
+		off = 0;
+
+	if (base >= 0 && off > OFF_MAX - base)
+		base = -EOVERFLOW;
+	else if (base >= 0 && base + off < 0)
+		base = -EINVAL;
+	else if (base >= 0)
+		base = whence == SEEK_CUR && !off ? base : offset_set(f, fd, base + off);
+	pthread_mutex_unlock(&f->lock);
+	return base;
+}
+
+/* ---- data ---- */
+
+/* The bytes that @iov asks for, or -EINVAL; no more than one call moves. */
+static ssize_t iov_total(const struct iovec *iov, int cnt)
+{
+	size_t total = 0;
+	int i;
+
+	if (cnt < 0 || cnt > IOV_MAX)
+		return -EINVAL;
+	for (i = 0; i < cnt; i++) {
+		if (iov[i].iov_len > (size_t)SSIZE_MAX - total)
+			return -EINVAL;
+		total += iov[i].iov_len;
+	}
+	return (ssize_t)total;
+}
+
+static ssize_t get(struct ofile *f, const struct iovec *iov, int cnt, off_t logical_off)
+{
+	if (cnt == 1)
+		return plfs_pread(f->file, iov->iov_base, min_size(iov->iov_len, IO_MAX), logical_off);
+	return plfs_preadv(f->file, iov, cnt, logical_off);
+}
+
+static ssize_t put(struct ofile *f, const struct iovec *iov, int cnt, off_t logical_off)
+{
+	ssize_t ret;
+	int r;
+
+	if (cnt == 1)
+		ret = plfs_pwrite(f->file, iov->iov_base, min_size(iov->iov_len, IO_MAX), logical_off);
+	else
+		ret = plfs_pwritev(f->file, iov, cnt, logical_off);
+	if (ret > 0 && (f->flags & O_DSYNC)) { /* O_SYNC contains it */
+		r = plfs_sync(f->file);
+		ret = r < 0 ? r : ret;
+	}
+	return ret;
+}
+
+static ssize_t append(struct ofile *f, const struct iovec *iov, int cnt, off_t *end)
+{
+	ssize_t ret = plfs_appendv(f->file, iov, cnt, end);
+	int r;
+
+	if (ret > 0 && (f->flags & O_DSYNC)) {
+		r = plfs_sync(f->file);
+		ret = r < 0 ? r : ret;
+	}
+	return ret;
+}
+
+ssize_t ofile_readv(struct ofile *f, int fd, const struct iovec *iov, int cnt)
+{
+	ssize_t ret = iov_total(iov, cnt);
+	size_t len;
+	off_t off;
+
+	if (!ofile_can_read(f))
+		return -EBADF;
+	if (ret <= 0)
+		return ret;
+	len = min_size((size_t)ret, IO_MAX);
+	pthread_mutex_lock(&f->lock);
+	off = offset_take(f, fd, &len);
+	ret = off < 0 ? off : get(f, iov, cnt, off);
+	if (off >= 0)
+		offset_settle(f, fd, off, len, ret);
+	pthread_mutex_unlock(&f->lock);
+	return ret;
+}
+
+ssize_t ofile_writev(struct ofile *f, int fd, const struct iovec *iov, int cnt)
+{
+	ssize_t ret = iov_total(iov, cnt);
+	off_t off, end;
+	size_t len;
+
+	if (!ofile_can_write(f))
+		return -EBADF;
+	if (ret <= 0)
+		return ret;
+	len = min_size((size_t)ret, IO_MAX);
+	pthread_mutex_lock(&f->lock);
+	if (f->flags & O_APPEND) {
+		ret = append(f, iov, cnt, &end);
+		if (ret > 0)
+			offset_set(f, fd, end);
+	} else {
+		off = offset_take(f, fd, &len);
+		ret = off < 0 ? off : put(f, iov, cnt, off);
+		if (off >= 0)
+			offset_settle(f, fd, off, len, ret);
+	}
+	pthread_mutex_unlock(&f->lock);
+	return ret;
+}
+
+ssize_t ofile_preadv(struct ofile *f, const struct iovec *iov, int cnt, off_t logical_off)
+{
+	ssize_t total = iov_total(iov, cnt);
+
+	if (logical_off < 0)
+		return -EINVAL;
+	if (!ofile_can_read(f))
+		return -EBADF;
+	return total <= 0 ? total : get(f, iov, cnt, logical_off);
+}
+
+ssize_t ofile_pwritev(struct ofile *f, const struct iovec *iov, int cnt, off_t logical_off)
+{
+	ssize_t total = iov_total(iov, cnt);
+	off_t end;
+
+	if (logical_off < 0)
+		return -EINVAL;
+	if (!ofile_can_write(f))
+		return -EBADF;
+	if (total <= 0)
+		return total;
+	return f->flags & O_APPEND ? append(f, iov, cnt, &end) : put(f, iov, cnt, logical_off);
+}

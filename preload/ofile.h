@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An open file description: what dup()ed descriptors share. For a logical file the plfs_file, the
+ * status flags as the program asked for them (the kernel's descriptor is open for reading and writing), and the offset.
+ *
+ * The offset is in user space while nobody outside this process can share it; once shared (a fork, an
+ * exec, a descriptor sent or inherited) it is the kernel's own, shifted by PLFS_BODY_OFF, for ever.
+ *
+ * Descriptions are recycled, never freed: a lookup may touch one that has just gone.
+ */
+#ifndef PLFS_OFILE_H
+#define PLFS_OFILE_H
+
+#include "shim.h"
+
+#include <pthread.h>
+
+struct where;
+
+enum ofile_kind { OFILE_FILE, OFILE_DIR };
+
+struct ofile {
+	unsigned refs; /* one for each slot, one for each call under way; 0: in the free list */
+	enum ofile_kind kind;
+	struct plfs_mount *m;    /* of a directory */
+	struct plfs_file *file;  /* of a logical file */
+	int flags;               /* as F_GETFL reports them */
+	pthread_mutex_t lock;    /* the offset, and which of read, write and seek comes first */
+	off_t logical_off;       /* while !shared */
+	bool shared;
+	bool frozen;             /* see fd_freeze(), whose lock guards both */
+	struct ofile *next_frozen;
+	struct ofile *next_free;
+};
+
+/* A description with one reference. They own @file; NULL (no memory) closes it. */
+struct ofile *ofile_new_file(struct plfs_file *file, int flags, bool shared);
+struct ofile *ofile_new_dir(struct plfs_mount *m);
+
+/* One more reference, unless the description is gone already. */
+bool ofile_try_get(struct ofile *f);
+static inline void ofile_get(struct ofile *f) { __atomic_fetch_add(&f->refs, 1, __ATOMIC_RELAXED); }
+/* One reference less. With the last one the file is closed: returns what plfs_close() said, else 0. */
+int ofile_put(struct ofile *f);
+
+/*
+ * open(2) of a mapped path; puts logical files and directories into the table. Returns the
+ * descriptor, or -errno. *@logical, unless NULL, says which of the two it is.
+ */
+int ofile_open(const struct where *w, int flags, mode_t mode, bool *logical);
+
+/* Hand the offset to the kernel. ofile_freeze() also keeps the lock until ofile_thaw(). */
+void ofile_share(struct ofile *f, int fd);
+void ofile_freeze(struct ofile *f, int fd);
+void ofile_thaw(struct ofile *f);
+
+/* The same for the free list: nothing is made or recycled in between. */
+void ofile_freeze_list(void);
+void ofile_thaw_list(void);
+
+static inline bool ofile_can_read(const struct ofile *f) { return (f->flags & O_ACCMODE) != O_WRONLY; }
+static inline bool ofile_can_write(const struct ofile *f) { return (f->flags & O_ACCMODE) != O_RDONLY; }
+
+/*
+ * The data calls. @fd is the descriptor that the program named, needed for a shared offset. Results as the system calls', with
+ * -errno. The positional ones move no offset; a positional write with O_APPEND appends, as Linux does.
+ */
+ssize_t ofile_readv(struct ofile *f, int fd, const struct iovec *iov, int cnt);
+ssize_t ofile_writev(struct ofile *f, int fd, const struct iovec *iov, int cnt);
+ssize_t ofile_preadv(struct ofile *f, const struct iovec *iov, int cnt, off_t logical_off);
+ssize_t ofile_pwritev(struct ofile *f, const struct iovec *iov, int cnt, off_t logical_off);
+off_t ofile_lseek(struct ofile *f, int fd, off_t off, int whence);
+/* The offset now, or -errno. */
+off_t ofile_tell(struct ofile *f, int fd);
+
+#endif

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/*
+ * Where a path leads. The rule that keeps this cheap: a system call is made only for a relative path that may
+ * cross the border of a mount, that is one that climbs above its start with "..", or one whose start
+ * lies above a prefix. Everything else is a comparison of strings (absolute) or a load (relative).
+ */
+#include "path.h"
+
+#include "fdtable.h"
+
+enum { OUTSIDE = 0, INSIDE = 1, ABOVE = 2 }; /* as plfs_cwd_class() answers */
+
+/* The working directory: its class and, when inside, its mount. Racing with chdir() in another thread is the program's race. */
+static int cwd_class;
+static struct plfs_mount *cwd_mount;
+
+/* Whether @path, taken lexically, goes above the directory that it starts from. */
+static bool climbs(const char *path)
+{
+	const char *p = path;
+	int depth = 0;
+
+	while (*p) {
+		const char *name = p;
+		size_t len;
+
+		while (*p && *p != '/')
+			p++;
+		len = (size_t)(p - name);
+		if (len == 2 && name[0] == '.' && name[1] == '.') {
+			if (--depth < 0)
+				return true;
+		} else if (len && !(len == 1 && name[0] == '.')) {
+			depth++;
+		}
+		while (*p == '/')
+			p++;
+	}
+	return false;
+}
+
+/* Whether the first name in the relative @path is the container directory's: in a backend's root it must not be found. */
+static bool starts_hidden(const char *path)
+{
+	const size_t len = sizeof(PLFS_DIR_NAME) - 1;
+
+	while (path[0] == '.' && path[1] == '/')
+		for (path++; *path == '/';)
+			path++;
+	return path[0] == PLFS_DIR_NAME[0] && !strncmp(path, PLFS_DIR_NAME, len) && (!path[len] || path[len] == '/');
+}
+
+/*
+ * Append @path to the absolute @out of @len bytes, without ".", ".." and double slashes; a slash at
+ * the end stays, because it means "must be a directory". Returns the new length or -ENAMETOOLONG.
+ */
+static ssize_t join(char *out, size_t len, const char *path)
+{
+	bool slash = false;
+
+	if (len == 1 && out[0] == '/')
+		len = 0;
+	while (*path) {
+		const char *name = path;
+		size_t n;
+
+		while (*path && *path != '/')
+			path++;
+		n = (size_t)(path - name);
+		slash = *path == '/';
+		while (*path == '/')
+			path++;
+		if (!n || (n == 1 && name[0] == '.'))
+			continue;
+		if (n == 2 && name[0] == '.' && name[1] == '.') {
+			while (len && out[--len] != '/')
+				;
+			continue;
+		}
+		if (len + 1 + n + 2 > PATH_MAX)
+			return -ENAMETOOLONG;
+		out[len++] = '/';
+		memcpy(out + len, name, n);
+		len += n;
+	}
+	if (!len || slash)
+		out[len++] = '/';
+	out[len] = '\0';
+	return (ssize_t)len;
+}
+
+/* The canonical real path of @dirfd or of the working directory. Returns its length, or -errno; errno stays. */
+static ssize_t real_dir(int dirfd, char *out)
+{
+	char link[32];
+	int saved = errno;
+	ssize_t len;
+
+	if (dirfd == AT_FDCWD) {
+		len = sys.getcwd(out, PATH_MAX) ? (ssize_t)strlen(out) : -errno;
+	} else {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd);
+		len = sys.readlink(link, out, PATH_MAX - 1);
+		if (len < 0)
+			len = -errno;
+		else
+			out[len] = '\0';
+	}
+	errno = saved;
+	if (len >= 0 && out[0] != '/') /* a socket, or a directory that cannot be reached */
+		return -ENOTDIR;
+	return len;
+}
+
+size_t path_show(const char *path, size_t len, char *out)
+{
+	char real[PATH_MAX];
+
+	if (!len || path[0] != '/' || len >= sizeof(real))
+		return 0;
+	memcpy(real, path, len);
+	real[len] = '\0';
+	if (plfs_path_unmap(real, out) != 1 || !strcmp(real, out))
+		return 0;
+	return strlen(out);
+}
+
+/*
+ * A relative path that may cross a border: spell it out from the root, as programs see it, and look where it is. Not
+ * below a mount, it keeps its spelling, unless it left a virtual prefix: there the kernel's ".." is another one.
+ */
+static int find_joined(struct where *w)
+{
+	char full[PATH_MAX], real[PATH_MAX];
+	ssize_t len = real_dir(w->dirfd, real);
+	size_t shown;
+	int r;
+
+	if (len < 0)
+		return 0; /* no such descriptor, or no way to know: the kernel answers */
+	shown = path_show(real, (size_t)len, full);
+	if (!shown)
+		memcpy(full, real, (size_t)len + 1);
+	len = join(full, shown ? shown : (size_t)len, w->path);
+	if (len < 0)
+		return (int)len;
+	r = plfs_path_map(full, w->buf, &w->m);
+	if (r < 0)
+		return r;
+	if (r == 0) {
+		if (!shown)
+			return 0;
+		memcpy(w->buf, full, (size_t)len + 1);
+	}
+	w->dirfd = AT_FDCWD;
+	w->path = w->buf;
+	return 0;
+}
+
+/* A relative path that starts in a directory of class @class. */
+static int find_from(struct where *w, int class, struct plfs_mount *m)
+{
+	if (class == OUTSIDE || class == INSIDE) {
+		if (!climbs(w->path) && !(class == INSIDE && starts_hidden(w->path))) {
+			w->m = m;
+			return 0;
+		}
+	}
+	return find_joined(w);
+}
+
+/*
+ * A relative path from a directory descriptor. Directories below a backend are in the table;
+ * of the others we remember which are far from any mount.
+ */
+static int find_at(struct where *w)
+{
+	struct ofile *dir = fd_get_any(w->dirfd);
+	struct plfs_mount *m = NULL;
+	char real[PATH_MAX];
+	ssize_t len;
+	int class;
+
+	if (dir) {
+		m = dir->kind == OFILE_DIR ? dir->m : NULL;
+		ofile_put(dir);
+		return m ? find_from(w, INSIDE, m) : 0;
+	}
+	if (fd_is_far(w->dirfd) && !climbs(w->path))
+		return 0;
+	len = real_dir(w->dirfd, real);
+	if (len < 0)
+		return 0;
+	class = plfs_cwd_class(real, &m);
+	if (class == OUTSIDE)
+		fd_set_far(w->dirfd);
+	return find_from(w, class, class == INSIDE ? m : NULL);
+}
+
+/*
+ * /dev/stdin, /dev/fd/N, /proc/self/fd/N and the like: the kernel goes straight to the file, so the path stays; but if the
+ * file is below a backend its mount must be known, or an open would get the stub's bytes.
+ */
+static bool is_fd_link(const char *path)
+{
+	if (!strncmp(path, "/dev/", 5))
+		return !strncmp(path + 5, "fd/", 3) || !strncmp(path + 5, "std", 3);
+	return !strncmp(path, "/proc/", 6) && strstr(path + 6, "/fd/");
+}
+
+static void find_fd_link(struct where *w, const char *path)
+{
+	static const char *const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+	char link[PATH_MAX], target[PATH_MAX];
+	const char *from = path;
+	int saved = errno;
+	ssize_t len;
+	unsigned i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		if (strcmp(path, names[i]))
+			continue;
+		snprintf(link, sizeof(link), "/proc/self/fd/%u", i);
+		from = link;
+	}
+	len = sys.readlink(from, target, sizeof(target) - 1);
+	errno = saved;
+	if (len <= 0 || target[0] != '/')
+		return;
+	target[len] = '\0';
+	if (plfs_path_map(target, w->buf, &w->m) != 1)
+		w->m = NULL;
+}
+
+/*
+ * An absolute path that plfs_path_map() did not take may still have gone through a virtual prefix and out
+ * again: then the kernel, which knows no such directory, needs it spelled without the detour.
+ */
+static int find_detour(struct where *w, const char *path)
+{
+	const char *up = path;
+	struct plfs_mount *m;
+	char head[PATH_MAX];
+	ssize_t len;
+
+	while ((up = strstr(up, "/.."))) {
+		if ((up[3] == '/' || !up[3]) && up > path && up - path < PATH_MAX) {
+			memcpy(head, path, (size_t)(up - path));
+			head[up - path] = '\0';
+			if (plfs_path_map(head, w->buf, &m) == 1)
+				break;
+		}
+		up += 3;
+	}
+	if (!up)
+		return 0;
+	len = join(w->buf, 0, path);
+	if (len < 0)
+		return (int)len;
+	w->path = w->buf;
+	return 0;
+}
+
+int path_find_mapped(struct where *w, int dirfd, const char *path)
+{
+	int r;
+
+	if (!path || !*path)
+		return 0;
+	if (*path == '/') {
+		r = plfs_path_map(path, w->buf, &w->m);
+		if (r == 1) {
+			w->dirfd = AT_FDCWD;
+			w->path = w->buf;
+			return 0;
+		}
+		w->m = NULL;
+		if (r < 0)
+			return r;
+		if (unlikely(is_fd_link(path)))
+			find_fd_link(w, path);
+		else if (unlikely(strstr(path, "/..")))
+			return find_detour(w, path);
+		return 0;
+	}
+	if (dirfd == AT_FDCWD)
+		return find_from(w, __atomic_load_n(&cwd_class, __ATOMIC_RELAXED),
+				 __atomic_load_n(&cwd_mount, __ATOMIC_RELAXED));
+	return find_at(w);
+}
+
+int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b, int fd_b, const char *path_b)
+{
+	int r = path_find(a, fd_a, path_a);
+
+	if (!r)
+		r = path_find(b, fd_b, path_b);
+	if (!r && a->m != b->m)
+		r = -EXDEV;
+	return r;
+}
+
+void path_cwd_changed(void)
+{
+	struct plfs_mount *m = NULL;
+	int class = OUTSIDE;
+	char real[PATH_MAX];
+
+	if (real_dir(AT_FDCWD, real) >= 0)
+		class = plfs_cwd_class(real, &m);
+	__atomic_store_n(&cwd_mount, class == INSIDE ? m : NULL, __ATOMIC_RELAXED);
+	__atomic_store_n(&cwd_class, class, __ATOMIC_RELAXED);
+}
+
+bool path_cwd_inside(void)
+{
+	return __atomic_load_n(&cwd_class, __ATOMIC_RELAXED) == INSIDE;
+}
+
+struct plfs_mount *path_mount_of_dir(int dirfd)
+{
+	struct plfs_mount *m = NULL;
+	char real[PATH_MAX];
+
+	if (real_dir(dirfd, real) < 0 || plfs_cwd_class(real, &m) != INSIDE)
+		return NULL;
+	return m;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From what a program calls a file to where it is: (dirfd, path) becomes a backend path and its mount,
+ * or is left as it is. The working directory is tracked here.
+ */
+#ifndef PLFS_PATH_H
+#define PLFS_PATH_H
+
+#include "shim.h"
+
+struct where {
+	int dirfd;            /* for the real call */
+	const char *path;     /* for the real call: the caller's own string, or @buf */
+	struct plfs_mount *m; /* NULL: not below a mount */
+	char buf[PATH_MAX];
+};
+
+/* path_find() once there are mounts. */
+int path_find_mapped(struct where *w, int dirfd, const char *path);
+
+/*
+ * Find out where (@dirfd, @path) leads. Returns 0 with @w filled, whether it is ours or not: the real
+ * call on (w->dirfd, w->path) is right in both cases. -errno: -ENOENT inside the container directory,
+ * -ENAMETOOLONG. NULL and "" are passed through for the kernel to judge.
+ */
+static inline int path_find(struct where *w, int dirfd, const char *path)
+{
+	w->dirfd = dirfd;
+	w->path = path;
+	w->m = NULL;
+	if (!shim_on())
+		return 0;
+	return path_find_mapped(w, dirfd, path);
+}
+
+/* Two paths of one call. Returns -EXDEV if they lie in different mounts, or only one in a mount. */
+int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b, int fd_b, const char *path_b);
+
+/*
+ * Turn the canonical real path @path of @len bytes (need not be terminated) into the one that programs see. Returns
+ * the length of @out (PATH_MAX bytes, terminated), or 0: not below a backend, or nothing changes.
+ */
+size_t path_show(const char *path, size_t len, char *out);
+
+/* Look up again where the working directory is: at start, and after every change of it. */
+void path_cwd_changed(void);
+
+/* Whether the working directory is below a backend. */
+bool path_cwd_inside(void);
+
+/* The mount that the real directory behind @dirfd belongs to, or NULL. One system call. */
+struct plfs_mount *path_mount_of_dir(int dirfd);
+
+#endif

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/*
+ * Descriptors as such: duplicating them, their flags, sending them to other processes.
+ */
+#include "fdtable.h"
+#include "lock.h"
+#include "stream.h"
+
+#include <sys/socket.h>
+
+/* @fd is a new duplicate of the descriptor that @f (may be NULL) belongs to. Takes over the reference. */
+static int installed(int fd, struct ofile *f)
+{
+	int r;
+
+	if (!f)
+		return fd;
+	if (fd < 0) {
+		ofile_put(f);
+		return fd;
+	}
+	r = fd_install(fd, f);
+	if (r < 0)
+		sys.close(fd);
+	return r < 0 ? (int)done(r) : fd;
+}
+
+EXPORT int dup(int fd)
+{
+	struct ofile *f = fd_get_any(fd);
+
+	return installed(sys.dup(fd), f);
+}
+
+/* Bookkeeping after the kernel has put a duplicate onto @to. Takes over the reference to @f. */
+static int replaced(int to, struct ofile *f)
+{
+	if (f)
+		return installed(to, f);
+	fd_drop(to);
+	return to;
+}
+
+/* A number that the library itself uses cannot be had; dup2() may say so, as in a race with open(). */
+EXPORT int dup2(int from, int to)
+{
+	struct ofile *f = fd_get_any(from);
+	int r;
+
+	if (unlikely(sys_fd_is_hidden(to)))
+		r = (int)done(-EBUSY);
+	else
+		r = sys.dup2(from, to);
+	if (r < 0 || from == to) {
+		if (f)
+			ofile_put(f);
+		return r;
+	}
+	return replaced(to, f);
+}
+ALIAS(__dup2, dup2);
+
+EXPORT int dup3(int from, int to, int flags)
+{
+	struct ofile *f = fd_get_any(from);
+	int r;
+
+	if (unlikely(sys_fd_is_hidden(to)))
+		r = (int)done(-EBUSY);
+	else
+		r = sys.dup3(from, to, flags);
+	if (r < 0) {
+		if (f)
+			ofile_put(f);
+		return r;
+	}
+	return replaced(to, f);
+}
+SHIM_NAME(shim_dup3, dup3);
+
+/* ---- fcntl ---- */
+
+/* The access mode and the flags that the kernel does not know about are ours, the rest is the kernel's. */
+#define OUR_FLAGS (O_ACCMODE | O_DIRECT | O_SYNC | O_LARGEFILE)
+
+static int get_flags(struct ofile *f, int fd)
+{
+	int flags = sys.fcntl(fd, F_GETFL);
+
+	return flags < 0 ? -errno : (flags & ~OUR_FLAGS) | (f->flags & OUR_FLAGS);
+}
+
+static int set_flags(struct ofile *f, int fd, int flags)
+{
+	const int settable = O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME | O_NONBLOCK;
+
+	if (sys.fcntl(fd, F_SETFL, flags & ~O_DIRECT) < 0)
+		return -errno;
+	pthread_mutex_lock(&f->lock);
+	f->flags = (f->flags & ~settable) | (flags & settable);
+	pthread_mutex_unlock(&f->lock);
+	return 0;
+}
+
+/* fcntl() on a logical file; -errno. */
+static int fcntl_ours(struct ofile *f, int fd, int cmd, void *arg)
+{
+	int r;
+
+	switch (cmd) {
+	case F_GETFL:
+		return get_flags(f, fd);
+	case F_SETFL:
+		return set_flags(f, fd, (int)(intptr_t)arg);
+	case F_GETLK:
+	case F_OFD_GETLK:
+	case F_SETLK:
+	case F_SETLKW:
+	case F_OFD_SETLK:
+	case F_OFD_SETLKW:
+		return lock_fcntl(f, fd, cmd, arg);
+	default:
+		r = sys.fcntl(fd, cmd, arg);
+		return r < 0 ? -errno : r;
+	}
+}
+
+EXPORT int fcntl(int fd, int cmd, ...)
+{
+	struct ofile *f = fd_get_any(fd);
+	va_list ap;
+	void *arg;
+
+	va_start(ap, cmd);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	if (!f)
+		return sys.fcntl(fd, cmd, arg);
+	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)
+		return installed(sys.fcntl(fd, cmd, arg), f);
+	if (f->kind != OFILE_FILE) {
+		ofile_put(f);
+		return sys.fcntl(fd, cmd, arg);
+	}
+	return (int)fd_done(f, fcntl_ours(f, fd, cmd, arg));
+}
+ALIAS(fcntl64, fcntl);
+ALIAS(__fcntl, fcntl);
+SHIM_NAME(shim_fcntl, fcntl);
+
+/* ---- descriptors that travel ---- */
+
+/* Call @fn for each descriptor in the control data of @msg. */
+static void each_sent_fd(const struct msghdr *msg, void (*fn)(int fd))
+{
+	struct cmsghdr *c;
+	size_t i, nr;
+	int fd;
+
+	for (c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR((struct msghdr *)msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len < CMSG_LEN(0))
+			continue;
+		nr = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (i = 0; i < nr; i++) {
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+			fn(fd);
+		}
+	}
+}
+
+static void share_sent(int fd)
+{
+	struct ofile *f = fd_get(fd);
+
+	if (!f)
+		return;
+	ofile_share(f, fd);
+	plfs_commit(f->file);
+	ofile_put(f);
+}
+
+EXPORT ssize_t sendmsg(int sock, const struct msghdr *msg, int flags)
+{
+	if (shim_on() && msg && msg->msg_control && msg->msg_controllen)
+		each_sent_fd(msg, share_sent);
+	return sys.sendmsg(sock, msg, flags);
+}
+
+EXPORT ssize_t recvmsg(int sock, struct msghdr *msg, int flags)
+{
+	bool on = shim_on();
+	ssize_t ret = sys.recvmsg(sock, msg, flags);
+
+	if (ret >= 0 && on && msg->msg_control && msg->msg_controllen)
+		each_sent_fd(msg, fd_adopt);
+	return ret;
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/*
+ * fcntl locks, flock and lockf. The kernel keeps the locks, on the stub; taking one acquires and giving one up releases,
+ * so that what is read under a lock is what was written under the one before.
+ */
+#include "fdtable.h"
+#include "lock.h"
+
+#define OFF_MAX INT64_MAX
+
+/* What the kernel checks against the access mode, which for us is always read and write. */
+static int check_access(const struct ofile *f, const struct flock *fl)
+{
+	if (fl->l_type == F_RDLCK && !ofile_can_read(f))
+		return -EBADF;
+	if (fl->l_type == F_WRLCK && !ofile_can_write(f))
+		return -EBADF;
+	return 0;
+}
+
+/* The range of @fl, as programs count, becomes @out's, as the kernel counts in the stub. */
+static int to_stub(struct ofile *f, int fd, const struct flock *fl, struct flock *out)
+{
+	off_t start, base = 0, len = fl->l_len;
+
+	if (fl->l_whence == SEEK_CUR)
+		base = ofile_tell(f, fd);
+	else if (fl->l_whence == SEEK_END)
+		base = plfs_size(f->file);
+	else if (fl->l_whence != SEEK_SET)
+		base = -EINVAL;
+	if (base < 0)
+		return (int)base;
+	if (__builtin_add_overflow(base, fl->l_start, &start))
+		return -EOVERFLOW;
+	if (len < 0) {
+		if (__builtin_add_overflow(start, len, &start))
+			return -EINVAL;
+		len = -len;
+	}
+	if (start < 0)
+		return -EINVAL;
+	if (len && len - 1 > OFF_MAX - start)
+		return -EOVERFLOW;
+	if (start > OFF_MAX - PLFS_BODY_OFF)
+		return -EOVERFLOW;
+	start += PLFS_BODY_OFF;
+	if (len - 1 > OFF_MAX - start)
+		len = 0; /* to the end of what can be locked, which is where it ends anyway */
+	*out = *fl;
+	out->l_whence = SEEK_SET;
+	out->l_start = start;
+	out->l_len = len;
+	return 0;
+}
+
+/* F_GETLK: who holds it, in the program's terms. */
+static int get_lock(int fd, int cmd, struct flock *fl, struct flock *stub)
+{
+	if (sys.fcntl(fd, cmd, stub) < 0)
+		return -errno;
+	if (stub->l_type == F_UNLCK) { /* nobody: the rest stays as it was */
+		fl->l_type = F_UNLCK;
+		return 0;
+	}
+	*fl = *stub;
+	fl->l_start -= PLFS_BODY_OFF;
+	if (fl->l_start < 0) {
+		if (fl->l_len)
+			fl->l_len += fl->l_start > -fl->l_len ? fl->l_start : 1 - fl->l_len;
+		fl->l_start = 0;
+	}
+	return 0;
+}
+
+int lock_fcntl(struct ofile *f, int fd, int cmd, struct flock *fl)
+{
+	bool get = cmd == F_GETLK || cmd == F_OFD_GETLK;
+	struct flock stub;
+	int r;
+
+	if (!fl)
+		return -EFAULT;
+	r = to_stub(f, fd, fl, &stub);
+	if (r < 0)
+		return r;
+	if (get)
+		return get_lock(fd, cmd, fl, &stub);
+	r = check_access(f, fl);
+	if (r < 0)
+		return r;
+	if (fl->l_type != F_WRLCK) { /* unlocked, or no longer alone */
+		r = plfs_commit(f->file);
+		if (r < 0)
+			return r;
+	}
+	if (sys.fcntl(fd, cmd, &stub) < 0)
+		return -errno;
+	return fl->l_type == F_UNLCK ? 0 : plfs_refresh(f->file);
+}
+
+static int flock_ours(struct ofile *f, int fd, int op)
+{
+	int r = 0, what = op & ~LOCK_NB;
+
+	if (what != LOCK_EX)
+		r = plfs_commit(f->file);
+	if (r < 0)
+		return r;
+	if (sys.flock(fd, op) < 0)
+		return -errno;
+	return what == LOCK_UN ? 0 : plfs_refresh(f->file);
+}
+
+EXPORT int flock(int fd, int op)
+{
+	struct ofile *f = fd_get(fd);
+
+	if (!f)
+		return sys.flock(fd, op);
+	return (int)fd_done(f, flock_ours(f, fd, op));
+}
+
+static int lockf_ours(struct ofile *f, int fd, int cmd, off_t len)
+{
+	struct flock fl = {.l_type = F_WRLCK, .l_whence = SEEK_CUR, .l_len = len};
+	int r;
+
+	switch (cmd) {
+	case F_ULOCK:
+		fl.l_type = F_UNLCK;
+		return lock_fcntl(f, fd, F_SETLK, &fl);
+	case F_LOCK:
+		return lock_fcntl(f, fd, F_SETLKW, &fl);
+	case F_TLOCK:
+		return lock_fcntl(f, fd, F_SETLK, &fl);
+	case F_TEST: /* locks of this process do not show in F_GETLK */
+		fl.l_type = F_RDLCK;
+		r = lock_fcntl(f, fd, F_GETLK, &fl);
+		return r < 0 ? r : fl.l_type == F_UNLCK || fl.l_pid == sys.getpid() ? 0 : -EACCES;
+	default:
+		return -EINVAL;
+	}
+}
+
+EXPORT int lockf(int fd, int cmd, off_t len)
+{
+	struct ofile *f = fd_get(fd);
+
+	if (!f)
+		return sys.lockf(fd, cmd, len);
+	return (int)fd_done(f, lockf_ours(f, fd, cmd, len));
+}
+ALIAS(lockf64, lockf);

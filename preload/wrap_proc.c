@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/*
+ * Processes: their beginnings (fork, vfork, daemon, system, popen) and ends (exit in its forms).
+ *
+ * fork() itself is not replaced. Its work is done in pthread_atfork() handlers, for three reasons: handlers of the program that
+ * write to a logical file run while our locks are free, in parent and child; forks inside
+ * the C library (daemon, forkpty) come by as well; and the order with other preloaded libraries is the C library's.
+ */
+#include "proc.h"
+
+#include "fdtable.h"
+#include "path.h"
+#include "stream.h"
+
+/*
+ * stdio's list of streams. fork() locks it after our handler has run, and fflush(NULL) in another thread holds it while it writes
+ * through us: taken first here, the order is the same for both.
+ */
+extern void _IO_list_lock(void) __attribute__((weak));
+extern void _IO_list_unlock(void) __attribute__((weak));
+extern void _IO_list_resetlock(void) __attribute__((weak));
+
+static void before_fork(void)
+{
+	if (_IO_list_lock)
+		_IO_list_lock();
+	fd_freeze();
+	plfs_fork_prepare();
+}
+
+static void in_parent(void)
+{
+	plfs_fork_parent();
+	fd_thaw();
+	if (_IO_list_unlock)
+		_IO_list_unlock();
+}
+
+static void in_child(void)
+{
+	plfs_fork_child();
+	fd_thaw();
+	stream_fork_child();
+	if (_IO_list_resetlock)
+		_IO_list_resetlock();
+}
+
+void proc_watch_forks(void)
+{
+	pthread_atfork(before_fork, in_parent, in_child);
+}
+
+/*
+ * The child of a real vfork() shares our memory but not our descriptors: its close() and dup2() would change the
+ * parent's table. So it is a fork(), which POSIX allows.
+ */
+EXPORT pid_t vfork(void)
+{
+	return sys.fork();
+}
+ALIAS(__vfork, vfork);
+
+/* fork() without handlers: of ours, those that the child cannot do without. */
+EXPORT pid_t _Fork(void)
+{
+	pid_t pid;
+
+	if (!shim_on())
+		return sys._Fork();
+	before_fork();
+	pid = sys._Fork();
+	if (pid)
+		in_parent();
+	else
+		in_child();
+	return pid;
+}
+
+/* In the C library the parent ends here without a word, and the child gives descriptors 0 to 2 to /dev/null. */
+EXPORT int daemon(int nochdir, int noclose)
+{
+	int fd, r;
+
+	if (!shim_on())
+		return sys.daemon(nochdir, noclose);
+	fd_share_all();
+	plfs_exec_prepare();
+	r = sys.daemon(nochdir, noclose);
+	if (r < 0)
+		return r;
+	if (!nochdir)
+		path_cwd_changed();
+	for (fd = 0; !noclose && fd <= STDERR_FILENO; fd++)
+		fd_drop(fd);
+	return r;
+}
+
+/* ---- children that the C library makes ---- */
+
+/* What the child will find on its descriptors: offsets in the kernel, and everything written so far. */
+static void share_with_child(void)
+{
+	if (!shim_on())
+		return;
+	fd_share_all();
+	plfs_fork_prepare();
+	plfs_fork_parent();
+}
+
+EXPORT int system(const char *command)
+{
+	share_with_child();
+	return sys.system(command);
+}
+
+EXPORT FILE *popen(const char *command, const char *type)
+{
+	share_with_child();
+	return sys.popen(command, type);
+}
+
+/* ---- the end ---- */
+
+EXPORT void _exit(int status)
+{
+	if (shim_on())
+		plfs_exit_prepare();
+	sys._exit(status);
+	__builtin_unreachable();
+}
+ALIAS(_Exit, _exit);
+
+EXPORT void quick_exit(int status)
+{
+	if (shim_on())
+		plfs_exit_prepare(); /* handlers of at_quick_exit() may still write: it is closed as soon as it is made */
+	sys.quick_exit(status);
+	__builtin_unreachable();
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/*
+ * The calls that open, reopen and close streams. What happens in between is stream.c's.
+ */
+#include "fdtable.h"
+#include "path.h"
+#include "stream.h"
+
+/* A stream for a mapped path; NULL and errno. */
+static FILE *fopen_mapped(const struct where *w, const char *mode)
+{
+	struct stream_mode m;
+	bool logical;
+	FILE *fp;
+	int fd, saved, r = stream_parse_mode(mode, &m);
+
+	fd = r < 0 ? r : ofile_open(w, m.flags, 0666, &logical);
+	if (fd < 0) {
+		done(fd);
+		return NULL;
+	}
+	fp = logical ? stream_open(fd, &m) : sys.fdopen(fd, mode);
+	if (!fp) {
+		saved = errno;
+		shim_close(fd);
+		errno = saved;
+	}
+	return fp;
+}
+
+EXPORT FILE *fopen(const char *path, const char *mode)
+{
+	struct where w;
+	int r = path_find(&w, AT_FDCWD, path);
+
+	if (r < 0) {
+		done(r);
+		return NULL;
+	}
+	return w.m ? fopen_mapped(&w, mode) : sys.fopen(w.path, mode);
+}
+ALIAS(fopen64, fopen);
+ALIAS(_IO_fopen, fopen);
+
+/* Whether a stream of @want's mode may be made on @f, as glibc checks it; "a" adds O_APPEND. 0 or -errno. */
+static int check_fdopen(struct ofile *f, int fd, const struct stream_mode *want)
+{
+	int acc = want->flags & O_ACCMODE, flags;
+
+	if ((acc != O_WRONLY && !ofile_can_read(f)) || (acc != O_RDONLY && !ofile_can_write(f)))
+		return -EINVAL;
+	if (!(want->flags & O_APPEND) || (f->flags & O_APPEND))
+		return 0;
+	flags = shim_fcntl(fd, F_GETFL);
+	return shim_fcntl(fd, F_SETFL, flags | O_APPEND) < 0 ? -errno : 0;
+}
+
+EXPORT FILE *fdopen(int fd, const char *mode)
+{
+	struct ofile *f = fd_get(fd);
+	struct stream_mode m;
+	int r;
+
+	if (!f)
+		return sys.fdopen(fd, mode);
+	r = stream_parse_mode(mode, &m);
+	if (!r)
+		r = check_fdopen(f, fd, &m);
+	if (fd_done(f, r) < 0)
+		return NULL;
+	return stream_open(fd, &m);
+}
+ALIAS(_IO_fdopen, fdopen);
+
+/* Our record for one of the three standard streams, whose number @fd is to become a logical file now. */
+static struct stream *hook_standard(FILE *fp, int fd)
+{
+	int nr = fp->_fileno;
+
+	if (nr < STDIN_FILENO || nr > STDERR_FILENO || fp != (nr == 0 ? stdin : nr == 1 ? stdout : stderr))
+		return NULL;
+	stream_hook(nr);
+	fp = nr == 0 ? stdin : nr == 1 ? stdout : stderr;
+	(void)fd;
+	return stream_find(fp);
+}
+
+/* Open what freopen() is to put behind a stream; *@logical as for ofile_open(). The descriptor or -errno. */
+static int reopen_target(const struct where *w, const char *path, FILE *fp, int flags, bool *logical)
+{
+	char link[32];
+	struct where self;
+	int r;
+
+	*logical = false;
+	if (!path) { /* the same file in another mode, which is a new description */
+		if (fp->_fileno < 0)
+			return -EBADF;
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fp->_fileno);
+		r = path_find(&self, AT_FDCWD, link);
+		if (r < 0)
+			return r;
+		return self.m ? ofile_open(&self, flags, 0666, logical) : -EBADF;
+	}
+	if (w->m)
+		return ofile_open(w, flags, 0666, logical);
+	r = sys.open(path, flags, 0666);
+	return r < 0 ? -errno : r;
+}
+
+/*
+ * @fp is ours, or about to be. One that is not ours, nor a standard stream, cannot be given to a logical file:
+ * it is the C library's, and its pointer must stay the same.
+ */
+static FILE *freopen_ours(const struct where *w, const char *path, const char *mode, FILE *fp, struct stream *s)
+{
+	struct stream_mode m;
+	bool logical;
+	int fd, r = stream_parse_mode(mode, &m);
+
+	fd = r < 0 ? r : reopen_target(w, path, fp, m.flags, &logical);
+	if (fd >= 0 && !s) {
+		sys.fflush(fp);
+		s = logical ? hook_standard(fp, fd) : NULL;
+		if (!s) {
+			shim_close(fd);
+			done(refused("freopen of a stream of the C library", EOPNOTSUPP));
+			return NULL;
+		}
+	}
+	if (fd < 0 && s)
+		stream_reopen(s, -1, &m);
+	done(fd);
+	return fd < 0 ? NULL : stream_reopen(s, fd, &m);
+}
+
+EXPORT FILE *freopen(const char *path, const char *mode, FILE *fp)
+{
+	struct stream *s = shim_on() ? stream_find(fp) : NULL;
+	struct where w;
+	int fd, r = path_find(&w, AT_FDCWD, path);
+
+	if (r < 0) {
+		done(r);
+		return NULL;
+	}
+	if (s || w.m || (!path && shim_active && fd_is_ours(fp->_fileno)))
+		return freopen_ours(&w, path, mode, fp, s);
+	fd = fp->_fileno;
+	if (shim_active && fd >= 0)
+		fd_drop(fd); /* closed inside the C library, and given to another file */
+	return sys.freopen(w.path, mode, fp);
+}
+ALIAS(freopen64, freopen);
+
+/* The C library closes its own streams' descriptors where we cannot see it. */
+EXPORT int fclose(FILE *fp)
+{
+	if (shim_on() && fp) {
+		if (unlikely(stream_is_hook(fp)))
+			return stream_close_hook(fp);
+		if (fp->_fileno >= 0 && fd_is_ours(fp->_fileno) && !stream_find(fp)) {
+			sys.fflush(fp);
+			fd_drop(fp->_fileno);
+		}
+	}
+	return sys.fclose(fp);
+}
+ALIAS(_IO_fclose, fclose);
