@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A parallel HDF5 job: one dataset "field" of ROWS x COLS 32-bit integers in one file, rank i writing rows i,
+ * i + nr_ranks, ... as one strided hyperslab, independently or collectively. Element (r, c) is
+ * r * 1000 + c, which the serial readers check.
+ *
+ *     hdf5_slab independent|collective FILE
+ */
+#include <hdf5.h>
+
+#include "../job.h"
+
+enum { ROWS = 240, COLS = 500 };
+
+static hid_t ok(hid_t id, const char *what)
+{
+	if (id >= 0)
+		return id;
+	fprintf(stderr, "hdf5_slab: %s failed\n", what);
+	MPI_Abort(MPI_COMM_WORLD, 1);
+	return id;
+}
+
+static void write_rows(hid_t dataset, hid_t transfer, int rank, int nr_ranks)
+{
+	hsize_t start[2] = { (hsize_t)rank, 0 }, stride[2] = { (hsize_t)nr_ranks, 1 };
+	hsize_t count[2] = { (hsize_t)(ROWS / nr_ranks), COLS };
+	hid_t memory = ok(H5Screate_simple(2, count, NULL), "H5Screate_simple");
+	hid_t file = ok(H5Dget_space(dataset), "H5Dget_space");
+	int *rows = malloc(count[0] * COLS * sizeof(int));
+
+	for (hsize_t i = 0; i < count[0]; i++)
+		for (int c = 0; c < COLS; c++)
+			rows[i * COLS + (hsize_t)c] = ((int)i * nr_ranks + rank) * 1000 + c;
+	ok(H5Sselect_hyperslab(file, H5S_SELECT_SET, start, stride, count, NULL), "H5Sselect_hyperslab");
+	ok(H5Dwrite(dataset, H5T_NATIVE_INT, memory, file, transfer, rows), "H5Dwrite");
+	ok(H5Sclose(file), "H5Sclose");
+	ok(H5Sclose(memory), "H5Sclose");
+	free(rows);
+}
+
+int main(int argc, char **argv)
+{
+	hsize_t dims[2] = { ROWS, COLS };
+	hid_t access, transfer, file, space, dataset;
+	int rank, nr_ranks;
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &nr_ranks);
+	if (argc != 3 || ROWS % nr_ranks) {
+		fprintf(stderr, "usage: hdf5_slab independent|collective FILE, ranks that divide %d\n", ROWS);
+		MPI_Abort(MPI_COMM_WORLD, 2);
+	}
+	access = ok(H5Pcreate(H5P_FILE_ACCESS), "H5Pcreate");
+	ok(H5Pset_fapl_mpio(access, MPI_COMM_WORLD, MPI_INFO_NULL), "H5Pset_fapl_mpio");
+	file = ok(H5Fcreate(argv[2], H5F_ACC_TRUNC, H5P_DEFAULT, access), "H5Fcreate");
+	space = ok(H5Screate_simple(2, dims, NULL), "H5Screate_simple");
+	dataset = ok(H5Dcreate2(file, "field", H5T_STD_I32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), "H5Dcreate2");
+	transfer = ok(H5Pcreate(H5P_DATASET_XFER), "H5Pcreate");
+	ok(H5Pset_dxpl_mpio(transfer, strcmp(argv[1], "collective") ? H5FD_MPIO_INDEPENDENT : H5FD_MPIO_COLLECTIVE),
+	   "H5Pset_dxpl_mpio");
+	write_rows(dataset, transfer, rank, nr_ranks);
+	ok(H5Pclose(transfer), "H5Pclose");
+	ok(H5Dclose(dataset), "H5Dclose");
+	ok(H5Sclose(space), "H5Sclose");
+	ok(H5Fclose(file), "H5Fclose");
+	ok(H5Pclose(access), "H5Pclose");
+	MPI_Finalize();
+	return 0;
+}

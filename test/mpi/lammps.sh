@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# LAMMPS as a job that checkpoints, dies and goes on: a Lennard-Jones melt whose ranks write restart files and
+# a trajectory N-1 through MPI-IO. Sourced after jobs.sh. The job's log is kept outside the mount, in $work.
+#
+# LAMMPS writes the dump, then the restart file, then the line of the same step, for which all ranks have to
+# meet: when the line is in the log, every rank has closed that checkpoint. That, and not the existence of a
+# file, is what makes a checkpoint complete here.
+
+lmp_steps=400 lmp_every=50
+
+lammps_input() { # DIR [RESTART_FILE]
+	local dir=$1
+	if [ -n "$2" ]; then
+		echo "read_restart $2"
+	else
+		cat <<-END
+			units lj
+			atom_style atomic
+			lattice fcc 0.8442
+			region box block 0 ${LMP_CELLS:-16} 0 ${LMP_CELLS:-16} 0 ${LMP_CELLS:-16}
+			create_box 1 box
+			create_atoms 1 box
+			mass 1 1.0
+			velocity all create 3.0 87287 loop geom
+		END
+	fi
+	cat <<-END
+		pair_style lj/cut 2.5
+		pair_coeff 1 1 1.0 1.0 2.5
+		neighbor 0.3 bin
+		neigh_modify every 20 delay 0 check no
+		fix 1 all nve
+		dump 1 all atom/mpiio $lmp_every $dir/traj.mpiio
+		restart $lmp_every $dir/ck.*.mpiio
+		thermo $lmp_every
+		thermo_modify flush yes
+		run $lmp_steps upto
+	END
+}
+
+# The thermodynamic lines of a log: step, temperature, energies, pressure.
+lammps_lines() {
+	awk '/^Step /{ on = 1; next } /^Loop time/{ on = 0 } on && $1 ~ /^[0-9]+$/ && NF == 6' "$@"
+}
+
+# The last step whose line is in the log, so whose checkpoint is complete.
+lammps_complete() {
+	lammps_lines "$1" | awk '$1 > 0 { n = $1 } END { print n + 0 }'
+}
+
+# An uninterrupted run in a plain directory that it makes, without the library.
+lammps_whole() { # STACK RANKS DIR
+	mkdir "$3"
+	lammps_input "$3" >"$work/in.whole"
+	(under_env=(PLFS_TEST_PLAIN=1); launch "$1" "$2" lmp -in "$work/in.whole" -log "$work/log.whole" -screen none)
+	lammps_lines "$work/log.whole" >"$work/thermo.whole"
+	[ "$(wc -l <"$work/thermo.whole")" = $((lmp_steps / lmp_every + 1)) ]
+}
+
+# The same under the library, all ranks ended by SIGKILL while they write the first checkpoint after step AFTER.
+lammps_killed() { # STACK RANKS DIR AFTER
+	local dir=$3 after=$4 next=$((after + lmp_every)) backend=$work/backend/${3#"$mnt"/} launcher ranks
+	lammps_input "$dir" >"$work/in.killed"
+	: >"$work/log.killed"
+	(LAUNCH_EXEC=1 launch "$1" "$2" lmp -in "$work/in.killed" -log "$work/log.killed" -screen none) \
+		>"$work/log/killed" 2>&1 &
+	launcher=$!
+	while [ "$(lammps_complete "$work/log.killed")" -lt "$after" ]; do
+		kill -0 $launcher || { echo "the job ended by itself"; cat "$work/log/killed"; return 1; }
+		sleep 0.05
+	done
+	ranks=$(pgrep -P $launcher -x lmp)
+	while [ ! -e "$backend/ck.$next.mpiio" ]; do
+		kill -0 $launcher || { echo "the job ended by itself"; cat "$work/log/killed"; return 1; }
+	done
+	kill -KILL $ranks
+	wait $launcher && return 1
+	lmp_from=$(lammps_complete "$work/log.killed")
+	lmp_torn=$([ "$lmp_from" -lt "$next" ] && echo "$next" || echo none)
+	echo "killed ranks" $ranks "with checkpoint $lmp_from complete, $lmp_torn begun"
+	[ "$lmp_from" -ge "$after" ] && [ "$lmp_from" -lt $lmp_steps ]
+}
+
+# Go on from the last complete checkpoint to the end.
+lammps_restarted() { # STACK RANKS DIR
+	lammps_input "$3" "$3/ck.$lmp_from.mpiio" >"$work/in.restarted"
+	launch "$1" "$2" lmp -in "$work/in.restarted" -log "$work/log.restarted" -screen none
+}
+
+# The killed and the restarted run together printed every line of the whole run; each complete checkpoint
+# of the killed run is, byte for byte, that of the whole run; the others were written anew. The trajectory
+# has the restarted run's frames, each with every atom once (their order is the ranks', and changes).
+lammps_same() { # PLAIN_DIR DIR
+	local step
+	lammps_lines "$work/log.restarted" | diff <(awk "\$1 >= $lmp_from" "$work/thermo.whole") -
+	lammps_lines "$work/log.killed" | diff <(awk "\$1 <= $lmp_from" "$work/thermo.whole") -
+	for ((step = lmp_every; step <= lmp_from; step += lmp_every)); do
+		under cmp "$1/ck.$step.mpiio" "$2/ck.$step.mpiio"
+	done
+	for ((; step <= lmp_steps; step += lmp_every)); do
+		[ "$(under stat -c %s "$2/ck.$step.mpiio")" = "$(stat -c %s "$1/ck.$step.mpiio")" ]
+	done
+	under awk -v from="$lmp_from" -v to="$lmp_steps" -v every="$lmp_every" '
+		function frame_end() { if (want != seen) { print "step " step ": " seen " atoms of " want; bad = 1 } }
+		/^ITEM/ { if ($2 == "TIMESTEP") { frame_end(); frames++; seen = 0; split("", ids) } item = $2; next }
+		item == "TIMESTEP" { step = $1 }
+		item == "NUMBER" { want = $1 }
+		item == "ATOMS" { if ($1 in ids || NF != 5) bad = 1; ids[$1]; seen++ }
+		END { frame_end(); exit bad || frames != (to - from) / every + 1 }' "$2/traj.mpiio"
+}
