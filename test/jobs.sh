@@ -22,7 +22,7 @@ if [ "$PLAIN" = yes ]; then
 	mnt=$work/backend
 	under_env=(PLFS_TEST_PLAIN=1)
 else
-	[ -e "${preload##* }" ] || { echo "$preload is missing: run make first" >&2; exit 2; }
+	[ -e "${preload##*:}" ] || { echo "$preload is missing: run make first" >&2; exit 2; }
 	mnt=/plfs
 	under_env=("LD_PRELOAD=$preload" "PLFS_MAP=/plfs=$work/backend")
 fi

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the two N-1 benchmarks share: their options, where a rank's blocks lie, the data, which is made before
+ * and checked after the clock runs, and the line of results.
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <getopt.h>
+
+#include "../job.h"
+
+enum { MAX_RANKS = 64 };
+
+struct bench {
+	int nr_ranks;
+	size_t block_len;
+	long nr_blocks; /* of each rank */
+	bool nn;        /* a file per rank instead of one for all */
+	unsigned round;
+	const char *dir;
+};
+
+/* What is measured, in the order in which it is done. */
+enum phase { WRITE, READ_SHIFTED, READ_SEQUENTIAL, WRITE_FSYNC, NR_PHASES };
+
+static const char *const phase_names[NR_PHASES] = { "write", "read_shifted", "read_sequential", "write_fsync" };
+
+/* PROGRAM [-p RANKS] -b BLOCK -n BLOCKS_PER_RANK -m n1|nn -r ROUND DIR */
+static inline void bench_options(struct bench *b, int argc, char **argv)
+{
+	int c;
+
+	*b = (struct bench){ .nr_ranks = 4, .block_len = 4096, .nr_blocks = 100 };
+	while ((c = getopt(argc, argv, "p:b:n:m:r:")) != -1)
+		switch (c) {
+		case 'p':
+			b->nr_ranks = atoi(optarg);
+			break;
+		case 'b':
+			b->block_len = strtoul(optarg, NULL, 0);
+			break;
+		case 'n':
+			b->nr_blocks = atol(optarg);
+			break;
+		case 'm':
+			b->nn = !strcmp(optarg, "nn");
+			break;
+		case 'r':
+			b->round = (unsigned)atoi(optarg);
+			break;
+		default:
+			exit(2);
+		}
+	if (optind != argc - 1 || b->nr_ranks < 1 || b->nr_ranks > MAX_RANKS || !b->block_len || b->nr_blocks < 1) {
+		fprintf(stderr, "usage: %s -p RANKS -b BLOCK -n BLOCKS_PER_RANK -m n1|nn -r ROUND DIR\n", argv[0]);
+		exit(2);
+	}
+	b->dir = argv[optind];
+}
+
+static inline size_t bench_rank_len(const struct bench *b) { return b->block_len * (size_t)b->nr_blocks; }
+
+/* The file that holds the data of @rank. */
+static inline void bench_path(const struct bench *b, int rank, char *out, size_t len)
+{
+	if (b->nn)
+		snprintf(out, len, "%s/nn.%u.%d", b->dir, b->round, rank);
+	else
+		snprintf(out, len, "%s/n1.%u", b->dir, b->round);
+}
+
+/* Where block @k of @rank lies in that file. */
+static inline off_t bench_off(const struct bench *b, int rank, long k)
+{
+	return (off_t)(b->nn ? k : k * b->nr_ranks + rank) * (off_t)b->block_len;
+}
+
+/* The data of @rank, all blocks one after the other, at @buf. In every variant they are the same. */
+static inline void bench_fill(const struct bench *b, char *buf, int rank)
+{
+	pattern_fill(buf, bench_rank_len(b), (uint64_t)rank << 40, b->round);
+}
+
+static inline bool bench_good(const struct bench *b, const char *buf, int rank)
+{
+	return pattern_check(buf, bench_rank_len(b), (uint64_t)rank << 40, b->round) == bench_rank_len(b);
+}
+
+/* Memory for @len bytes, each page touched: the clock is not to see page faults. */
+static inline char *bench_buffer(size_t len)
+{
+	char *buf = malloc(len);
+
+	if (!buf)
+		die("%zu bytes of memory", len);
+	memset(buf, 0x5a, len);
+	return buf;
+}
+
+static inline void bench_unlink(const struct bench *b)
+{
+	char path[4096];
+
+	for (int r = 0; r < (b->nn ? b->nr_ranks : 1); r++) {
+		bench_path(b, r, path, sizeof(path));
+		if (unlink(path) && errno != ENOENT)
+			die("%s: unlink", path);
+	}
+}
+
+/* One JSON object: the seconds of each phase, and whether all bytes were right. */
+static inline void bench_print(const double *seconds, bool good)
+{
+	printf("{");
+	for (int i = 0; i < NR_PHASES; i++)
+		if (seconds[i] > 0)
+			printf("\"%s\": %.9f, ", phase_names[i], seconds[i]);
+	printf("\"good\": %s}\n", good ? "true" : "false");
+}
+
+#endif
