@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * The streams behind stream.h. Two fields of the public struct _IO_FILE are set by hand, because stdio has no
+ * The streams behind stream.h. Some fields of the public struct _IO_FILE are set by hand, because stdio has no
  * call for them: _fileno, so that fileno() of such a stream is its descriptor as of any other, and the mode
- * bits of _flags, when freopen() changes them. Both have been where they are since glibc 2.1.
+ * bits of _flags, when freopen() changes them. They have been where they are since glibc 2.1.
+ *
+ * Limit: the C library's cookie streams are for bytes; wide characters fail on them.
  */
 #include "stream.h"
 
 #include "fdtable.h"
 
-#include <langinfo.h>
 #include <stdio_ext.h>
-#include <strings.h>
-#include <wchar.h>
 
 /* Bits of _IO_FILE._flags, from glibc's libio.h; not in a public header, but part of the ABI (getc's macros used them). */
 #define FILE_UNBUFFERED 0x0002
@@ -124,13 +123,13 @@ int stream_parse_mode(const char *mode, struct stream_mode *out)
 	out->mode[0] = *mode;
 	out->mode[1] = plus ? '+' : '\0';
 	out->mode[2] = '\0';
-	out->wide = ccs != NULL;
-	if (ccs && strcasecmp(ccs + 5, nl_langinfo(CODESET)))
-		return (int)refused("fopen with ,ccs=", EOPNOTSUPP);
-	return 0;
+	return ccs ? (int)refused("fopen with ,ccs=", EINVAL) : 0;
 }
 
 /* ---- streams ---- */
+
+/* Where glibc has a bad pointer, to crash programs that read wide characters from a cookie stream: with this they get WEOF. */
+static uint64_t no_wide_data[128];
 
 static FILE *make(struct stream *s, int fd, const char *mode)
 {
@@ -139,6 +138,7 @@ static FILE *make(struct stream *s, int fd, const char *mode)
 	if (!fp)
 		return NULL;
 	fp->_fileno = fd;
+	fp->_wide_data = (struct _IO_wide_data *)no_wide_data;
 	s->fp = fp;
 	s->fd = fd;
 	return fp;
@@ -163,8 +163,6 @@ FILE *stream_open(int fd, const struct stream_mode *mode)
 	/* As glibc does: a stream that can only append starts at the end. */
 	if ((mode->flags & O_APPEND) && (mode->flags & O_ACCMODE) == O_WRONLY)
 		shim_lseek(fd, 0, SEEK_END);
-	if (mode->wide)
-		fwide(fp, 1);
 	return fp;
 }
 

@@ -16,10 +16,9 @@ struct stream;
 struct stream_mode {
 	int flags;    /* for open() */
 	char mode[4]; /* "r", "w+" ...: what fopencookie() understands */
-	bool wide;    /* ",ccs=" with the locale's own character set */
 };
 
-/* 0, or -EINVAL; -EOPNOTSUPP for ",ccs=" with a character set that is not the locale's. */
+/* 0, or -EINVAL: nonsense, or ",ccs=", which asks for wide characters. */
 int stream_parse_mode(const char *mode, struct stream_mode *out);
 
 /* A stream on the open descriptor @fd, which it owns from then on; NULL and errno, and @fd is still the caller's. */
