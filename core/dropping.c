@@ -48,7 +48,7 @@ unsigned dropping_hostdir(void)
 
 static int write_log_header(const struct container *c, int h, uint64_t now_ns)
 {
-	uint8_t buf[DROPPING_DATA_OFF] = { 0 };
+	uint8_t buf[4096] = { 0 };
 	ssize_t n;
 
 	memcpy(buf, DROPPING_MAGIC, 8);

@@ -343,7 +343,7 @@ int stage_load(const struct container *c, const char *path, struct stage_state *
 		log_error("%s/%s: damaged live index", c->dir, path);
 	if (h < 0)
 		return h;
-	snprintf(state->log_name, sizeof(state->log_name), "%s", (char *)header + 80);
+	memcpy(state->log_name, header + 80, sizeof(state->log_name)); /* ends with a NUL: open_live() */
 	cap = get_le64(header + 40);
 	raw = mem_alloc(cap * INDEX_RECORD_LEN);
 	*records = mem_alloc((cap + 1) * sizeof(**records));

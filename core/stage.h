@@ -23,7 +23,7 @@
  *   528   8  flushed_len    bytes in the log's data area; the stage begins there
  *   536   8  staged_len     bytes in the stage
  *   544   8  first_chunk    number of the chunk that the first checksum is for
- *   552   8  nr_chunks      whole chunks checksummed
+ *   552   8  nr_chunks      whole chunks checksummed; staged bytes are not checksummed before they are appended
  *   560   8  chunk_crc      CRC-32C, so far, of the chunk that is not whole yet
  *  1024   8  notify_ns      written by *other* processes: records begun at or before this must not grow any more
  *

@@ -19,7 +19,7 @@
 #define DIRECT_LEN (64 * 1024)
 
 /* A large write is checksummed and written in pieces that stay in the cache between the two. */
-#define PIECE_LEN (4 * INDEX_CHUNK_LEN)
+#define PIECE_LEN (16 * INDEX_CHUNK_LEN)
 
 /* One call's worth: its chunks must fit into an empty table of checksums. */
 #define PART_LEN ((size_t)(STAGE_CHUNKS_CAP / 2) * INDEX_CHUNK_LEN)
@@ -58,9 +58,10 @@ static uint64_t log_len(const struct writer *w)
 	return w->stage.flushed_len + w->stage.staged_len;
 }
 
-/* Take the bytes that come at @log_off of the log into the chunk checksums. */
-static void checksum(struct writer *w, uint64_t log_off, const void *buf, size_t len)
+/* Take @len bytes that are about to be appended to the log file into the chunk checksums. */
+static void checksum(struct writer *w, const void *buf, size_t len)
 {
+	uint64_t log_off = w->stage.flushed_len;
 	const uint8_t *p = buf;
 
 	while (len) {
@@ -136,53 +137,70 @@ out:
 /* See to it that a record and the checksums of @len bytes find room. */
 static int make_room(struct writer *w, size_t len)
 {
-	if (w->stage.nr_records < STAGE_RECORDS_CAP && w->stage.nr_chunks + len / INDEX_CHUNK_LEN + 2 <= STAGE_CHUNKS_CAP)
+	uint64_t nr_chunks = w->stage.nr_chunks + (w->stage.staged_len + len) / INDEX_CHUNK_LEN + 2;
+
+	if (w->stage.nr_records < STAGE_RECORDS_CAP && nr_chunks <= STAGE_CHUNKS_CAP)
 		return 0;
 	return spill(w, false);
+}
+
+/*
+ * Checksum @len bytes and append them to the log file. Returns how many got there, or -errno if none; the checksums
+ * are those of what got there.
+ */
+static ssize_t append_log(struct writer *w, const void *buf, size_t len)
+{
+	struct stage *s = &w->stage;
+	uint64_t nr_chunks = s->nr_chunks;
+	uint32_t crc = w->chunk_crc;
+	ssize_t n;
+
+	checksum(w, buf, len);
+	n = s->store->ops->pwrite(s->store, w->log, buf, len, DROPPING_DATA_OFF + s->flushed_len);
+	if (n != (ssize_t)len) {
+		s->nr_chunks = nr_chunks;
+		w->chunk_crc = crc;
+		checksum(w, buf, n > 0 ? (size_t)n : 0);
+	}
+	return n == 0 ? -ENOSPC : n;
 }
 
 int writer_flush(struct writer *w)
 {
 	struct stage *s = &w->stage;
+	uint64_t nr_chunks = s->nr_chunks;
+	uint32_t crc = w->chunk_crc;
 	ssize_t n;
 
 	if (!s->staged_len)
 		return 0;
-	n = s->store->ops->pwrite(s->store, w->log, stage_bytes(s), s->staged_len, DROPPING_DATA_OFF + s->flushed_len);
-	if (n != (ssize_t)s->staged_len) {
-		log_debug(LOG_WRITE, "%s: flush: %s", w->log_name, strerror(n < 0 ? (int)-n : ENOSPC));
-		return n < 0 ? (int)n : -ENOSPC;
+	n = append_log(w, stage_bytes(s), s->staged_len);
+	if (n == (ssize_t)s->staged_len) {
+		stage_flushed(s, 0);
+		return 0;
 	}
-	stage_flushed(s, 0);
-	return 0;
+	/* All or nothing: the stage begins where the log ended. */
+	s->nr_chunks = nr_chunks;
+	w->chunk_crc = crc;
+	stage_set_chunk_crc(s, crc);
+	log_debug(LOG_WRITE, "%s: flush: %s", w->log_name, strerror(n < 0 ? (int)-n : ENOSPC));
+	return n < 0 ? (int)n : -ENOSPC;
 }
 
 static ssize_t append_direct(struct writer *w, const void *buf, size_t len)
 {
-	struct stage *s = &w->stage;
 	size_t done = 0;
 
 	while (done < len) {
-		uint64_t off = s->flushed_len;
-		size_t part = min_size(len - done, PIECE_LEN - off % INDEX_CHUNK_LEN);
-		uint64_t nr_chunks = s->nr_chunks;
-		uint32_t crc = w->chunk_crc;
-		const char *p = (const char *)buf + done;
-		ssize_t n;
+		size_t part = min_size(len - done, PIECE_LEN);
+		ssize_t n = append_log(w, (const char *)buf + done, part);
 
-		checksum(w, off, p, part);
-		n = s->store->ops->pwrite(s->store, w->log, p, part, DROPPING_DATA_OFF + off);
-		if (n != (ssize_t)part) { /* take back what is not there */
-			s->nr_chunks = nr_chunks;
-			w->chunk_crc = crc;
-			checksum(w, off, p, n > 0 ? (size_t)n : 0);
-		}
 		if (n > 0) {
-			stage_flushed(s, (uint64_t)n);
+			stage_flushed(&w->stage, (uint64_t)n);
 			done += (size_t)n;
 		}
 		if (n != (ssize_t)part)
-			return done ? (ssize_t)done : n < 0 ? n : -ENOSPC;
+			return done ? (ssize_t)done : n;
 	}
 	return (ssize_t)done;
 }
@@ -199,7 +217,6 @@ static ssize_t append_bytes(struct writer *w, const void *buf, size_t len)
 	}
 	if (direct)
 		return append_direct(w, buf, len);
-	checksum(w, log_len(w), buf, len);
 	stage_put(&w->stage, buf, len);
 	return (ssize_t)len;
 }
