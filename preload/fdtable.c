@@ -176,7 +176,7 @@ void fd_adopt(int fd)
 	} else if (S_ISDIR(st.st_mode)) {
 		m = path_mount_of_dir(fd);
 		if (m)
-			f = ofile_new_dir(m);
+			f = ofile_new_dir(m, NULL);
 	}
 	if (f)
 		fd_install(fd, f);

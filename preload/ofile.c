@@ -31,6 +31,7 @@ static struct ofile *ofile_new(enum ofile_kind kind)
 	}
 	f->kind = kind;
 	f->m = NULL;
+	f->path = NULL;
 	f->file = NULL;
 	f->flags = 0;
 	f->logical_off = 0;
@@ -54,13 +55,20 @@ struct ofile *ofile_new_file(struct plfs_file *file, int flags, bool shared)
 	return f;
 }
 
-struct ofile *ofile_new_dir(struct plfs_mount *m)
+struct ofile *ofile_new_dir(struct plfs_mount *m, const char *path)
 {
 	struct ofile *f = ofile_new(OFILE_DIR);
 
-	if (f)
-		f->m = m;
-	return f;
+	if (!f)
+		return NULL;
+	f->m = m;
+	if (m)
+		return f;
+	f->path = mem_strdup(path);
+	if (f->path)
+		return f;
+	ofile_put(f);
+	return NULL;
 }
 
 bool ofile_try_get(struct ofile *f)
@@ -81,6 +89,8 @@ int ofile_put(struct ofile *f)
 	if (__atomic_sub_fetch(&f->refs, 1, __ATOMIC_ACQ_REL))
 		return 0;
 	file = f->file;
+	mem_free(f->path);
+	f->path = NULL;
 	pthread_mutex_lock(&free_lock);
 	f->next_free = free_list;
 	free_list = f;
@@ -106,7 +116,7 @@ int ofile_open(const struct where *w, int flags, mode_t mode, bool *logical)
 		f = ofile_new_file(file, flags & ~(O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_CLOEXEC), false);
 		r = f ? fd_install(fd, f) : -ENOMEM;
 	} else if (!sys.fstat(fd, &st) && S_ISDIR(st.st_mode)) {
-		f = ofile_new_dir(w->m);
+		f = ofile_new_dir(w->m, NULL);
 		r = f ? fd_install(fd, f) : -ENOMEM;
 	}
 	log_debug(LOG_OPEN, "open %s: descriptor %d, %s", w->path, fd,

@@ -22,7 +22,8 @@ enum ofile_kind { OFILE_FILE, OFILE_DIR };
 struct ofile {
 	unsigned refs; /* one for each slot, one for each call under way; 0: in the free list */
 	enum ofile_kind kind;
-	struct plfs_mount *m;    /* of a directory */
+	struct plfs_mount *m;    /* of a directory; NULL: it is above a mount, not in one */
+	char *path;              /* of a directory above a mount: where it was when we looked */
 	struct plfs_file *file;  /* of a logical file */
 	int flags;               /* as F_GETFL reports them */
 	pthread_mutex_t lock;    /* the offset, and which of read, write and seek comes first */
@@ -35,7 +36,8 @@ struct ofile {
 
 /* A description with one reference. They own @file; NULL (no memory) closes it. */
 struct ofile *ofile_new_file(struct plfs_file *file, int flags, bool shared);
-struct ofile *ofile_new_dir(struct plfs_mount *m);
+/* @path is copied if @m is NULL. */
+struct ofile *ofile_new_dir(struct plfs_mount *m, const char *path);
 
 /* One more reference, unless the description is gone already. */
 bool ofile_try_get(struct ofile *f);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * Where a path leads. The rule that keeps this cheap: a system call is made only for a relative path that may
- * cross the border of a mount, that is one that climbs above its start with "..", or one whose start
- * lies above a prefix. Everything else is a comparison of strings (absolute) or a load (relative).
+ * Where a path leads. The rule that keeps this cheap: a system call is made only for a relative path that seems to
+ * cross the border of a mount: it climbs above its start with "..", or its start lies above a prefix. Everything
+ * else is a comparison of strings (absolute) or a load (relative).
  */
 #include "path.h"
 
@@ -10,9 +10,18 @@
 
 enum { OUTSIDE = 0, INSIDE = 1, ABOVE = 2 }; /* as plfs_cwd_class() answers */
 
-/* The working directory: its class and, when inside, its mount. Racing with chdir() in another thread is the program's race. */
+/*
+ * The working directory: its class, its mount when inside, and its canonical real path. The path is only good for
+ * finding out cheaply that something is not ours: a directory on the way may have been renamed since.
+ * Racing with chdir() in another thread is the program's race.
+ */
 static int cwd_class;
 static struct plfs_mount *cwd_mount;
+
+static pthread_mutex_t cwd_lock = PTHREAD_MUTEX_INITIALIZER; /* of those who change cwd_path */
+static unsigned cwd_seq;                                    /* odd while it changes; readers look before and after */
+static size_t cwd_len;
+static char cwd_path[PATH_MAX];
 
 /* Whether @path, taken lexically, goes above the directory that it starts from. */
 static bool climbs(const char *path)
@@ -126,75 +135,139 @@ size_t path_show(const char *path, size_t len, char *out)
 }
 
 /*
- * A relative path that may cross a border: spell it out from the root, as programs see it, and look where it is. Not
- * below a mount, it keeps its spelling, unless it left a virtual prefix: there the kernel's ".." is another one.
+ * A relative path that may cross a border: @start, the real path of @len bytes that it is looked up from, and the path are joined
+ * as programs see them, and that is looked up. Not below a mount, the path keeps its spelling, unless it
+ * left a virtual prefix: there the kernel's ".." is another one.
  */
-static int find_joined(struct where *w)
+static int find_joined(struct where *w, const char *start, size_t len)
 {
-	char full[PATH_MAX], real[PATH_MAX];
-	ssize_t len = real_dir(w->dirfd, real);
-	size_t shown;
+	char full[PATH_MAX];
+	size_t shown = path_show(start, len, full);
+	ssize_t full_len;
 	int r;
 
-	if (len < 0)
-		return 0; /* no such descriptor, or no way to know: the kernel answers */
-	shown = path_show(real, (size_t)len, full);
 	if (!shown)
-		memcpy(full, real, (size_t)len + 1);
-	len = join(full, shown ? shown : (size_t)len, w->path);
-	if (len < 0)
-		return (int)len;
+		memcpy(full, start, len + 1);
+	full_len = join(full, shown ? shown : len, w->path);
+	if (full_len < 0)
+		return (int)full_len;
 	r = plfs_path_map(full, w->buf, &w->m);
 	if (r < 0)
 		return r;
 	if (r == 0) {
+		w->m = NULL;
 		if (!shown)
 			return 0;
-		memcpy(w->buf, full, (size_t)len + 1);
+		memcpy(w->buf, full, (size_t)full_len + 1);
 	}
 	w->dirfd = AT_FDCWD;
 	w->path = w->buf;
 	return 0;
 }
 
-/* A relative path that starts in a directory of class @class. */
-static int find_from(struct where *w, int class, struct plfs_mount *m)
+static int find_fresh(struct where *w)
 {
-	if (class == OUTSIDE || class == INSIDE) {
-		if (!climbs(w->path) && !(class == INSIDE && starts_hidden(w->path))) {
-			w->m = m;
-			return 0;
-		}
-	}
-	return find_joined(w);
+	char real[PATH_MAX];
+	ssize_t len = real_dir(w->dirfd, real);
+
+	return len < 0 ? 0 : find_joined(w, real, (size_t)len); /* no way to know: the kernel answers */
 }
 
-/*
- * A relative path from a directory descriptor. Directories below a backend are in the table;
- * of the others we remember which are far from any mount.
- */
-static int find_at(struct where *w)
+/* The same from a remembered @start: what does not seem to be ours is not; what does is looked up again. */
+static int find_remembered(struct where *w, const char *start, size_t len)
 {
-	struct ofile *dir = fd_get_any(w->dirfd);
+	const char *path = w->path;
+	int dirfd = w->dirfd;
+	int r = find_joined(w, start, len);
+
+	if (!r && w->path == path)
+		return 0;
+	w->dirfd = dirfd;
+	w->path = path;
+	w->m = NULL;
+	return find_fresh(w);
+}
+
+/* A copy of cwd_path into @out; 0 if it keeps changing. */
+static size_t remembered_cwd(char *out)
+{
+	unsigned seq, tries;
+	size_t len;
+
+	for (tries = 0; tries < 100; tries++) { /* a signal handler may have interrupted the one who changes it */
+		seq = __atomic_load_n(&cwd_seq, __ATOMIC_ACQUIRE);
+		len = cwd_len;
+		memcpy(out, cwd_path, len + 1);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (!(seq & 1) && seq == __atomic_load_n(&cwd_seq, __ATOMIC_RELAXED))
+			return len;
+	}
+	return 0;
+}
+
+/* Whether the relative @path, looked up inside a backend, stays there and may be seen. */
+static bool stays_inside(const char *path)
+{
+	return !climbs(path) && !starts_hidden(path);
+}
+
+static int find_from_cwd(struct where *w)
+{
+	int class = __atomic_load_n(&cwd_class, __ATOMIC_RELAXED);
+	char start[PATH_MAX];
+	size_t len;
+
+	if (class == INSIDE && stays_inside(w->path))
+		w->m = __atomic_load_n(&cwd_mount, __ATOMIC_RELAXED);
+	else if (class == INSIDE)
+		return find_fresh(w);
+	else if (class == ABOVE || climbs(w->path))
+		return (len = remembered_cwd(start)) ? find_remembered(w, start, len) : find_fresh(w);
+	return 0;
+}
+
+/* A directory descriptor that is not in the table yet: find out what it is, and remember. */
+static int find_from_unknown(struct where *w)
+{
 	struct plfs_mount *m = NULL;
+	struct ofile *dir;
 	char real[PATH_MAX];
-	ssize_t len;
+	ssize_t len = real_dir(w->dirfd, real);
 	int class;
 
-	if (dir) {
-		m = dir->kind == OFILE_DIR ? dir->m : NULL;
-		ofile_put(dir);
-		return m ? find_from(w, INSIDE, m) : 0;
-	}
-	if (fd_is_far(w->dirfd) && !climbs(w->path))
-		return 0;
-	len = real_dir(w->dirfd, real);
 	if (len < 0)
 		return 0;
 	class = plfs_cwd_class(real, &m);
-	if (class == OUTSIDE)
+	if (class == OUTSIDE) {
 		fd_set_far(w->dirfd);
-	return find_from(w, class, class == INSIDE ? m : NULL);
+		return climbs(w->path) ? find_joined(w, real, (size_t)len) : 0;
+	}
+	dir = ofile_new_dir(class == INSIDE ? m : NULL, real);
+	if (dir)
+		fd_install(w->dirfd, dir);
+	if (class == INSIDE && stays_inside(w->path)) {
+		w->m = m;
+		return 0;
+	}
+	return find_joined(w, real, (size_t)len);
+}
+
+/* A relative path from a directory descriptor. */
+static int find_from_dir(struct where *w)
+{
+	struct ofile *dir = fd_get_any(w->dirfd);
+	int r = 0;
+
+	if (!dir)
+		return fd_is_far(w->dirfd) && !climbs(w->path) ? 0 : find_from_unknown(w);
+	if (dir->m && stays_inside(w->path))
+		w->m = dir->m;
+	else if (dir->m)
+		r = find_fresh(w);
+	else if (dir->kind == OFILE_DIR)
+		r = find_remembered(w, dir->path, strlen(dir->path));
+	ofile_put(dir);
+	return r;
 }
 
 /*
@@ -203,9 +276,9 @@ static int find_at(struct where *w)
  */
 static bool is_fd_link(const char *path)
 {
-	if (!strncmp(path, "/dev/", 5))
-		return !strncmp(path + 5, "fd/", 3) || !strncmp(path + 5, "std", 3);
-	return !strncmp(path, "/proc/", 6) && strstr(path + 6, "/fd/");
+	if (path[1] == 'd')
+		return !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/dev/std", 8);
+	return path[1] == 'p' && !strncmp(path, "/proc/", 6) && strstr(path + 6, "/fd/");
 }
 
 static void find_fd_link(struct where *w, const char *path)
@@ -283,10 +356,7 @@ int path_find_mapped(struct where *w, int dirfd, const char *path)
 			return find_detour(w, path);
 		return 0;
 	}
-	if (dirfd == AT_FDCWD)
-		return find_from(w, __atomic_load_n(&cwd_class, __ATOMIC_RELAXED),
-				 __atomic_load_n(&cwd_mount, __ATOMIC_RELAXED));
-	return find_at(w);
+	return dirfd == AT_FDCWD ? find_from_cwd(w) : find_from_dir(w);
 }
 
 int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b, int fd_b, const char *path_b)
@@ -303,13 +373,22 @@ int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b
 void path_cwd_changed(void)
 {
 	struct plfs_mount *m = NULL;
+	char real[PATH_MAX] = "";
 	int class = OUTSIDE;
-	char real[PATH_MAX];
+	ssize_t len;
 
-	if (real_dir(AT_FDCWD, real) >= 0)
+	pthread_mutex_lock(&cwd_lock);
+	len = real_dir(AT_FDCWD, real);
+	if (len >= 0)
 		class = plfs_cwd_class(real, &m);
+	__atomic_store_n(&cwd_seq, cwd_seq + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	cwd_len = len < 0 ? 0 : (size_t)len;
+	memcpy(cwd_path, real, cwd_len + 1);
+	__atomic_store_n(&cwd_seq, cwd_seq + 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&cwd_mount, class == INSIDE ? m : NULL, __ATOMIC_RELAXED);
 	__atomic_store_n(&cwd_class, class, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&cwd_lock);
 }
 
 bool path_cwd_inside(void)

@@ -18,7 +18,7 @@ static DIR *opened(DIR *dir, struct plfs_mount *m)
 
 	if (!dir || !m)
 		return dir;
-	f = ofile_new_dir(m);
+	f = ofile_new_dir(m, NULL);
 	if (f)
 		fd_install(sys.dirfd(dir), f);
 	return dir;
