@@ -19,7 +19,8 @@
  *    64 128  log_name       the data log's file name, NUL-padded
  *   192      records        each as in record.h, with its own checksum
  *     .   4* chunk_crc      nr_chunks of them, CRC-32C of log bytes [i * chunk_len, ...), then
- *                           zeros up to block_len
+ *                           zeros up to block_len, at most 4 bytes: so they are found from
+ *                           the end even if a record is damaged
  */
 #ifndef PLFS_BLOCK_H
 #define PLFS_BLOCK_H
@@ -49,13 +50,16 @@ struct index_block {
 /* Bytes that @block takes when encoded, a multiple of 8. */
 size_t index_block_len(const struct index_block *block);
 
-/* Encode @block (log_name, log_len, records, chunks) to the index_block_len() bytes at @buf; max_stamp_ns is computed. */
+/*
+ * Encode @block (log_name, log_len, records, chunks) to the index_block_len() bytes at @buf;
+ * max_stamp_ns is computed.
+ */
 void index_block_encode(const struct index_block *block, void *buf);
 
 /*
  * Parse the block at @buf, of which @len bytes exist. Returns the bytes it takes up (> 0, always
- * <= len); 0 when @len is 0; -ENODATA when the bytes are the torn beginning of a block (shorter than it says it
- * is, or all zeros); -EBADMSG when they are not a block or its header or chunk array is damaged.
+ * <= len); 0 when @len is 0; -ENODATA when the bytes are the torn beginning of a block (shorter than it
+ * says it is, or all zeros); -EBADMSG when they are not a block or its header or chunk array is damaged.
  * Records are checked one by one by index_block_record().
  */
 ssize_t index_block_parse(struct index_block *block, const void *buf, size_t len);
@@ -68,7 +72,7 @@ size_t index_block_skip(const void *buf, size_t len);
 
 /*
  * Iterate: *@pos is 0 at first. Returns 1 and @rec, 0 at the end, -EBADMSG for a damaged
- * record (the iteration is over).
+ * record (the iteration is over). Records of a type unknown here are passed over.
  */
 int index_block_record(const struct index_block *block, size_t *pos, struct index_record *rec);
 

@@ -59,7 +59,8 @@ bool index_run_fold(struct index_record *prev, const struct index_record *last)
 	return take(prev, &grown);
 }
 
-bool index_run_tail(const struct index_record *then, const struct index_record *now, struct index_record *tail)
+bool index_run_tail(const struct index_record *then, const struct index_record *now,
+		    struct index_record *tail)
 {
 	*tail = *now;
 	if (then->count == 0)
@@ -76,7 +77,8 @@ bool index_run_tail(const struct index_record *then, const struct index_record *
 	}
 	/*
 	 * The first element was still growing then and is one of many now: its rest and the others are
-	 * no one record. The whole of @now says again what @then said (same log, same stamp), which is harmless.
+	 * no one record. The whole of @now says again what @then said (same log, same stamp), which is
+	 * harmless.
 	 */
 	if (now->length != then->length || now->count < then->count)
 		return true;

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "../core/bytes.h"
+#include "../core/crc32c.h"
+#include "../index/record.h"
+
+#include <criterion/criterion.h>
+
+static const struct index_record example = {
+	.type = INDEX_WRITE,
+	.logical_off = 0x1122334455,
+	.length = 4096,
+	.stride = 65536,
+	.count = 1000,
+	.log_off = 0x66778899,
+	.stamp_ns = 0x17a0b0c0d0e0f000,
+};
+
+static void reseal(uint8_t *buf, size_t len)
+{
+	put_le32(buf + 4, 0);
+	put_le32(buf + 4, crc32c(0, buf, len));
+}
+
+static bool same(const struct index_record *a, const struct index_record *b)
+{
+	return a->type == b->type && a->logical_off == b->logical_off && a->length == b->length &&
+	       a->stride == b->stride && a->count == b->count && a->log_off == b->log_off &&
+	       a->stamp_ns == b->stamp_ns;
+}
+
+Test(index_record, layout_is_the_byte_table)
+{
+	uint8_t buf[INDEX_RECORD_LEN];
+
+	index_record_encode(&example, buf);
+	cr_assert_eq(buf[0], 1);
+	cr_assert_eq(buf[1], 7);
+	cr_assert_eq(get_le16(buf + 2), 0);
+	cr_assert_eq(get_le64(buf + 8), example.logical_off);
+	cr_assert_eq(get_le64(buf + 16), example.length);
+	cr_assert_eq(get_le64(buf + 24), example.stride);
+	cr_assert_eq(get_le64(buf + 32), example.count);
+	cr_assert_eq(get_le64(buf + 40), example.log_off);
+	cr_assert_eq(get_le64(buf + 48), example.stamp_ns);
+}
+
+Test(index_record, decodes_to_what_was_encoded)
+{
+	struct index_record cut = { .type = INDEX_TRUNCATE, .logical_off = 12345, .stamp_ns = 6 }, rec;
+	uint8_t buf[INDEX_RECORD_LEN];
+
+	index_record_encode(&example, buf);
+	cr_assert_eq(index_record_decode(&rec, buf, sizeof(buf)), INDEX_RECORD_LEN);
+	cr_assert(same(&rec, &example));
+	index_record_encode(&cut, buf);
+	cr_assert_eq(index_record_decode(&rec, buf, sizeof(buf)), INDEX_RECORD_LEN);
+	cr_assert(same(&rec, &cut));
+	cr_assert_eq(index_record_end(&rec), 12345);
+}
+
+Test(index_record, any_flipped_bit_is_found)
+{
+	uint8_t buf[INDEX_RECORD_LEN];
+	struct index_record rec;
+
+	index_record_encode(&example, buf);
+	for (size_t bit = 0; bit < sizeof(buf) * 8; bit++) {
+		buf[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		cr_assert_eq(index_record_decode(&rec, buf, sizeof(buf)), -EBADMSG, "bit %zu", bit);
+		buf[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+}
+
+Test(index_record, any_cut_is_found)
+{
+	uint8_t buf[INDEX_RECORD_LEN];
+	struct index_record rec;
+
+	index_record_encode(&example, buf);
+	for (size_t len = 0; len < sizeof(buf); len++)
+		cr_assert_eq(index_record_decode(&rec, buf, len), -EBADMSG, "%zu bytes", len);
+}
+
+Test(index_record, fields_of_later_versions_are_skipped)
+{
+	uint8_t buf[INDEX_RECORD_LEN + 16] = { 0 };
+	struct index_record rec;
+
+	index_record_encode(&example, buf);
+	memset(buf + INDEX_RECORD_LEN, 0x5a, 16);
+	buf[1] = sizeof(buf) / 8;
+	reseal(buf, sizeof(buf));
+	cr_assert_eq(index_record_decode(&rec, buf, sizeof(buf)), (int)sizeof(buf));
+	cr_assert(same(&rec, &example));
+}
+
+Test(index_record, unknown_types_of_any_length_are_skipped)
+{
+	uint8_t buf[255 * 8] = { 77 };
+	struct index_record rec;
+
+	for (int words = 1; words < 256; words++) {
+		buf[1] = (uint8_t)words;
+		reseal(buf, (size_t)words * 8);
+		cr_assert_eq(index_record_decode(&rec, buf, sizeof(buf)), words * 8);
+		cr_assert_eq(rec.type, 77);
+	}
+}
+
+Test(index_record, short_records_of_known_types_and_unknown_flags_are_refused)
+{
+	uint8_t buf[INDEX_RECORD_LEN];
+	struct index_record rec;
+
+	index_record_encode(&example, buf);
+	buf[1] = 6;
+	reseal(buf, 48);
+	cr_assert_eq(index_record_decode(&rec, buf, sizeof(buf)), -EBADMSG);
+	buf[1] = 0;
+	reseal(buf, sizeof(buf));
+	cr_assert_eq(index_record_decode(&rec, buf, sizeof(buf)), -EBADMSG);
+	index_record_encode(&example, buf);
+	put_le16(buf + 2, 0x8000);
+	reseal(buf, sizeof(buf));
+	cr_assert_eq(index_record_decode(&rec, buf, sizeof(buf)), -EBADMSG);
+}
+
+Test(index_record, impossible_records_are_not_valid)
+{
+	struct index_record bad[] = {
+		{ INDEX_WRITE, 0, 0, 0, 1, 0, 0 },                            /* no bytes */
+		{ INDEX_WRITE, 0, 1, 0, 0, 0, 0 },                            /* no elements */
+		{ INDEX_WRITE, 0, 10, 9, 2, 0, 0 },                           /* overlapping itself */
+		{ INDEX_WRITE, INT64_MAX, 1, 0, 1, 0, 0 },                    /* past the end of everything */
+		{ INDEX_WRITE, UINT64_MAX, 1, 0, 1, 0, 0 },
+		{ INDEX_WRITE, 0, UINT64_MAX, 0, 1, 0, 0 },
+		{ INDEX_WRITE, 0, 1, 0, 1, INT64_MAX, 0 },                    /* in the log */
+		{ INDEX_WRITE, 0, 1, 1ull << 62, 3, 0, 0 },                   /* end overflows */
+		{ INDEX_WRITE, 0, 1ull << 32, 1ull << 32, 1ull << 33, 0, 0 }, /* bytes overflow */
+		{ INDEX_WRITE, 8, 1, UINT64_MAX, 2, 0, 0 },
+		{ INDEX_TRUNCATE, UINT64_MAX, 0, 0, 0, 0, 0 },
+		{ INDEX_TRUNCATE, 0, 1, 0, 1, 0, 0 },
+		{ 3, 0, 1, 0, 1, 0, 0 },
+	};
+
+	cr_assert(index_record_valid(&example));
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		uint8_t buf[INDEX_RECORD_LEN];
+		struct index_record rec;
+
+		cr_assert_not(index_record_valid(&bad[i]), "record %zu", i);
+		index_record_encode(&bad[i], buf);
+		if (bad[i].type != 3)
+			cr_assert_eq(index_record_decode(&rec, buf, sizeof(buf)), -EBADMSG, "record %zu", i);
+	}
+}
+
+Test(index_record, a_stride_that_waits_for_its_count_is_valid)
+{
+	struct index_record rec = { INDEX_WRITE, 100, 10, UINT64_MAX, 1, 0, 0 };
+
+	cr_assert(index_record_valid(&rec));
+	cr_assert_eq(index_record_end(&rec), 110);
+	cr_assert_eq(index_record_end(&example), example.logical_off + 999 * 65536 + 4096);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "../index/run.h"
+
+#include <criterion/criterion.h>
+
+static struct index_record write_of(uint64_t logical_off, uint64_t len, uint64_t log_off)
+{
+	return (struct index_record){ INDEX_WRITE, logical_off, len, 0, 1, log_off, 7 };
+}
+
+static void assert_is(const struct index_record *rec, uint64_t logical_off, uint64_t length, uint64_t stride,
+		      uint64_t count, uint64_t log_off)
+{
+	cr_assert_eq(rec->type, INDEX_WRITE);
+	cr_assert_eq(rec->logical_off, logical_off);
+	cr_assert_eq(rec->length, length);
+	cr_assert_eq(rec->stride, stride);
+	cr_assert_eq(rec->count, count);
+	cr_assert_eq(rec->log_off, log_off);
+	cr_assert_eq(rec->stamp_ns, 7);
+}
+
+Test(index_run_grow, contiguous_writes_lengthen_a_single_element)
+{
+	struct index_record rec = write_of(100, 10, 0);
+
+	cr_assert(index_run_grow(&rec, 110, 5));
+	cr_assert(index_run_grow(&rec, 115, 15));
+	assert_is(&rec, 100, 30, 0, 1, 0);
+}
+
+Test(index_run_grow, a_checkpoint_is_one_run)
+{
+	struct index_record rec = write_of(4096 * 3, 4096, 50);
+
+	for (uint64_t i = 1; i < 100000; i++)
+		cr_assert(index_run_grow(&rec, 4096 * 3 + i * 4096 * 8, 4096));
+	assert_is(&rec, 4096 * 3, 4096, 4096 * 8, 100000, 50);
+}
+
+Test(index_run_grow, what_was_not_predicted_begins_a_new_record)
+{
+	struct index_record single = write_of(100, 10, 0), run = single, before;
+
+	cr_assert_not(index_run_grow(&single, 105, 10), "overlapping");
+	cr_assert_not(index_run_grow(&single, 100, 10), "the same place");
+	cr_assert_not(index_run_grow(&single, 50, 10), "backwards");
+	cr_assert_not(index_run_grow(&single, 200, 11), "another length");
+	cr_assert_not(index_run_grow(&single, 110, 0), "nothing");
+	assert_is(&single, 100, 10, 0, 1, 0);
+
+	cr_assert(index_run_grow(&run, 200, 10));
+	before = run;
+	cr_assert_not(index_run_grow(&run, 210, 10), "contiguous with the last element");
+	cr_assert_not(index_run_grow(&run, 299, 10), "not quite");
+	cr_assert_not(index_run_grow(&run, 300, 9), "another length");
+	cr_assert_not(index_run_grow(&run, 400, 10), "one left out");
+	assert_is(&run, before.logical_off, before.length, before.stride, before.count, before.log_off);
+}
+
+Test(index_run_grow, never_grows_past_the_end_of_everything)
+{
+	struct index_record rec = write_of(INT64_MAX - 20, 10, 0), run = write_of(0, 10, 0);
+
+	cr_assert_not(index_run_grow(&rec, INT64_MAX - 10, 10));
+	cr_assert_not(index_run_grow(&run, INT64_MAX - 10, 10));
+	cr_assert_not(index_run_grow(&run, UINT64_MAX - 5, 10));
+	cr_assert(index_run_grow(&run, 1ull << 62, 10));
+	cr_assert_not(index_run_grow(&run, 1ull << 63, 10));
+}
+
+Test(index_run_grow, truncate_records_do_not_grow)
+{
+	struct index_record rec = { .type = INDEX_TRUNCATE, .logical_off = 100 };
+
+	cr_assert_not(index_run_grow(&rec, 100, 10));
+}
+
+Test(index_run_fold, elements_written_in_pieces_become_a_run)
+{
+	struct index_record prev = write_of(0, 30, 0), second = write_of(100, 10, 30);
+	struct index_record third = write_of(200, 30, 60);
+
+	cr_assert(index_run_grow(&second, 110, 20));
+	cr_assert(index_run_fold(&prev, &second));
+	cr_assert(index_run_fold(&prev, &third));
+	assert_is(&prev, 0, 30, 100, 3, 0);
+}
+
+Test(index_run_fold, runs_join_runs_that_go_on_where_they_end)
+{
+	struct index_record prev = write_of(0, 10, 0), run = { INDEX_WRITE, 100, 10, 100, 5, 10, 9 };
+	struct index_record more = { INDEX_WRITE, 600, 10, 100, 4, 60, 9 };
+
+	cr_assert(index_run_fold(&prev, &run));
+	assert_is(&prev, 0, 10, 100, 6, 0);
+	cr_assert(index_run_fold(&prev, &more));
+	assert_is(&prev, 0, 10, 100, 10, 0);
+}
+
+Test(index_run_fold, contiguous_singles_join)
+{
+	struct index_record prev = write_of(0, 10, 0), last = write_of(10, 7, 10);
+
+	cr_assert(index_run_fold(&prev, &last));
+	assert_is(&prev, 0, 17, 0, 1, 0);
+}
+
+Test(index_run_fold, what_does_not_follow_stays_apart)
+{
+	struct index_record prev = { INDEX_WRITE, 0, 10, 100, 3, 0, 7 };
+	struct index_record other[] = {
+		{ INDEX_WRITE, 300, 10, 0, 1, 31, 7 },   /* elsewhere in the log */
+		{ INDEX_WRITE, 300, 11, 0, 1, 30, 7 },   /* another length */
+		{ INDEX_WRITE, 301, 10, 0, 1, 30, 7 },   /* another place */
+		{ INDEX_WRITE, 300, 10, 101, 2, 30, 7 }, /* another stride */
+		{ INDEX_WRITE, 400, 10, 100, 2, 30, 7 }, /* one left out */
+		{ INDEX_TRUNCATE, 300, 0, 0, 0, 0, 7 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(other); i++)
+		cr_assert_not(index_run_fold(&prev, &other[i]), "record %zu", i);
+	assert_is(&prev, 0, 10, 100, 3, 0);
+}
+
+Test(index_run_tail, nothing_new_is_no_tail)
+{
+	struct index_record now = write_of(0, 10, 0), tail;
+
+	cr_assert_not(index_run_tail(&now, &now, &tail));
+	cr_assert(index_run_grow(&now, 50, 10));
+	cr_assert_not(index_run_tail(&now, &now, &tail));
+}
+
+Test(index_run_tail, is_what_was_added)
+{
+	struct index_record then = write_of(100, 10, 5), now = then, tail;
+
+	cr_assert(index_run_grow(&now, 110, 20));
+	cr_assert(index_run_tail(&then, &now, &tail));
+	assert_is(&tail, 110, 20, 0, 1, 15);
+
+	now = then;
+	cr_assert(index_run_grow(&now, 200, 10));
+	cr_assert(index_run_tail(&then, &now, &tail));
+	assert_is(&tail, 200, 10, 0, 1, 15);
+
+	then = now;
+	cr_assert(index_run_grow(&now, 300, 10));
+	cr_assert(index_run_grow(&now, 400, 10));
+	cr_assert(index_run_tail(&then, &now, &tail));
+	assert_is(&tail, 300, 10, 100, 2, 25);
+}
+
+Test(index_run_tail, an_element_that_grew_and_became_many_is_said_again)
+{
+	struct index_record then = write_of(100, 10, 5), now = then, tail;
+
+	cr_assert(index_run_grow(&now, 110, 10));
+	cr_assert(index_run_grow(&now, 200, 20));
+	cr_assert(index_run_tail(&then, &now, &tail));
+	assert_is(&tail, 100, 20, 100, 2, 5);
+}
