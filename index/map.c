@@ -67,8 +67,8 @@ int index_map_open(struct index_map *map, const void *image, size_t len, bool ve
 }
 
 /*
- * Number of the rows at @v, @nr of them sorted by their first field, whose first field is at most @x. The last of
- * them is where to look for @x, the next where a gap ends.
+ * Number of the rows at @v, @nr of them sorted by their first field, whose first field is at most @x.
+ * The last of them is where to look for @x, the next where a gap ends.
  */
 static uint64_t rows_upto(const uint8_t *v, size_t row_len, uint64_t nr, uint64_t x)
 {
@@ -273,7 +273,8 @@ static void lookup_mixed(const struct index_map *map, uint64_t first, uint64_t n
 	piece->log_no = get_le32(s.newest + 56);
 }
 
-void index_map_lookup(const struct index_map *map, uint64_t logical_off, uint64_t len, struct index_piece *piece)
+void index_map_lookup(const struct index_map *map, uint64_t logical_off, uint64_t len,
+		      struct index_piece *piece)
 {
 	uint64_t i = rows_upto(map->panels, IMAGE_PANEL_LEN, map->nr_panels, logical_off), first, nr;
 	const uint8_t *next = map->panels + i * IMAGE_PANEL_LEN, *p = i > 0 ? next - IMAGE_PANEL_LEN : NULL;
@@ -305,7 +306,8 @@ void index_map_lookup(const struct index_map *map, uint64_t logical_off, uint64_
 	}
 }
 
-int index_map_each(const struct index_map *map, int (*fn)(void *arg, const struct index_piece *piece), void *arg)
+int index_map_each(const struct index_map *map, int (*fn)(void *arg, const struct index_piece *piece),
+		   void *arg)
 {
 	struct index_piece piece;
 	int ret = 0;

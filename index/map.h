@@ -37,21 +37,24 @@ struct index_piece {
 
 /*
  * Make @map a view of the @len bytes at @image. Checks the header's checksum and that every table
- * lies inside the image, so that no lookup can leave it whatever the bytes are; @verify also checks the checksum of
- * the whole. Returns 0, -EBADMSG for a damaged image, -EPROTONOSUPPORT for a later version.
+ * lies inside the image, so that no lookup can leave it whatever the bytes are; @verify also checks the
+ * checksum of the whole. Returns 0, -EBADMSG for a damaged image, -EPROTONOSUPPORT for a later version.
  */
 int index_map_open(struct index_map *map, const void *image, size_t len, bool verify);
 
 /*
  * The piece that begins at @logical_off, cut to at most @len bytes (> 0). A maximal piece is
- * not promised, only a true one; holes and cuts are pieces too. Thread-safe.
+ * not promised, only a true one; holes and cuts are pieces too. Thread-safe. From a damaged image that was
+ * not verified comes any log_no and log_off: check both before use.
  */
-void index_map_lookup(const struct index_map *map, uint64_t logical_off, uint64_t len, struct index_piece *piece);
+void index_map_lookup(const struct index_map *map, uint64_t logical_off, uint64_t len,
+		      struct index_piece *piece);
 
 /*
  * Call @fn for every piece of [0, end) in ascending order, holes left out; stops at
  * the first non-zero return and returns it. Runs are expanded: meant for people and tests.
  */
-int index_map_each(const struct index_map *map, int (*fn)(void *arg, const struct index_piece *piece), void *arg);
+int index_map_each(const struct index_map *map, int (*fn)(void *arg, const struct index_piece *piece),
+		   void *arg);
 
 #endif

