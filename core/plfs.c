@@ -115,8 +115,9 @@ static void disown_one(struct inode *ino, int fd)
 	if (ino->writing) {
 		writer_abandon(&ino->w);
 		ino->writing = false;
-		ino->r.own_log = UINT32_MAX;
+		reader_release(&ino->r); /* it lacks what the parent wrote since it last read */
 	}
+	ino->own_end = 0;
 	if (ino->lock_h >= 0)
 		store_close(&ino->m->store, &ino->lock_h);
 	ino->touched = false;

@@ -156,8 +156,10 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 	struct gathered g;
 	int ret = -EAGAIN;
 
-	if (w)
+	if (w) {
+		writer_break(w); /* what is in the base must not grow behind its back */
 		live_path(w->log_path, own);
+	}
 	/* Logs that are being closed move under our feet; each time round there is one less of them. */
 	for (int tries = 0; ret == -EAGAIN && tries < 1000; tries++) {
 		ret = index_inputs_list(&in, r->c, w ? own : NULL);
