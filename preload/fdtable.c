@@ -78,16 +78,20 @@ int fd_install(int fd, struct ofile *f)
 	return 0;
 }
 
-int fd_drop(int fd)
+struct ofile *fd_take(int fd)
 {
-	struct ofile *old;
-
 	if ((unsigned)fd >= fdtable_len)
-		return 0;
+		return NULL;
 	fd_forget_far(fd);
 	if (!__atomic_load_n(&fdtable[fd], __ATOMIC_RELAXED))
-		return 0;
-	old = __atomic_exchange_n(&fdtable[fd], NULL, __ATOMIC_ACQ_REL);
+		return NULL;
+	return __atomic_exchange_n(&fdtable[fd], NULL, __ATOMIC_ACQ_REL);
+}
+
+int fd_drop(int fd)
+{
+	struct ofile *old = fd_take(fd);
+
 	return old ? ofile_put(old) : 0;
 }
 

@@ -51,6 +51,7 @@ struct ofile *ofile_new_file(struct plfs_file *file, int flags, bool shared)
 	}
 	f->file = file;
 	f->flags = flags;
+	f->opened_append = flags & O_APPEND;
 	f->shared = shared;
 	return f;
 }

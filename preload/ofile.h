@@ -26,6 +26,7 @@ struct ofile {
 	char *path;              /* of a directory above a mount: where it was when we looked */
 	struct plfs_file *file;  /* of a logical file */
 	int flags;               /* as F_GETFL reports them */
+	bool opened_append;      /* the kernel's description has, or may have, O_APPEND */
 	pthread_mutex_t lock;    /* the offset, and which of read, write and seek comes first */
 	off_t logical_off;       /* while !shared */
 	bool shared;

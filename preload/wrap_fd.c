@@ -80,8 +80,8 @@ SHIM_NAME(shim_dup3, dup3);
 
 /* ---- fcntl ---- */
 
-/* The access mode and the flags that the kernel does not know about are ours, the rest is the kernel's. */
-#define OUR_FLAGS (O_ACCMODE | O_DIRECT | O_SYNC | O_LARGEFILE)
+/* The access mode and the flags that the kernel may not know about are ours, the rest is the kernel's. */
+#define OUR_FLAGS (O_ACCMODE | O_APPEND | O_DIRECT | O_SYNC | O_LARGEFILE)
 
 static int get_flags(struct ofile *f, int fd)
 {
@@ -90,11 +90,16 @@ static int get_flags(struct ofile *f, int fd)
 	return flags < 0 ? -errno : (flags & ~OUR_FLAGS) | (f->flags & OUR_FLAGS);
 }
 
+/*
+ * O_APPEND does not go onto a kernel description that was opened without it: core writes the stub's size through that
+ * one, and pwrite() on an appending description ignores its offset. (One that was opened so has another beside it.)
+ */
 static int set_flags(struct ofile *f, int fd, int flags)
 {
 	const int settable = O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME | O_NONBLOCK;
+	const int kept_here = O_DIRECT | (f->opened_append ? 0 : O_APPEND);
 
-	if (sys.fcntl(fd, F_SETFL, flags & ~O_DIRECT) < 0)
+	if (sys.fcntl(fd, F_SETFL, flags & ~kept_here) < 0)
 		return -errno;
 	pthread_mutex_lock(&f->lock);
 	f->flags = (f->flags & ~settable) | (flags & settable);

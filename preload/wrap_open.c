@@ -85,20 +85,25 @@ EXPORT int creat(const char *path, mode_t mode)
 ALIAS(creat64, creat);
 
 /*
- * The slot is emptied first: once the kernel has the number back another thread may get it. Descriptors of the library
- * itself are not the program's to close.
+ * The slot is emptied first: once the kernel has the number back another thread may get it. The description ends last:
+ * whether anybody else still has an unlinked file open shows only when our own descriptor is closed. Descriptors of
+ * the library itself are not the program's to close.
  */
 EXPORT int close(int fd)
 {
-	int ret, r = 0;
+	struct ofile *f = NULL;
+	int ret, r;
 
 	if (unlikely(fd_is_ours(fd)))
-		r = fd_drop(fd);
+		f = fd_take(fd);
 	else if (unlikely(sys_fd_is_hidden(fd)))
 		return (int)done(-EBADF);
 	else
 		fd_forget_far(fd);
 	ret = sys.close(fd);
+	if (likely(!f))
+		return ret;
+	r = ofile_put(f);
 	return ret < 0 ? ret : (int)done(r);
 }
 ALIAS(__close, close);
