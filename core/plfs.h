@@ -69,8 +69,8 @@ int plfs_open(struct plfs_mount *m, int dirfd, const char *path, int flags, mode
 int plfs_adopt(int fd, struct plfs_file **out);
 
 /*
- * End of the description, when its last descriptor in this process is closed (before or after
- * the kernel's close). At the last description of the file here, its log is closed. Data that could not be moved to
+ * End of the description, when its last descriptor in this process is closed: after
+ * the kernel's close, or an unlinked file would seem to be in use still. At the last description of the file here, its log is closed. Data that could not be moved to
  * the log stays readable where it is; returns -errno only if acknowledged bytes could not be kept.
  */
 int plfs_close(struct plfs_file *f);

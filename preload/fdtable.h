@@ -55,6 +55,9 @@ static inline long fd_done(struct ofile *f, long ret)
  */
 int fd_install(int fd, struct ofile *f);
 
+/* Empty the slot of @fd and hand its reference to the caller, to be put when the kernel's descriptor is closed. NULL: there was none. */
+struct ofile *fd_take(int fd);
+
 /* Empty the slot of @fd, which is about to be closed or has just been replaced. Returns what plfs_close() said, if it was the last. */
 int fd_drop(int fd);
 

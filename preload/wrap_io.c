@@ -199,15 +199,10 @@ EXPORT int truncate(const char *path, off_t len)
 	fd = plfs_open(w.m, w.dirfd, w.path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0, &file);
 	if (fd < 0)
 		return (int)done(fd == -ENXIO ? -EINVAL : fd); /* a fifo that nobody reads */
-	if (file) {
-		r = plfs_truncate(file, len);
-		err = plfs_close(file);
-		r = r ? r : err;
-	} else {
-		r = sys.truncate(w.path, len) ? -errno : 0;
-	}
+	r = file ? plfs_truncate(file, len) : sys.truncate(w.path, len) ? -errno : 0;
 	sys.close(fd);
-	return (int)done(r);
+	err = file ? plfs_close(file) : 0;
+	return (int)done(r ? r : err);
 }
 ALIAS(truncate64, truncate);
 

@@ -131,7 +131,6 @@ static int close_around_hidden(unsigned first, unsigned last, int flags)
 EXPORT int close_range(unsigned first, unsigned last, int flags)
 {
 	unsigned fd;
-	int r, err = 0;
 
 	if (!shim_on())
 		return sys.close_range ? sys.close_range(first, last, flags) : (int)done(-ENOSYS);
@@ -140,13 +139,11 @@ EXPORT int close_range(unsigned first, unsigned last, int flags)
 	if (first > last || (flags & ~(int)(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC)))
 		return (int)done(-EINVAL);
 	if (!(flags & (int)CLOSE_RANGE_CLOEXEC)) {
-		for (fd = first; fd <= last && fd < fdtable_len; fd++) {
-			r = fd_drop((int)fd);
-			err = err ? err : r;
-		}
+		for (fd = first; fd <= last && fd < fdtable_len; fd++)
+			if (fd_is_ours((int)fd))
+				close((int)fd);
 	}
-	r = close_around_hidden(first, last, flags);
-	return r < 0 ? r : (int)done(err);
+	return close_around_hidden(first, last, flags);
 }
 
 EXPORT void closefrom(int first)
