@@ -114,7 +114,6 @@ static int finish_open(struct plfs_mount *m, int fd, const struct stat *st, int 
 {
 	int ret;
 
-	stub_mark_in_use(fd);
 	ret = file_new(m, fd, st, flags & O_TRUNC ? flags | O_RDWR : flags, out);
 	if (!ret && flags & O_TRUNC && st->st_size) {
 		ret = plfs_truncate(*out, 0);
@@ -145,7 +144,9 @@ static int open_existing(struct plfs_mount *m, int dirfd, const char *path, int 
 	fd = kernel_open(dirfd, path, stub_flags(flags), 0);
 	if (fd < 0)
 		return fd;
-	if (sys.fstat(fd, &st) || !stub_marked(st.st_mode)) { /* replaced in between by something else */
+	stub_mark_in_use(fd);
+	/* Replaced in between by something else, or unlinked by somebody who did not see that we have it open. */
+	if (sys.fstat(fd, &st) || !stub_marked(st.st_mode) || !st.st_nlink) {
 		sys.close(fd);
 		return -EAGAIN;
 	}
@@ -164,6 +165,7 @@ static int create(struct plfs_mount *m, int dirfd, const char *path, int flags, 
 		return -EAGAIN; /* somebody was faster, or a dangling link */
 	if (fd < 0)
 		return fd;
+	stub_mark_in_use(fd);
 	if (sys.fstat(fd, &st)) {
 		int ret = -errno;
 
@@ -179,6 +181,7 @@ static int create(struct plfs_mount *m, int dirfd, const char *path, int flags, 
 
 int plfs_open(struct plfs_mount *m, int dirfd, const char *path, int flags, mode_t mode, struct plfs_file **out)
 {
+	struct stat st;
 	int ret = -EAGAIN;
 
 	*out = NULL;
@@ -189,8 +192,10 @@ int plfs_open(struct plfs_mount *m, int dirfd, const char *path, int flags, mode
 		ret = open_existing(m, dirfd, path, flags, mode, out);
 		if (ret == -ENOENT && flags & O_CREAT)
 			ret = create(m, dirfd, path, flags, mode, out);
-		if (ret == -EAGAIN && tries == 50) /* a symbolic link to nothing: the kernel makes what it points to */
-			return kernel_open(dirfd, path, flags, mode);
+		/* A symbolic link to nothing: the kernel makes what it points to. */
+		if (ret == -EAGAIN && tries == 50 && !sys.fstatat(dirfd, path, &st, AT_SYMLINK_NOFOLLOW) &&
+		    S_ISLNK(st.st_mode))
+			return kernel_open(dirfd, path, flags & ~O_TRUNC, mode);
 	}
 	log_debug(LOG_OPEN, "open %s flags %#x: %s %d", path, flags, *out ? "logical" : "plain", ret);
 	return ret;
