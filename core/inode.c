@@ -25,6 +25,7 @@ static void adopt_container(struct inode *ino, mode_t mode)
 {
 	if (ino->stub.has_container && !ino->c.store)
 		container_init(&ino->c, &ino->m->store, ino->stub.id, mode);
+	stamp_seen(ino->stub.generation_ns); /* what is written from here on is later than the truncation */
 }
 
 static void before_spill(void *arg)
@@ -157,10 +158,20 @@ int inode_extend(struct inode *ino, int fd, uint64_t end)
 	do {
 		n = sys.pwrite(fd, "", 1, (off_t)(PLFS_BODY_OFF + end - 1));
 	} while (n < 0 && errno == EINTR);
-	if (n != 1 && (errno != ENOSPC || sys.ftruncate(fd, (off_t)(PLFS_BODY_OFF + end))))
+	if (n != 1 && ((errno != ENOSPC && errno != EDQUOT) || sys.ftruncate(fd, (off_t)(PLFS_BODY_OFF + end))))
 		return -errno;
 	ino->body_len = end;
 	return 0;
+}
+
+/* What was written here before somebody else's truncation must not bring the old size back. */
+static void heed_truncation(struct inode *ino)
+{
+	uint64_t notified_ns = ino->writing ? stage_notified(&ino->w.stage) : 0;
+
+	if (notified_ns > ino->notified_ns)
+		ino->own_end = 0;
+	ino->notified_ns = notified_ns;
 }
 
 static int publish(struct inode *ino, int fd)
@@ -169,6 +180,7 @@ static int publish(struct inode *ino, int fd)
 	uint64_t before = ino->body_len;
 	int ret = 0;
 
+	heed_truncation(ino);
 	if (ino->own_end > ino->body_len)
 		ret = inode_extend(ino, fd, ino->own_end);
 	if (!ret) {
@@ -202,7 +214,7 @@ static int look_again(struct inode *ino, int fd, const struct stat *st, bool rel
 
 	if (len < ino->body_len) /* somebody has truncated it: what we had not published is from before or in the log */
 		ino->own_end = 0;
-	if (len != ino->body_len || ino->r.inputs.nr_lives)
+	if (len != ino->body_len || ino->r.inputs.nr_lives || (!ino->stub.has_container && st->st_size))
 		reload = true;
 	ino->body_len = len;
 	if (!reload)
@@ -249,7 +261,7 @@ int inode_size(struct inode *ino, int fd, const struct stat *st, uint64_t *size)
 	return ret;
 }
 
-ssize_t inode_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t logical_off)
+static ssize_t read_at(struct inode *ino, int fd, void *buf, size_t len, uint64_t logical_off, bool again)
 {
 	uint64_t size;
 	int ret = prepare_read(ino);
@@ -273,7 +285,22 @@ ssize_t inode_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t lo
 		return 0;
 	len = (size_t)min_u64(len, size - logical_off);
 	ret = reader_read(&ino->r, ino->writing ? &ino->w : NULL, fd, buf, len, logical_off);
+	if (ret == -ENOENT && !again) { /* removed by a truncation to 0 that we have not seen yet? */
+		struct stat st;
+
+		ret = sys.fstat(fd, &st) ? -errno : look_again(ino, fd, &st, true);
+		return ret ? ret : read_at(ino, fd, buf, len, logical_off, true);
+	}
+	if (ret == -ENOENT) {
+		reader_log_missing(&ino->r);
+		ret = -EIO;
+	}
 	return ret ? ret : (ssize_t)len;
+}
+
+ssize_t inode_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t logical_off)
+{
+	return read_at(ino, fd, buf, len, logical_off, false);
 }
 
 /* ---- writing ---- */
@@ -327,6 +354,7 @@ ssize_t inode_write(struct inode *ino, int fd, const void *buf, size_t len, uint
 
 	if (ret)
 		return ret;
+	heed_truncation(ino);
 	n = writer_write(&ino->w, buf, len, logical_off);
 	if (n <= 0)
 		return n;
@@ -408,17 +436,15 @@ static int new_generation(struct inode *ino, int fd)
 	struct notify_arg na = { .ino = ino };
 	int ret;
 
-	if (ino->writing)
-		writer_close(&ino->w);
-	ino->writing = false;
+	inode_close_writer(ino, -1);
 	na.stamp_ns = stamp_next();
+	container_list(&ino->c, notify_live, &na); /* before the size goes: writers must not bring it back */
 	ret = resize_body(ino, fd, 0);
 	if (!ret)
 		ret = stub_set_generation(fd, &ino->stub, na.stamp_ns);
 	if (ret)
 		return ret;
 	reader_release(&ino->r);
-	container_list(&ino->c, notify_live, &na);
 	dropping_collect(&ino->c, ino->stub.generation_ns);
 	return 0;
 }
@@ -486,7 +512,7 @@ int inode_begin_append(struct inode *ino, int fd, uint64_t *end)
 	if (!ret)
 		ret = look_again(ino, fd, &st, false);
 	/* What a killed or still writing process has beyond the stub's size is known to its live index only. */
-	if (!ret && !ino->r.loaded && container_list(&ino->c, find_live, ino) == 1)
+	if (!ret && !ino->r.inputs.nr_lives && container_list(&ino->c, find_live, ino) == 1)
 		ret = load(ino);
 	if (ret)
 		s->ops->unlock(s, ino->lock_h);

@@ -318,10 +318,9 @@ static int open_log(struct reader *r, struct reader_log *log)
 		int ret = log->h;
 
 		log->h = -1;
-		if (ret == -ENOENT || ret == -EIO) {
-			log_error("%s/%s: the data log is %s", r->c->dir, log->path, ret == -EIO ? "damaged" : "missing");
-			ret = -EIO;
-		}
+		r->missing = (uint32_t)(log - r->logs);
+		if (ret == -EIO)
+			log_error("%s/%s: the data log is damaged", r->c->dir, log->path);
 		return ret;
 	}
 	r->nr_open++;
@@ -446,6 +445,11 @@ static int read_body(int stub_fd, void *buf, size_t len, uint64_t logical_off)
 	}
 	memset((char *)buf + done, 0, len - done);
 	return 0;
+}
+
+void reader_log_missing(const struct reader *r)
+{
+	log_error("%s/%s: the data log is missing", r->c->dir, r->missing < r->nr_logs ? r->logs[r->missing].path : "");
 }
 
 int reader_read(struct reader *r, const struct writer *w, int stub_fd, void *buf, size_t len, uint64_t logical_off)

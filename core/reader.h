@@ -40,6 +40,7 @@ struct reader {
 	struct reader_log *logs;
 	uint32_t nr_logs, cap_logs;
 	uint32_t own_log;      /* number of this process's open log, UINT32_MAX: none or not looked up */
+	uint32_t missing;      /* the log that was not there when reader_read() said -ENOENT */
 	uint32_t hand;         /* where to look next for a log to close */
 	uint32_t nr_open;
 	size_t window_bytes;
@@ -72,8 +73,11 @@ uint64_t reader_end(const struct reader *r);
 /*
  * Read all of [logical_off, logical_off + len), which the caller has cut at the end of the file. What no log
  * holds comes from the body of the stub @stub_fd, or is zeros. Returns 0 or -EIO (one line names the log), or another -errno.
+ * -ENOENT: a log is missing; unless the file has been truncated to 0 meanwhile that is an error, and
+ * reader_log_missing() says so in one line.
  */
 int reader_read(struct reader *r, const struct writer *w, int stub_fd, void *buf, size_t len, uint64_t logical_off);
+void reader_log_missing(const struct reader *r);
 
 /* The piece of the file at @logical_off; as index_map_lookup(). */
 void reader_lookup(const struct reader *r, uint64_t logical_off, uint64_t len, struct index_piece *piece);
