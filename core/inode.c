@@ -305,6 +305,35 @@ ssize_t inode_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t lo
 
 /* ---- writing ---- */
 
+static int make_container(void *arg, const uint8_t *id)
+{
+	struct container *c = arg;
+
+	container_init(c, c->store, id, c->mode);
+	return container_make(c, dropping_hostdir());
+}
+
+/* Have a container. One that was made for nothing goes again, unless the stub names it after all. */
+static int claim(struct inode *ino, int fd)
+{
+	struct container c = { .store = &ino->m->store };
+	struct stub now;
+	struct stat st;
+	int ret = mount_prepare(ino->m);
+
+	if (!ret && sys.fstat(fd, &st))
+		ret = -errno;
+	if (ret)
+		return ret;
+	c.mode = st.st_mode;
+	ret = stub_claim(fd, &ino->stub, stamp_next(), make_container, &c);
+	if (!ret)
+		adopt_container(ino, st.st_mode);
+	else if (*c.dir && !stub_read(fd, &now) && !now.has_container)
+		container_remove(&c);
+	return ret;
+}
+
 int inode_make_writer(struct inode *ino, int fd)
 {
 	int ret;
@@ -312,16 +341,9 @@ int inode_make_writer(struct inode *ino, int fd)
 	if (ino->writing)
 		return 0;
 	if (!ino->stub.has_container) {
-		struct stat st;
-
-		ret = mount_prepare(ino->m);
-		if (!ret)
-			ret = stub_claim(fd, &ino->stub, stamp_next());
-		if (!ret && sys.fstat(fd, &st))
-			ret = -errno;
+		ret = claim(ino, fd);
 		if (ret)
 			return ret;
-		adopt_container(ino, st.st_mode);
 	}
 	ret = writer_open(&ino->w, &ino->c);
 	if (ret)

@@ -163,9 +163,9 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 	/* Logs that are being closed move under our feet; each time round there is one less of them. */
 	for (int tries = 0; ret == -EAGAIN && tries < 1000; tries++) {
 		ret = index_inputs_list(&in, r->c, w ? own : NULL);
-		if (ret == -ENOENT) { /* no container yet: nothing was ever written */
-			memset(&in, 0, sizeof(in));
-			ret = 0;
+		if (ret == -ENOENT) {
+			log_error("%s: the container is missing", r->c->dir);
+			ret = -EIO;
 		}
 		if (!ret)
 			ret = gather(&g, r->c, &in, w ? own : NULL, generation_ns);

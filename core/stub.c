@@ -134,7 +134,7 @@ static int write_header(int fd, const struct stub *stub, bool with_sentence)
 	return 0;
 }
 
-int stub_claim(int fd, struct stub *stub, uint64_t now_ns)
+int stub_claim(int fd, struct stub *stub, uint64_t now_ns, int (*make)(void *arg, const uint8_t *id), void *arg)
 {
 	int ret = lock_header(fd, F_WRLCK);
 
@@ -146,6 +146,8 @@ int stub_claim(int fd, struct stub *stub, uint64_t now_ns)
 		stub->created_ns = now_ns;
 		if (sys.getrandom(stub->id, STUB_ID_LEN, 0) != STUB_ID_LEN)
 			ret = -EIO;
+		if (!ret)
+			ret = make(arg, stub->id);
 		if (!ret)
 			ret = write_header(fd, stub, true);
 		if (ret)

@@ -57,10 +57,10 @@ int stub_read(int fd, struct stub *stub);
 
 /*
  * Make sure that the stub has a container id: write a header unless there is one (another process may be doing the same at
- * the same time; both then have the same id). @fd is writable and without O_APPEND.
- * The caller excludes the process's other threads.
+ * the same time; both then have the same id). Before that @make makes the container with this id: where there
+ * is an id there is a container. @fd is writable and without O_APPEND. The caller excludes the process's other threads.
  */
-int stub_claim(int fd, struct stub *stub, uint64_t now_ns);
+int stub_claim(int fd, struct stub *stub, uint64_t now_ns, int (*make)(void *arg, const uint8_t *id), void *arg);
 
 /* Void all records stamped at or before @generation_ns. Conditions as for stub_claim(). */
 int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns);
