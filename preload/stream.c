@@ -267,7 +267,8 @@ bool stream_is_hook(FILE *fp)
  */
 int stream_close_hook(FILE *fp)
 {
-	int i, r, closed, saved;
+	int i, r, closed, ended, saved;
+	struct ofile *f;
 
 	for (i = 0; fp != hooks[i].s.fp; i++)
 		;
@@ -276,12 +277,12 @@ int stream_close_hook(FILE *fp)
 	if (*standard(i) == fp)
 		*standard(i) = hooks[i].original;
 	clearerr(fp);
-	closed = fd_drop(i);
-	if (sys.fclose(hooks[i].original))
-		return EOF;
-	if (!r && !closed)
-		return 0;
-	errno = r ? saved : -closed;
+	f = fd_take(i);
+	closed = sys.fclose(hooks[i].original);
+	ended = f ? ofile_put(f) : 0;
+	if (closed || (!r && !ended))
+		return closed;
+	errno = r ? saved : -ended;
 	return EOF;
 }
 

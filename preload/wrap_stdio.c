@@ -137,8 +137,9 @@ static FILE *freopen_ours(const struct where *w, const char *path, const char *m
 EXPORT FILE *freopen(const char *path, const char *mode, FILE *fp)
 {
 	struct stream *s = shim_on() ? stream_find(fp) : NULL;
+	struct ofile *f = NULL;
 	struct where w;
-	int fd, r = path_find(&w, AT_FDCWD, path);
+	int r = path_find(&w, AT_FDCWD, path);
 
 	if (r < 0) {
 		done(r);
@@ -146,24 +147,30 @@ EXPORT FILE *freopen(const char *path, const char *mode, FILE *fp)
 	}
 	if (s || w.m || (!path && shim_active && fd_is_ours(fp->_fileno)))
 		return freopen_ours(&w, path, mode, fp, s);
-	fd = fp->_fileno;
-	if (shim_active && fd >= 0)
-		fd_drop(fd); /* closed inside the C library, and given to another file */
-	return sys.freopen(w.path, mode, fp);
+	if (shim_active && fp->_fileno >= 0)
+		f = fd_take(fp->_fileno); /* closed inside the C library, and given to another file */
+	fp = sys.freopen(w.path, mode, fp);
+	if (f)
+		ofile_put(f);
+	return fp;
 }
 ALIAS(freopen64, freopen);
 
 /* The C library closes its own streams' descriptors where we cannot see it. */
 EXPORT int fclose(FILE *fp)
 {
+	struct ofile *f = NULL;
+	int r;
+
 	if (shim_on() && fp) {
 		if (unlikely(stream_is_hook(fp)))
 			return stream_close_hook(fp);
-		if (fp->_fileno >= 0 && fd_is_ours(fp->_fileno) && !stream_find(fp)) {
-			sys.fflush(fp);
-			fd_drop(fp->_fileno);
-		}
+		if (fp->_fileno >= 0 && fd_is_ours(fp->_fileno) && !stream_find(fp))
+			f = fd_take(fp->_fileno);
 	}
-	return sys.fclose(fp);
+	r = sys.fclose(fp);
+	if (f)
+		ofile_put(f);
+	return r;
 }
 ALIAS(_IO_fclose, fclose);
