@@ -358,8 +358,13 @@ static int check_mark(struct plfs_mount *m)
 int mount_prepare(struct plfs_mount *m)
 {
 	mode_t mode = (m->mode & 0777) | S_IRWXU;
-	int ret = check_format(m);
+	int ret;
 
+	if (__atomic_load_n(&m->prepared, __ATOMIC_RELAXED))
+		return 0;
+	ret = check_format(m);
+	if (!ret)
+		__atomic_store_n(&m->prepared, true, __ATOMIC_RELAXED);
 	if (ret != -ENOENT)
 		return ret;
 	if (mode & (S_IWGRP | S_IWOTH))

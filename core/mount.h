@@ -17,6 +17,7 @@ struct plfs_mount {
 	dev_t dev;          /* of the backend's root directory */
 	ino_t ino;
 	mode_t mode;
+	bool prepared;      /* mount_prepare() has succeeded in this process */
 };
 
 /*
