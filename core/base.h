@@ -31,6 +31,12 @@
 #define container_of(ptr, type, member) \
 	((type *)((char *)(ptr) - offsetof(type, member)))
 
+/*
+ * int saved ERRNO_KEPT = errno;  gives errno back at the end of the scope, whatever our own failed calls made of it.
+ */
+#define ERRNO_KEPT __attribute__((unused, cleanup(errno_restore)))
+static inline void errno_restore(const int *saved) { errno = *saved; }
+
 static inline uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static inline uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 static inline size_t min_size(size_t a, size_t b) { return a < b ? a : b; }

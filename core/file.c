@@ -181,6 +181,7 @@ static int create(struct plfs_mount *m, int dirfd, const char *path, int flags, 
 
 int plfs_open(struct plfs_mount *m, int dirfd, const char *path, int flags, mode_t mode, struct plfs_file **out)
 {
+	int saved ERRNO_KEPT = errno;
 	struct stat st;
 	int ret = -EAGAIN;
 
@@ -203,6 +204,7 @@ int plfs_open(struct plfs_mount *m, int dirfd, const char *path, int flags, mode
 
 int plfs_adopt(int fd, struct plfs_file **out)
 {
+	int saved ERRNO_KEPT = errno;
 	char name[PATH_MAX];
 	struct plfs_mount *m;
 	struct stat st;
@@ -222,6 +224,7 @@ int plfs_adopt(int fd, struct plfs_file **out)
 
 int plfs_close(struct plfs_file *f)
 {
+	int saved ERRNO_KEPT = errno;
 	struct inode *ino = f->ino;
 
 	inode_commit(ino, begin(f));
@@ -248,6 +251,7 @@ static bool bad_range(size_t len, off_t logical_off)
 
 ssize_t plfs_pread(struct plfs_file *f, void *buf, size_t len, off_t logical_off)
 {
+	int saved ERRNO_KEPT = errno;
 	ssize_t ret;
 	int fd;
 
@@ -314,6 +318,7 @@ static ssize_t iov_total(const struct iovec *iov, int cnt)
 
 ssize_t plfs_pwritev(struct plfs_file *f, const struct iovec *iov, int cnt, off_t logical_off)
 {
+	int saved ERRNO_KEPT = errno;
 	ssize_t total = iov_total(iov, cnt);
 	ssize_t ret;
 	int fd;
@@ -339,6 +344,7 @@ ssize_t plfs_pwrite(struct plfs_file *f, const void *buf, size_t len, off_t logi
 
 ssize_t plfs_appendv(struct plfs_file *f, const struct iovec *iov, int cnt, off_t *end_out)
 {
+	int saved ERRNO_KEPT = errno;
 	ssize_t total = iov_total(iov, cnt);
 	uint64_t at;
 	ssize_t ret;
@@ -366,6 +372,7 @@ ssize_t plfs_appendv(struct plfs_file *f, const struct iovec *iov, int cnt, off_
 
 off_t plfs_size(struct plfs_file *f)
 {
+	int saved ERRNO_KEPT = errno;
 	struct stat st;
 	uint64_t size;
 	int fd = begin(f);
@@ -377,6 +384,7 @@ off_t plfs_size(struct plfs_file *f)
 
 int plfs_truncate(struct plfs_file *f, off_t size)
 {
+	int saved ERRNO_KEPT = errno;
 	int ret;
 
 	if (size < 0)
@@ -405,6 +413,7 @@ static int write_zeros(struct plfs_file *f, off_t logical_off, off_t len)
 
 int plfs_fallocate(struct plfs_file *f, int mode, off_t logical_off, off_t len)
 {
+	int saved ERRNO_KEPT = errno;
 	bool keep = mode & FALLOC_FL_KEEP_SIZE;
 	off_t size, stop;
 	int ret;
@@ -444,6 +453,7 @@ off_t plfs_seek_hole(struct plfs_file *f, off_t logical_off, int whence)
 
 int plfs_commit(struct plfs_file *f)
 {
+	int saved ERRNO_KEPT = errno;
 	int ret = inode_commit(f->ino, begin(f));
 
 	end(f);
@@ -452,6 +462,7 @@ int plfs_commit(struct plfs_file *f)
 
 int plfs_refresh(struct plfs_file *f)
 {
+	int saved ERRNO_KEPT = errno;
 	int ret = inode_refresh(f->ino, begin(f));
 
 	end(f);
@@ -460,6 +471,7 @@ int plfs_refresh(struct plfs_file *f)
 
 int plfs_sync(struct plfs_file *f)
 {
+	int saved ERRNO_KEPT = errno;
 	int ret = inode_sync(f->ino, begin(f));
 
 	end(f);

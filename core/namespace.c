@@ -58,6 +58,7 @@ static void doomed_finish(struct doomed *d, struct plfs_mount *m)
 
 int plfs_unlink(struct plfs_mount *m, int dirfd, const char *path)
 {
+	int saved ERRNO_KEPT = errno;
 	struct doomed d;
 	int ret;
 
@@ -69,6 +70,7 @@ int plfs_unlink(struct plfs_mount *m, int dirfd, const char *path)
 
 int plfs_rename(struct plfs_mount *m, int fromfd, const char *from, int tofd, const char *to, unsigned flags)
 {
+	int saved ERRNO_KEPT = errno;
 	struct doomed d = { .fd = -1 };
 	int ret;
 
@@ -139,6 +141,7 @@ static void remember_mode(const struct stat *st, mode_t mode)
 
 int plfs_chmod(int dirfd, const char *path, mode_t mode, int at_flags)
 {
+	int saved ERRNO_KEPT = errno;
 	struct container c;
 	struct stat st;
 	bool stub, found = false;
@@ -163,6 +166,7 @@ int plfs_chmod(int dirfd, const char *path, mode_t mode, int at_flags)
 
 int plfs_chown(int dirfd, const char *path, uid_t uid, gid_t gid, int at_flags)
 {
+	int saved ERRNO_KEPT = errno;
 	struct container c;
 	struct stat st;
 	bool found = false;
@@ -180,6 +184,7 @@ int plfs_chown(int dirfd, const char *path, uid_t uid, gid_t gid, int at_flags)
 
 void plfs_before_utimes(int dirfd, const char *path, int at_flags)
 {
+	int saved ERRNO_KEPT = errno;
 	struct inode *ino;
 	struct stat st;
 	int none = -1;
@@ -198,6 +203,7 @@ void plfs_before_utimes(int dirfd, const char *path, int at_flags)
 /* The logical size of a stub, from the inode if it is open here. */
 static uint64_t size_of(const struct stat *st)
 {
+	int saved ERRNO_KEPT = errno;
 	struct inode *ino = inode_find(st->st_dev, st->st_ino);
 	uint64_t size = stub_body_len(st->st_size);
 	int none = -1;

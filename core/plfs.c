@@ -44,6 +44,7 @@ static void read_map(const char *map)
 
 int plfs_setup(const char *map)
 {
+	int saved ERRNO_KEPT = errno;
 	const char *consistency, *debug;
 	char err[256];
 
@@ -89,6 +90,8 @@ static void sync_one(struct inode *ino, int fd)
 
 void plfs_sync_all(void)
 {
+	int saved ERRNO_KEPT = errno;
+
 	inode_each(sync_one);
 }
 
@@ -99,6 +102,8 @@ static void commit_one(struct inode *ino, int fd)
 
 void plfs_fork_prepare(void)
 {
+	int saved ERRNO_KEPT = errno;
+
 	inode_each(commit_one);
 	inode_lock_all();
 }
@@ -125,6 +130,8 @@ static void disown_one(struct inode *ino, int fd)
 
 void plfs_fork_child(void)
 {
+	int saved ERRNO_KEPT = errno;
+
 	inode_unlock_all();
 	inode_each(disown_one);
 }
@@ -136,11 +143,15 @@ static void close_one(struct inode *ino, int fd)
 
 void plfs_exec_prepare(void)
 {
+	int saved ERRNO_KEPT = errno;
+
 	inode_each(close_one);
 }
 
 void plfs_exit_prepare(void)
 {
+	int saved ERRNO_KEPT = errno;
+
 	inode_exiting = true;
 	inode_each(close_one);
 }
@@ -196,6 +207,7 @@ static int add_dropping_info(void *arg, const char *path, const char *name, enum
 
 int plfs_get_info(struct plfs_file *f, struct plfs_info *info)
 {
+	int saved ERRNO_KEPT = errno;
 	struct inode *ino = f->ino;
 	struct info_arg ia = { .info = info, .c = &ino->c };
 	off_t size = plfs_size(f);
@@ -219,6 +231,7 @@ int plfs_get_info(struct plfs_file *f, struct plfs_info *info)
 int plfs_get_map(struct plfs_file *f,
 		 int (*fn)(void *arg, uint64_t logical_off, uint64_t len, const char *log, uint64_t log_off), void *arg)
 {
+	int saved ERRNO_KEPT = errno;
 	struct inode *ino = f->ino;
 	off_t size = plfs_size(f);
 	uint64_t off = 0;
