@@ -284,18 +284,19 @@ static int in_use(const struct target *t)
 	return lk.l_type != F_UNLCK;
 }
 
-static uint64_t nr_open_logs(const struct target *t)
-{
-	struct plfs_info info;
-
-	return t->file && !plfs_get_info(t->file, &info) ? info.nr_writers : 0;
-}
-
 static int check_source(const struct flatten *f, bool in_place)
 {
+	struct plfs_info info = { 0 };
 	const struct target *t = &f->t;
 	int used = t->file ? in_use(t) : 0;
+	int ret = t->file ? plfs_get_info(t->file, &info) : 0;
 
+	if (!ret && *info.container && access(info.container, F_OK))
+		ret = -errno;
+	if (ret) {
+		tool_error("%s: its container %s: %s", t->name, info.container, strerror(-ret));
+		return ret;
+	}
 	if (in_place && t->st.st_nlink > 1) {
 		tool_error("%s: has %lu names (hard links), which would become two files; use -o", t->name,
 			   (unsigned long)t->st.st_nlink);
@@ -305,7 +306,7 @@ static int check_source(const struct flatten *f, bool in_place)
 		tool_error("%s: another process has it open; what it writes would be lost: close it, or use -o", t->name);
 		return -1;
 	}
-	if (used && nr_open_logs(t))
+	if (used && info.nr_writers)
 		tool_error("warning: %s: some of its writers are still at work or were killed: "
 			   "it is copied as it is now", t->name);
 	return 0;

@@ -16,7 +16,7 @@ static const char HELP[] =
 	"  -n, --limit=N   stop after N lines\n"
 	"  -h, --help\n"
 	"\n"
-	"Offsets in a log count from the start of its data area, 4096 bytes into its file. What no log holds is\n"
+	"Offsets in a log count from the start of its data area; see plfs-format(5). What no log holds is\n"
 	"shown as \"-\": it comes from the stub's body, where it is zeros unless a program wrote past the library.\n";
 
 struct printer {

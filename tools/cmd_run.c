@@ -150,6 +150,7 @@ int cmd_run(int argc, char **argv)
 	char library[PATH_MAX];
 	int c;
 
+	tool_leave_library();
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "+m:d:h", options, NULL)) != -1) {
 		switch (c) {

@@ -142,7 +142,7 @@ int cmd_stat(int argc, char **argv)
 		return tool_misuse("stat", "no file given");
 	target_setup(map, argv + optind, argc - optind);
 	for (int i = optind; i < argc; i++) {
-		if (i > optind && !json)
+		if (i > optind && !json && !rc)
 			putchar('\n');
 		if (show(argv[i], json))
 			rc = TOOL_FAILED;

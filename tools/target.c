@@ -24,11 +24,8 @@ static bool library_is_active(void)
 	return !strcmp(slash ? slash + 1 : info.dli_fname, LIBRARY);
 }
 
-/*
- * Below the library every name would be translated twice, and a stub show its contents instead of its header. So
- * start over without it. Its wrapper of execv() leaves an LD_PRELOAD alone that is set, be it to nothing.
- */
-static void leave_library(void)
+/* The library's wrapper of execv() leaves an LD_PRELOAD alone that is set, be it to nothing. */
+void tool_leave_library(void)
 {
 	const char *preload = getenv("LD_PRELOAD");
 	char self[PATH_MAX], **argv = NULL;
@@ -155,7 +152,7 @@ void target_setup(const char *map, char *const *names, int nr)
 	const char *rc = getenv("PLFSRC");
 	char *text;
 
-	leave_library();
+	tool_leave_library();
 	if (!map)
 		map = getenv("PLFS_MAP");
 	if ((!map || !*map) && rc && *rc) {

@@ -25,6 +25,12 @@ int tool_misuse(const char *verb, const char *fmt, ...) __attribute__((format(pr
 /* Flush standard output: a verb's last word. @rc, or TOOL_FAILED if what was printed did not arrive. */
 int tool_finish(int rc);
 
+/*
+ * If the library is in front of us, start over without it, with the arguments of the process: below it every name
+ * would be translated twice, and a stub show its contents instead of its header.
+ */
+void tool_leave_library(void);
+
 /* ---- files named on the command line ---- */
 
 struct target {
@@ -39,8 +45,8 @@ struct target {
 
 /*
  * Settings, once, before any target: @map replaces PLFS_MAP unless NULL. A backend that one of @names lies below
- * need not be in them: it is found by the container directory in it. Exits with TOOL_SETTINGS if they are bad. Restarts
- * the command without the library if that is in front of it.
+ * need not be in them: it is found by the container directory in it. Exits with TOOL_SETTINGS if they are bad.
+ * Leaves the library first.
  */
 void target_setup(const char *map, char *const *names, int nr);
 
