@@ -59,7 +59,8 @@ lammps_whole() { # STACK RANKS DIR
 
 # The same under the library, all ranks ended by SIGKILL while they write the first checkpoint after step AFTER.
 lammps_killed() { # STACK RANKS DIR AFTER
-	local dir=$3 after=$4 next=$((after + lmp_every)) backend=$work/backend/${3#"$mnt"/} launcher ranks
+	local dir=$3 after=$4 backend=$work/backend/${3#"$mnt"/} next launcher ranks from
+	next=$((after + lmp_every))
 	lammps_input "$dir" >"$work/in.killed"
 	: >"$work/log.killed"
 	(LAUNCH_EXEC=1 launch "$1" "$2" lmp -in "$work/in.killed" -log "$work/log.killed" -screen none) \
@@ -69,21 +70,40 @@ lammps_killed() { # STACK RANKS DIR AFTER
 		kill -0 $launcher || { echo "the job ended by itself"; cat "$work/log/killed"; return 1; }
 		sleep 0.05
 	done
-	ranks=$(pgrep -P $launcher -x lmp)
+	ranks=$(cat /proc/[0-9]*/stat 2>/dev/null | awk -v parent=$launcher '$2 == "(lmp)" && $4 == parent { print $1 }')
 	while [ ! -e "$backend/ck.$next.mpiio" ]; do
 		kill -0 $launcher || { echo "the job ended by itself"; cat "$work/log/killed"; return 1; }
 	done
+	# Rank 0 makes the file and writes some 900 bytes; what comes then is everybody's. To get there and not
+	# past it, the ranks run in slices from here on.
+	kill -STOP $ranks
+	while [ "$(stat -c %s "$backend/ck.$next.mpiio")" -lt 6000 ]; do
+		kill -CONT $ranks
+		kill -STOP $ranks
+	done
+	kill -CONT $ranks
+	sleep 0.0005
 	kill -KILL $ranks
 	wait $launcher && return 1
-	lmp_from=$(lammps_complete "$work/log.killed")
-	lmp_torn=$([ "$lmp_from" -lt "$next" ] && echo "$next" || echo none)
-	echo "killed ranks" $ranks "with checkpoint $lmp_from complete, $lmp_torn begun"
-	[ "$lmp_from" -ge "$after" ] && [ "$lmp_from" -lt $lmp_steps ]
+	from=$(lammps_complete "$work/log.killed")
+	echo "killed" $ranks "when checkpoint $next had begun; complete: $from"
+	[ "$from" -ge "$after" ] && [ "$from" -lt $lmp_steps ]
+}
+
+# What the last checkpoint that was begun has of the whole run's: bytes that are missing are zeros, and no byte is
+# anything else. Says how many are missing. (Rank 0 begins with some 900 bytes and a mark behind them, which
+# the ranks' data then overwrite: there, both are right.)
+lammps_torn() { # PLAIN_DIR DIR
+	local step
+	step=$(under ls "$2" | awk -F. '$1 == "ck" && $2 > n { n = $2 } END { print n }')
+	{ under cmp -l "$1/ck.$step.mpiio" "$2/ck.$step.mpiio" || [ $? = 1 ]; } >"$work/missing" 2>/dev/null
+	awk -v step="$step" '$3 != 0 && $1 > 1024 { wrong++ } END { print "checkpoint " step ": " NR + 0 " bytes missing, " wrong + 0 " wrong"
+		exit wrong > 0 }' "$work/missing"
 }
 
 # Go on from the last complete checkpoint to the end.
 lammps_restarted() { # STACK RANKS DIR
-	lammps_input "$3" "$3/ck.$lmp_from.mpiio" >"$work/in.restarted"
+	lammps_input "$3" "$3/ck.$(lammps_complete "$work/log.killed").mpiio" >"$work/in.restarted"
 	launch "$1" "$2" lmp -in "$work/in.restarted" -log "$work/log.restarted" -screen none
 }
 
@@ -91,16 +111,17 @@ lammps_restarted() { # STACK RANKS DIR
 # of the killed run is, byte for byte, that of the whole run; the others were written anew. The trajectory
 # has the restarted run's frames, each with every atom once (their order is the ranks', and changes).
 lammps_same() { # PLAIN_DIR DIR
-	local step
-	lammps_lines "$work/log.restarted" | diff <(awk "\$1 >= $lmp_from" "$work/thermo.whole") -
-	lammps_lines "$work/log.killed" | diff <(awk "\$1 <= $lmp_from" "$work/thermo.whole") -
-	for ((step = lmp_every; step <= lmp_from; step += lmp_every)); do
+	local step from
+	from=$(lammps_complete "$work/log.killed")
+	lammps_lines "$work/log.restarted" | diff <(awk "\$1 >= $from" "$work/thermo.whole") -
+	lammps_lines "$work/log.killed" | diff <(awk "\$1 <= $from" "$work/thermo.whole") -
+	for ((step = lmp_every; step <= from; step += lmp_every)); do
 		under cmp "$1/ck.$step.mpiio" "$2/ck.$step.mpiio"
 	done
 	for ((; step <= lmp_steps; step += lmp_every)); do
 		[ "$(under stat -c %s "$2/ck.$step.mpiio")" = "$(stat -c %s "$1/ck.$step.mpiio")" ]
 	done
-	under awk -v from="$lmp_from" -v to="$lmp_steps" -v every="$lmp_every" '
+	under awk -v from="$from" -v to="$lmp_steps" -v every="$lmp_every" '
 		function frame_end() { if (want != seen) { print "step " step ": " seen " atoms of " want; bad = 1 } }
 		/^ITEM/ { if ($2 == "TIMESTEP") { frame_end(); frames++; seen = 0; split("", ids) } item = $2; next }
 		item == "TIMESTEP" { step = $1 }
