@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Calls that may be refused on a log-structured file: each is served with the right bytes or fails with an errno that
+ * makes programs fall back, and leaves the file alone. What is printed is the same either way.
+ */
+#include "posix.h"
+#include <aio.h>
+#include <ftw.h>
+#include <fts.h>
+#include <glob.h>
+#include <limits.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/sendfile.h>
+#include <sys/syscall.h>
+
+static const char text[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+
+static int rw(const char *name) { return open(at(name), O_RDWR | O_CREAT, 0644); }
+
+static int given(const char *name)
+{
+	make(name, text);
+	return rw(name);
+}
+
+/* One of these says "do it another way". */
+static bool falls_back(int err)
+{
+	return err == EINVAL || err == ENOSYS || err == EOPNOTSUPP || err == EXDEV || err == ENODEV || err == EBADF || err == ENOTTY;
+}
+
+static void outcome(const char *what, bool served, bool right, int err)
+{
+	if (served ? right : falls_back(err))
+		say("%s: served or refused\n", what);
+	else
+		say("%s: %s %s\n", what, served ? "wrong bytes" : "wrong errno", served ? "" : strerrorname_np(err));
+}
+
+CASE(private_map)
+{
+	int fd = given("f");
+	char *p = mmap(NULL, sizeof text, PROT_READ, MAP_PRIVATE, fd, 0);
+
+	outcome("private", p != MAP_FAILED, p != MAP_FAILED && !strcmp(p, text), errno);
+	p = mmap(NULL, sizeof text, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	outcome("private, written", p != MAP_FAILED, p != MAP_FAILED && (p[0] = 'X') && !strcmp(p + 1, text + 1), errno);
+	show("f");
+}
+
+CASE(shared_map)
+{
+	int fd = given("f");
+	char *p = mmap(NULL, sizeof text, PROT_READ, MAP_SHARED, fd, 0);
+
+	outcome("shared", p != MAP_FAILED, p != MAP_FAILED && !strcmp(p, text), errno);
+	p = mmap(NULL, sizeof text, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED) {
+		outcome("shared, written", false, false, errno);
+		pwrite(fd, "X", 1, 3);
+	} else {
+		p[3] = 'X';
+		msync(p, sizeof text, MS_SYNC);
+		outcome("shared, written", true, !strncmp(p, "012X", 4), 0);
+	}
+	show("f");
+}
+
+CASE(copied_by_the_kernel)
+{
+	int in = given("in"), out = rw("out"), plain = open("/dev/null", O_WRONLY);
+	off_t off = 3;
+	char buf[64] = "";
+	ssize_t n;
+
+	n = copy_file_range(in, &off, out, NULL, 10, 0);
+	outcome("copy_file_range", n >= 0, n == 10 && pread(out, buf, 10, 0) == 10 && !memcmp(buf, text + 3, 10), errno);
+	off = 5;
+	n = sendfile(plain, in, &off, 10);
+	outcome("sendfile from", n >= 0, n == 10 && off == 15, errno);
+	off = 0;
+	n = sendfile(out, open("/proc/self/exe", O_RDONLY), &off, 4);
+	outcome("sendfile to", n >= 0, n == 4, errno);
+	n = ioctl(out, FICLONE, in);
+	outcome("clone", n >= 0, pread(out, buf, 36, 0) == 36 && !memcmp(buf, text, 36), errno);
+	unlink(at("out"));
+	show("in");
+}
+
+CASE(spliced)
+{
+	int fd = given("f"), p[2];
+	off_t off = 2;
+	char buf[64] = "";
+	ssize_t n;
+
+	T(pipe(p));
+	n = splice(fd, &off, p[1], NULL, 6, 0);
+	outcome("splice from", n >= 0, n == 6 && read(p[0], buf, 6) == 6 && !memcmp(buf, text + 2, 6), errno);
+	T(write(p[1], "SPLICE", 6));
+	off = 10;
+	n = splice(p[0], NULL, fd, &off, 6, 0);
+	outcome("splice to", n >= 0, n == 6 && pread(fd, buf, 6, 10) == 6 && !memcmp(buf, "SPLICE", 6), errno);
+	T(pwrite(fd, "SPLICE", 6, 10));
+	show("f");
+}
+
+CASE(asynchronous)
+{
+	int fd = given("f");
+	char buf[64] = "";
+	struct aiocb cb = {.aio_fildes = fd, .aio_buf = buf, .aio_nbytes = 10, .aio_offset = 4};
+	const struct aiocb *list[] = {&cb};
+	int ret = aio_read(&cb), err = errno;
+
+	if (ret == 0) {
+		aio_suspend(list, 1, NULL);
+		err = aio_error(&cb);
+		ret = err ? -1 : 0;
+	}
+	outcome("aio_read", ret == 0, aio_return(&cb) == 10 && !memcmp(buf, text + 4, 10), err);
+	cb = (struct aiocb){.aio_fildes = fd, .aio_buf = "AIO", .aio_nbytes = 3, .aio_offset = 1};
+	ret = aio_write(&cb), err = errno;
+	if (ret == 0) {
+		aio_suspend(list, 1, NULL);
+		err = aio_error(&cb);
+		ret = err ? -1 : 0;
+	}
+	outcome("aio_write", ret == 0, aio_return(&cb) == 3 && pread(fd, buf, 3, 1) == 3 && !memcmp(buf, "AIO", 3), err);
+	T(pwrite(fd, "AIO", 3, 1));
+	show("f");
+}
+
+CASE(ranges_taken_out_and_put_in)
+{
+	int fd = given("f"), ret;
+	struct stat st;
+
+	ret = fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 0, 4096);
+	outcome("collapse", ret == 0, false, errno);
+	ret = fallocate(fd, FALLOC_FL_INSERT_RANGE, 0, 1 << 16);
+	fstat(fd, &st);
+	outcome("insert", ret == 0, st.st_size == (1 << 16) + 36, errno);
+	if (ret)
+		say("%s", st.st_size == 36 ? "" : "refused, but changed\n");
+	unlink(at("f"));
+}
+
+CASE(flags_and_extents)
+{
+	int fd = given("f"), flags = 0, ret;
+
+	ret = ioctl(fd, FS_IOC_GETFLAGS, &flags);
+	outcome("flags", ret == 0, true, errno);
+	ret = ioctl(fd, FIONREAD, &flags);
+	outcome("bytes to read", ret == 0, flags == 36, errno);
+}
+
+CASE(executed)
+{
+	T(system("cp /bin/true $P/x && chmod +x $P/x"));
+	T(system("$P/x 2>/dev/null; s=$?; [ $s = 0 ] || [ $s = 126 ] && echo 'run or refused'"));
+	T(system("printf '#!/bin/sh\\necho from a script\\n' >$P/s && chmod +x $P/s"));
+	T(system("$P/s >$P/out 2>/dev/null; s=$?; [ $s = 126 ] || grep -q 'from a script' $P/out && echo 'run or refused'; rm $P/out"));
+}
+
+static int visited;
+static int visit(const char *path, const struct stat *st, int flag, struct FTW *f)
+{
+	(void)flag;
+	visited++;
+	if (access(path, F_OK) || (S_ISREG(st->st_mode) && st->st_size != 5) || f->level > 2)
+		visited = -100;
+	return 0;
+}
+
+CASE(tree_walks)
+{
+	char dir[PATH_MAX], pattern[PATH_MAX], *roots[2] = {dir, NULL};
+	FTS *fts;
+	FTSENT *e;
+	glob_t g = {0};
+	int ret, n = 0;
+
+	snprintf(dir, sizeof dir, "%s", at("d"));
+	T(mkdir(at("d"), 0755));
+	T(mkdir(at("d/e"), 0755));
+	make("d/e/f", "hello");
+	ret = nftw(dir, visit, 5, FTW_PHYS);
+	outcome("nftw", ret == 0, visited == 3, errno);
+	fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	ret = errno;
+	while (fts && (e = fts_read(fts)))
+		n += !access(e->fts_accpath, F_OK) && (e->fts_info != FTS_F || e->fts_statp->st_size == 5);
+	outcome("fts", fts != NULL, n == 5, ret);
+	snprintf(pattern, sizeof pattern, "%s/*/f", dir);
+	ret = glob(pattern, 0, NULL, &g);
+	outcome("glob", ret == 0, g.gl_pathc == 1 && !access(g.gl_pathv[0], F_OK), ret == GLOB_ABORTED || ret == GLOB_NOSPACE ? errno : 0);
+}
+
+CASE(big_copies_by_tools)
+{
+	T(system("seq 1 300000 >$P/a; cp $P/a $P/b; cat $P/a >$P/c; cp --reflink=auto $P/a $P/d; mv $P/d $P/e; "
+		 "tar -C $P -cf - a | tar -C $P -xf - --transform=s/a/f/; cat <$P/a | cat >$P/g; "
+		 "/usr/bin/python3 -c 'import shutil,os; p=os.environ[\"P\"]; shutil.copyfile(p+\"/a\",p+\"/h\")'"));
+}
