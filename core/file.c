@@ -160,7 +160,7 @@ static int create(struct plfs_mount *m, int dirfd, const char *path, int flags, 
 
 	if (!mount_wants_log(m, path))
 		return kernel_open(dirfd, path, flags, mode);
-	fd = kernel_open(dirfd, path, stub_flags(flags) | O_RDWR | O_CREAT | O_EXCL, (mode & 0777) | S_ISVTX);
+	fd = kernel_open(dirfd, path, stub_flags(flags) | O_RDWR | O_CREAT | O_EXCL, (mode & 06777) | S_ISVTX);
 	if (fd == -EEXIST && !(flags & O_EXCL))
 		return -EAGAIN; /* somebody was faster, or a dangling link */
 	if (fd < 0)
@@ -219,7 +219,10 @@ int plfs_adopt(int fd, struct plfs_file **out)
 	flags = sys.fcntl(fd, F_GETFL);
 	if (!m || flags < 0 || flags & O_PATH)
 		return 0;
-	return file_new(m, fd, &st, flags, out);
+	flags = file_new(m, fd, &st, flags, out);
+	if (!flags)
+		(*out)->ino->shared = true;
+	return flags;
 }
 
 int plfs_close(struct plfs_file *f)

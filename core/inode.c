@@ -115,6 +115,24 @@ static void remove_if_unlinked(struct inode *ino, int *fd)
 	sys_fd_close(&other);
 }
 
+void inode_finish(struct inode *ino, int fd)
+{
+	struct stat st;
+	int other;
+
+	inode_close_writer(ino, fd);
+	if (ino->shared || !ino->stub.has_container || fd < 0 || sys.fstat(fd, &st) || st.st_nlink)
+		return;
+	other = stub_reopen(fd, O_RDONLY);
+	for (const struct plfs_file *f = ino->files; f; f = f->next)
+		stub_unmark_in_use(f->fd);
+	if (other >= 0 && !stub_in_use(other)) {
+		container_remove(&ino->c);
+		ino->removed = true;
+	}
+	sys_fd_close(&other);
+}
+
 void inode_put(struct inode *ino, int *fd)
 {
 	bool last;

@@ -42,6 +42,8 @@ struct inode {
 	bool touched;       /* written to since the stub's times were last set */
 	uint64_t last_publish_ns;
 	int lock_h;         /* the container's lock file, or -1 */
+	bool shared;        /* another process may have one of our descriptions: a fork, an exec */
+	bool removed;       /* at exit: nobody can ever read what is still written */
 };
 
 /* PLFS_CONSISTENCY=posix: nothing is kept back. */
@@ -78,6 +80,12 @@ int inode_make_writer(struct inode *ino, int fd);
 
 /* Close the log if there is one; the next write opens another. Publishes. */
 void inode_close_writer(struct inode *ino, int fd);
+
+/*
+ * At exit: close the log, and remove the container of a file that has no name left if only this process has it open. Whoever
+ * shares a description with others leaves that to them.
+ */
+void inode_finish(struct inode *ino, int fd);
 
 /* Release and acquire. */
 int inode_commit(struct inode *ino, int fd);

@@ -98,6 +98,7 @@ void plfs_sync_all(void)
 static void commit_one(struct inode *ino, int fd)
 {
 	inode_commit(ino, fd);
+	ino->shared = true;
 }
 
 void plfs_fork_prepare(void)
@@ -139,6 +140,7 @@ void plfs_fork_child(void)
 static void close_one(struct inode *ino, int fd)
 {
 	inode_close_writer(ino, fd);
+	ino->shared = true;
 }
 
 void plfs_exec_prepare(void)
@@ -153,7 +155,7 @@ void plfs_exit_prepare(void)
 	int saved ERRNO_KEPT = errno;
 
 	inode_exiting = true;
-	inode_each(close_one);
+	inode_each(inode_finish);
 }
 
 /* ---- looking inside ---- */

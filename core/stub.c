@@ -172,11 +172,21 @@ int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns)
 	return ret;
 }
 
-void stub_mark_in_use(int fd)
+static void lock_in_use(int fd, short type)
 {
-	struct flock lk = { .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = LOCK_IN_USE, .l_len = 1 };
+	struct flock lk = { .l_type = type, .l_whence = SEEK_SET, .l_start = LOCK_IN_USE, .l_len = 1 };
 
 	sys.fcntl(fd, F_OFD_SETLK, &lk);
+}
+
+void stub_mark_in_use(int fd)
+{
+	lock_in_use(fd, F_RDLCK);
+}
+
+void stub_unmark_in_use(int fd)
+{
+	lock_in_use(fd, F_UNLCK);
 }
 
 bool stub_in_use(int fd)

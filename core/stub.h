@@ -68,6 +68,9 @@ int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns);
 /* Say, for as long as the open file description of @fd lives, that somebody has the file open. Best effort. */
 void stub_mark_in_use(int fd);
 
+/* Take that back, for every descriptor of the description. */
+void stub_unmark_in_use(int fd);
+
 /* Whether a description other than that of @fd says so. Where locks do not work: false. */
 bool stub_in_use(int fd);
 
