@@ -129,6 +129,15 @@ int ofile_open(const struct where *w, int flags, mode_t mode, bool *logical)
 	return fd;
 }
 
+int ofile_find_and_open(struct where *w, int dirfd, const char *path, int flags, mode_t mode)
+{
+	int r = path_find(w, dirfd, path);
+
+	if (!r && !w->m)
+		r = path_open_plain(w, flags, mode);
+	return w->m && (!r || r == PATH_NOT_OPENED) ? ofile_open(w, flags, mode, NULL) : r;
+}
+
 /* ---- the offset; all with the lock held ---- */
 
 static off_t offset_get(struct ofile *f, int fd)

@@ -52,6 +52,12 @@ int ofile_put(struct ofile *f);
  */
 int ofile_open(const struct where *w, int flags, mode_t mode, bool *logical);
 
+/*
+ * The whole of open(2): find out where the path leads, fill @w, and open it if it is ours or goes by no links. Returns the
+ * descriptor or -errno; PATH_NOT_OPENED: the real call on (w->dirfd, w->path) is the caller's.
+ */
+int ofile_find_and_open(struct where *w, int dirfd, const char *path, int flags, mode_t mode);
+
 /* Hand the offset to the kernel. ofile_freeze() also keeps the lock until ofile_thaw(). */
 void ofile_share(struct ofile *f, int fd);
 void ofile_freeze(struct ofile *f, int fd);

@@ -37,6 +37,8 @@ static int exec_begin(struct exec *x, int dirfd, const char *path, char *const e
 
 	x->env.vars = envp;
 	x->env.map = NULL;
+	if (!r)
+		r = path_through(&x->w, 0);
 	if (r < 0 || !shim_active)
 		return r;
 	if (is_logical(&x->w, 0))
@@ -196,6 +198,8 @@ static int spawn_begin(struct exec *x, const char *path, char *const envp[])
 
 	x->env.vars = envp;
 	x->env.map = NULL;
+	if (!r)
+		r = path_through(&x->w, 0);
 	if (r < 0 || !shim_active)
 		return r;
 	if (is_logical(&x->w, 0))

@@ -192,6 +192,8 @@ EXPORT int truncate(const char *path, off_t len)
 	struct where w;
 	int fd, err, r = path_find(&w, AT_FDCWD, path);
 
+	if (!r)
+		r = path_through(&w, 0);
 	if (r < 0)
 		return (int)done(r);
 	if (!w.m)

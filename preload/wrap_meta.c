@@ -8,12 +8,20 @@
 #include <sys/inotify.h>
 #include <sys/xattr.h>
 
+/* path_find() for a call that must not reach a stub by a road that we do not see. */
+static int find_for_change(struct where *w, int dirfd, const char *path, int at_flags)
+{
+	int r = path_find(w, dirfd, path);
+
+	return r ? r : path_through(w, at_flags);
+}
+
 /* ---- modes ---- */
 
 EXPORT int chmod(const char *path, mode_t mode)
 {
 	struct where w;
-	int r = path_find(&w, AT_FDCWD, path);
+	int r = find_for_change(&w, AT_FDCWD, path, 0);
 
 	if (r < 0)
 		return (int)done(r);
@@ -25,7 +33,7 @@ EXPORT int chmod(const char *path, mode_t mode)
 EXPORT int lchmod(const char *path, mode_t mode)
 {
 	struct where w;
-	int r = path_find(&w, AT_FDCWD, path);
+	int r = find_for_change(&w, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
 
 	if (r < 0)
 		return (int)done(r);
@@ -37,7 +45,7 @@ EXPORT int lchmod(const char *path, mode_t mode)
 EXPORT int fchmodat(int dirfd, const char *path, mode_t mode, int flags)
 {
 	struct where w;
-	int r = path_find(&w, dirfd, path);
+	int r = find_for_change(&w, dirfd, path, flags);
 
 	if (r < 0)
 		return (int)done(r);
@@ -60,7 +68,7 @@ EXPORT int fchmod(int fd, mode_t mode)
 EXPORT int chown(const char *path, uid_t uid, gid_t gid)
 {
 	struct where w;
-	int r = path_find(&w, AT_FDCWD, path);
+	int r = find_for_change(&w, AT_FDCWD, path, 0);
 
 	if (r < 0)
 		return (int)done(r);
@@ -72,7 +80,7 @@ EXPORT int chown(const char *path, uid_t uid, gid_t gid)
 EXPORT int lchown(const char *path, uid_t uid, gid_t gid)
 {
 	struct where w;
-	int r = path_find(&w, AT_FDCWD, path);
+	int r = find_for_change(&w, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
 
 	if (r < 0)
 		return (int)done(r);
@@ -84,7 +92,7 @@ EXPORT int lchown(const char *path, uid_t uid, gid_t gid)
 EXPORT int fchownat(int dirfd, const char *path, uid_t uid, gid_t gid, int flags)
 {
 	struct where w;
-	int r = path_find(&w, dirfd, path);
+	int r = find_for_change(&w, dirfd, path, flags);
 
 	if (r < 0)
 		return (int)done(r);
@@ -107,7 +115,7 @@ EXPORT int fchown(int fd, uid_t uid, gid_t gid)
 /* path_find() for a call that sets times. */
 static int find_for_times(struct where *w, int dirfd, const char *path, int at_flags)
 {
-	int r = path_find(w, dirfd, path);
+	int r = find_for_change(w, dirfd, path, at_flags);
 
 	if (!r && w->m)
 		plfs_before_utimes(w->dirfd, w->path, at_flags);

@@ -26,12 +26,8 @@ EXPORT int open(const char *path, int flags, ...)
 		mode = va_arg(ap, mode_t);
 		va_end(ap);
 	}
-	r = path_find(&w, AT_FDCWD, path);
-	if (r < 0)
-		return (int)done(r);
-	if (!w.m)
-		return sys.open(w.path, flags, mode);
-	return (int)done(ofile_open(&w, flags, mode, NULL));
+	r = ofile_find_and_open(&w, AT_FDCWD, path, flags, mode);
+	return r == PATH_NOT_OPENED ? sys.open(w.path, flags, mode) : (int)done(r);
 }
 ALIAS(open64, open);
 ALIAS(__open, open);
@@ -49,12 +45,8 @@ EXPORT int openat(int dirfd, const char *path, int flags, ...)
 		mode = va_arg(ap, mode_t);
 		va_end(ap);
 	}
-	r = path_find(&w, dirfd, path);
-	if (r < 0)
-		return (int)done(r);
-	if (!w.m)
-		return sys.openat(w.dirfd, w.path, flags, mode);
-	return (int)done(ofile_open(&w, flags, mode, NULL));
+	r = ofile_find_and_open(&w, dirfd, path, flags, mode);
+	return r == PATH_NOT_OPENED ? sys.openat(w.dirfd, w.path, flags, mode) : (int)done(r);
 }
 ALIAS(openat64, openat);
 
@@ -74,13 +66,9 @@ ALIAS(__openat64_2, __openat_2);
 EXPORT int creat(const char *path, mode_t mode)
 {
 	struct where w;
-	int r = path_find(&w, AT_FDCWD, path);
+	int r = ofile_find_and_open(&w, AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
 
-	if (r < 0)
-		return (int)done(r);
-	if (!w.m)
-		return sys.creat(w.path, mode);
-	return (int)done(ofile_open(&w, O_CREAT | O_WRONLY | O_TRUNC, mode, NULL));
+	return r == PATH_NOT_OPENED ? sys.creat(w.path, mode) : (int)done(r);
 }
 ALIAS(creat64, creat);
 

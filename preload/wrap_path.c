@@ -23,6 +23,8 @@ EXPORT int unlink(const char *path)
 	struct where w;
 	int r = path_find(&w, AT_FDCWD, path);
 
+	if (!r)
+		r = path_through(&w, AT_SYMLINK_NOFOLLOW);
 	if (r < 0)
 		return (int)done(r);
 	if (!w.m)
@@ -35,6 +37,8 @@ EXPORT int unlinkat(int dirfd, const char *path, int flags)
 	struct where w;
 	int r = path_find(&w, dirfd, path);
 
+	if (!r)
+		r = path_through(&w, AT_SYMLINK_NOFOLLOW);
 	if (r < 0)
 		return (int)done(r);
 	if (!w.m || (flags & ~AT_REMOVEDIR))
@@ -59,6 +63,8 @@ EXPORT int remove(const char *path)
 	struct where w;
 	int r = path_find(&w, AT_FDCWD, path);
 
+	if (!r)
+		r = path_through(&w, AT_SYMLINK_NOFOLLOW);
 	if (r < 0)
 		return (int)done(r);
 	if (!w.m)

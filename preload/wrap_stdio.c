@@ -33,6 +33,8 @@ EXPORT FILE *fopen(const char *path, const char *mode)
 	struct where w;
 	int r = path_find(&w, AT_FDCWD, path);
 
+	if (!r)
+		r = path_before_open(&w, *mode == 'r' ? 0 : O_CREAT);
 	if (r < 0) {
 		done(r);
 		return NULL;
@@ -141,6 +143,8 @@ EXPORT FILE *freopen(const char *path, const char *mode, FILE *fp)
 	struct where w;
 	int r = path_find(&w, AT_FDCWD, path);
 
+	if (!r)
+		r = path_before_open(&w, *mode == 'r' ? 0 : O_CREAT);
 	if (r < 0) {
 		done(r);
 		return NULL;

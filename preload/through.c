@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/*
+ * Files below a backend that are reached by a path that does not look so: through a symbolic link somewhere else. Were they
+ * left to the kernel, a program would read a stub, truncate its header away or take off its mark.
+ *
+ * open() pays nothing for this where the kernel has openat2(): asked to follow no links, it opens what the
+ * path says, or refuses, and only then is there something to find out. Other calls look at the file first.
+ */
+#include "path.h"
+
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+
+static bool no_openat2; /* an old kernel, or a sandbox that does not know it */
+
+/* The real path of what (dirfd, path) names, whether a link itself (O_NOFOLLOW) or not. Its length, or -errno; errno stays. */
+static ssize_t real_path(int dirfd, const char *path, int nofollow, char *out)
+{
+	int fd, saved = errno;
+	char link[32];
+	ssize_t len;
+
+	fd = sys.openat(dirfd, path, O_PATH | O_CLOEXEC | nofollow);
+	len = fd < 0 ? -errno : 0;
+	if (fd >= 0) {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		len = sys.readlink(link, out, PATH_MAX - 1);
+		len = len < 0 ? -errno : len;
+		sys.close(fd);
+	}
+	if (len >= 0)
+		out[len] = '\0';
+	errno = saved;
+	return len;
+}
+
+/* The same for a name that does not exist: in the real directory that it would be made in. */
+static ssize_t real_path_of_new(int dirfd, const char *path, char *out)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	size_t dir_len = slash ? (size_t)(slash - path) : 0;
+	char dir[PATH_MAX] = ".";
+	ssize_t len;
+
+	if (dir_len >= sizeof(dir) || !*name)
+		return -ENOENT;
+	if (slash)
+		memcpy(dir, dir_len ? path : "/", (dir_len ? dir_len : 1) + 1);
+	if (dir_len)
+		dir[dir_len] = '\0';
+	len = real_path(dirfd, dir, 0, out);
+	if (len < 0)
+		return len;
+	if ((size_t)len + 1 + strlen(name) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	out[len] = '/';
+	strcpy(out + len + 1, name);
+	return len + 1 + (ssize_t)strlen(name);
+}
+
+/* @real is where @w really leads: if that is below a mount, let it say so. Returns 0, or -ENOENT and the like. */
+static int lead_to(struct where *w, const char *real)
+{
+	struct plfs_mount *m;
+	int r = plfs_path_map(real, w->buf, &m);
+
+	if (r != 1)
+		return r;
+	w->dirfd = AT_FDCWD;
+	w->path = w->buf;
+	w->m = m;
+	return 0;
+}
+
+int path_through(struct where *w, int at_flags)
+{
+	char real[PATH_MAX];
+	int saved = errno;
+	struct stat st;
+	int r;
+
+	if (w->m || !shim_active || !w->path || !*w->path)
+		return 0;
+	r = sys.fstatat(w->dirfd, w->path, &st, at_flags & AT_SYMLINK_NOFOLLOW);
+	errno = saved;
+	if (r || !plfs_maybe_stub(st.st_mode))
+		return 0;
+	r = real_path(w->dirfd, w->path, at_flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0, real) < 0;
+	return r ? 0 : lead_to(w, real);
+}
+
+/* There are links on the way of an open(): see where they lead. */
+static int follow(struct where *w, int flags)
+{
+	char real[PATH_MAX];
+	ssize_t len = real_path(w->dirfd, w->path, flags & O_NOFOLLOW, real);
+
+	if (len == -ENOENT && (flags & O_CREAT))
+		len = real_path_of_new(w->dirfd, w->path, real);
+	return len < 0 ? 0 : lead_to(w, real); /* what went wrong, open() will say */
+}
+
+/* openat2() that follows no links; -errno. */
+static int open_without_links(const struct where *w, int flags, mode_t mode)
+{
+	struct open_how how = {.flags = (uint32_t)flags, .resolve = RESOLVE_NO_SYMLINKS};
+	int r, saved = errno;
+
+	if (__atomic_load_n(&no_openat2, __ATOMIC_RELAXED))
+		return -ENOSYS;
+	if ((flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE)
+		how.mode = mode & 07777;
+	r = (int)syscall(SYS_openat2, w->dirfd, w->path, &how, sizeof(how));
+	if (r < 0) {
+		r = -errno;
+		errno = saved;
+	}
+	if (r == -ENOSYS)
+		__atomic_store_n(&no_openat2, true, __ATOMIC_RELAXED);
+	return r;
+}
+
+/* Whether @r, from open_without_links(), leaves the question open. */
+static bool is_undecided(int r)
+{
+	return r == -ELOOP || r == -ENOSYS || r == -EPERM || r == -EINVAL || r == -EAGAIN;
+}
+
+int path_open_plain(struct where *w, int flags, mode_t mode)
+{
+	int r;
+
+	if (!shim_active || !w->path || !*w->path)
+		return PATH_NOT_OPENED;
+	r = open_without_links(w, flags, mode);
+	if (!is_undecided(r))
+		return r;
+	r = follow(w, flags);
+	return r < 0 ? r : PATH_NOT_OPENED;
+}
+
+int path_before_open(struct where *w, int flags)
+{
+	int r;
+
+	if (w->m || !shim_active || !w->path || !*w->path)
+		return 0;
+	r = open_without_links(w, O_PATH | O_CLOEXEC, 0);
+	if (r >= 0)
+		sys.close(r);
+	return is_undecided(r) ? follow(w, flags) : 0;
+}
