@@ -121,6 +121,7 @@ void fd_freeze(void)
 		if (!f)
 			continue;
 		if (f->frozen) { /* another descriptor of one that we have */
+			ofile_freeze(f, (int)fd);
 			ofile_put(f);
 			continue;
 		}

@@ -203,10 +203,14 @@ static void offset_settle(struct ofile *f, int fd, off_t logical_off, size_t tak
 		offset_set(f, fd, logical_off + (off_t)taken + off);
 }
 
+/* Fails if another thread is closing @fd. */
 static void share(struct ofile *f, int fd)
 {
+	int saved = errno;
+
 	if (!f->shared && sys.lseek(fd, f->logical_off + PLFS_BODY_OFF, SEEK_SET) >= 0)
 		f->shared = true;
+	errno = saved;
 }
 
 void ofile_share(struct ofile *f, int fd)
@@ -218,7 +222,8 @@ void ofile_share(struct ofile *f, int fd)
 
 void ofile_freeze(struct ofile *f, int fd)
 {
-	pthread_mutex_lock(&f->lock);
+	if (!f->frozen)
+		pthread_mutex_lock(&f->lock);
 	f->frozen = true;
 	share(f, fd);
 }

@@ -58,7 +58,7 @@ int ofile_open(const struct where *w, int flags, mode_t mode, bool *logical);
  */
 int ofile_find_and_open(struct where *w, int dirfd, const char *path, int flags, mode_t mode);
 
-/* Hand the offset to the kernel. ofile_freeze() also keeps the lock until ofile_thaw(). */
+/* Hand the offset to the kernel. ofile_freeze(), once for each descriptor, also keeps the lock until ofile_thaw(). */
 void ofile_share(struct ofile *f, int fd);
 void ofile_freeze(struct ofile *f, int fd);
 void ofile_thaw(struct ofile *f);
