@@ -401,13 +401,18 @@ static int take_names(struct gathered *g, const char *names, size_t len, uint32_
 {
 	const char *end = names + len;
 
-	g->logs = mem_zalloc((nr + 1) * sizeof(*g->logs));
+	if (nr > len)
+		return -EBADMSG;
+	g->logs = mem_zalloc((nr + (size_t)1) * sizeof(*g->logs));
 	if (!g->logs)
 		return -ENOMEM;
 	while (g->nr_logs < nr) {
 		const char *nul = memchr(names, 0, (size_t)(end - names));
+		const char *slash = nul ? strchr(names, '/') : NULL;
 
-		if (!nul)
+		/* "hostdir.K/data...", and nothing that leads elsewhere */
+		if (!slash || nul - names >= CONTAINER_PATH_LEN - 64 || strncmp(names, "hostdir.", 8) ||
+		    strncmp(slash, "/data.", 6) || strchr(slash + 1, '/'))
 			return -EBADMSG;
 		g->logs[g->nr_logs] = mem_strdup(names);
 		if (!g->logs[g->nr_logs++])
@@ -472,6 +477,30 @@ static int open_global(struct gathered *g, const struct container *c, const char
 	return 0;
 }
 
+static int find_new_index(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	const struct index_inputs *in = arg;
+
+	(void)name;
+	if (kind != DROPPING_INDEX)
+		return 0;
+	for (uint32_t i = 0; i < in->nr_indexes; i++)
+		if (!strcmp(in->indexes[i], path))
+			return 0;
+	return 1;
+}
+
+/*
+ * A node index that came into being after the inputs were listed may hold records that had left their live file by the
+ * time we read that. One that was listed has been read after all live files, and so held them.
+ */
+static int check_for_new_index(const struct container *c, const struct index_inputs *in)
+{
+	int ret = container_list(c, find_new_index, (void *)in);
+
+	return ret == 1 || ret == -ENOENT ? -EAGAIN : ret;
+}
+
 int gather(struct gathered *g, const struct container *c, const struct index_inputs *in, const char *own_live,
 	   uint64_t generation_ns)
 {
@@ -486,22 +515,27 @@ int gather(struct gathered *g, const struct container *c, const struct index_inp
 	if (closed) {
 		inputs = inputs_text(in, &inputs_len);
 		if (inputs && !open_global(g, c, inputs, inputs_len, generation_ns)) {
-			mem_free(inputs);
-			return 0;
+			ret = check_for_new_index(c, in);
+			goto out;
 		}
 	}
 	index_merge_init(&m.merge);
 	ret = merge_inputs(&m, in, own_live);
+	if (!ret)
+		ret = check_for_new_index(c, in);
 	if (!ret && inputs && g->nr_records >= GLOBAL_WORTH_RECORDS)
 		save_global(g, c, inputs, inputs_len, generation_ns);
-	if (ret) {
-		drop_logs(g);
-		mem_free(g->image);
-	}
 	index_merge_release(&m.merge);
 	HASH_ITER(hh, m.names, n, next) {
 		HASH_DEL(m.names, n);
 		mem_free(n);
+	}
+out:
+	if (ret) {
+		drop_logs(g);
+		if (!g->mapped)
+			mem_free(g->image);
+		global_index_release(&g->global);
 	}
 	mem_free(inputs);
 	return ret;
