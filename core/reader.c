@@ -15,7 +15,7 @@
 
 #include <stdio.h>
 
-#define OPEN_LOGS_MAX 64
+#define OPEN_LOGS_MAX 64 /* and no more than a quarter of what the process may have */
 #define WINDOW_MIN 4096
 #define WINDOW_FIRST 65536
 #define WINDOW_MAX (1024 * 1024)
@@ -291,27 +291,40 @@ static void make_room(struct reader *r, const struct reader_log *keep, size_t wi
 	for (uint32_t i = 0; i < r->nr_logs; i++) {
 		struct reader_log *log = &r->logs[r->hand];
 
-		if (r->nr_open < OPEN_LOGS_MAX && r->window_bytes + window <= WINDOWS_BUDGET)
+		if (r->nr_open < r->max_open && r->window_bytes + window <= WINDOWS_BUDGET)
 			return;
 		r->hand = (r->hand + 1) % r->nr_logs;
 		if (log == keep)
 			continue;
-		if (r->nr_open >= OPEN_LOGS_MAX)
+		if (r->nr_open >= r->max_open)
 			close_log(r, log);
 		if (r->window_bytes + window > WINDOWS_BUDGET)
 			drop_window(r, log);
 	}
 }
 
+static void close_others(struct reader *r, const struct reader_log *keep)
+{
+	for (uint32_t i = 0; i < r->nr_logs; i++)
+		if (&r->logs[i] != keep)
+			close_log(r, &r->logs[i]);
+}
+
 static int open_log(struct reader *r, struct reader_log *log)
 {
 	if (log->h >= 0)
 		return 0;
+	if (!r->max_open) {
+		struct rlimit limit;
+
+		r->max_open = OPEN_LOGS_MAX;
+		if (!sys.getrlimit(RLIMIT_NOFILE, &limit))
+			r->max_open = (uint32_t)max_u64(1, min_u64(OPEN_LOGS_MAX, limit.rlim_cur / 4));
+	}
 	make_room(r, log, 0);
 	log->h = dropping_open_log(r->c, log->path);
 	if (log->h == -EMFILE || log->h == -ENFILE) { /* give back what we hold and try once more */
-		for (uint32_t i = 0; i < r->nr_logs; i++)
-			close_log(r, &r->logs[i]);
+		close_others(r, log);
 		log->h = dropping_open_log(r->c, log->path);
 	}
 	if (log->h < 0) {
@@ -344,6 +357,10 @@ static ssize_t read_log(struct reader *r, struct reader_log *log, void *buf, siz
 			break;
 		live_path(log->path, live);
 		n = stage_load_bytes(r->c, live, log_off + done, (char *)buf + done, len - done);
+		if (n == -EMFILE || n == -ENFILE) {
+			close_others(r, log);
+			n = stage_load_bytes(r->c, live, log_off + done, (char *)buf + done, len - done);
+		}
 		if (n < 0 && n != -ENOENT)
 			return n;
 		done += n > 0 ? (size_t)n : 0;

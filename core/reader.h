@@ -42,7 +42,7 @@ struct reader {
 	uint32_t own_log;      /* number of this process's open log, UINT32_MAX: none or not looked up */
 	uint32_t missing;      /* the log that was not there when reader_read() said -ENOENT */
 	uint32_t hand;         /* where to look next for a log to close */
-	uint32_t nr_open;
+	uint32_t nr_open, max_open; /* descriptors of logs; max 0: not known yet */
 	size_t window_bytes;
 	struct index_record *own; /* records of this process's log since the base was made */
 	size_t nr_own, cap_own;
