@@ -1,0 +1,182 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""format.py BACKEND NAME: read a logical file by plfs-format(5) alone, without the library, and write its bytes to
+standard output. Every header, checksum and field of zeros on the way is checked; an error names what is not
+as the page says. Slow, and meant to be: it shares nothing with the code that it checks."""
+import glob
+import os
+import re
+import struct
+import sys
+
+TABLE = []
+for n in range(256):
+    for _ in range(8):
+        n = n >> 1 ^ (0x82F63B78 if n & 1 else 0)
+    TABLE.append(n)
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ TABLE[(crc ^ byte) & 255]
+    return crc ^ 0xFFFFFFFF
+
+
+assert crc32c(b"123456789") == 0xE3069283
+
+
+def check(what, ok):
+    if not ok:
+        sys.exit(f"{what}: not as in plfs-format(5)")
+
+
+def u32(data, off):
+    return struct.unpack_from("<I", data, off)[0]
+
+
+def u64(data, off):
+    return struct.unpack_from("<Q", data, off)[0]
+
+
+def without(data, off):
+    return data[:off] + bytes(4) + data[off + 4:]
+
+
+def zeros(data):
+    return not any(data)
+
+
+def name_at(data, off, size):
+    name, pad = data[off:off + size].split(b"\0", 1)
+    check("a name's padding", zeros(pad))
+    return name.decode()
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def records(data, nr, where, last_grows=False):
+    """(type, logical_off, length, stride, count, log_off, stamp_ns) of each record."""
+    out = []
+    for i in range(nr):
+        rec = data[56 * i:56 * (i + 1)]
+        check(where + ": record", rec[0] in (1, 2) and rec[1] == 7 and zeros(rec[2:4]))
+        check(where + ": record crc", (last_grows and i == nr - 1) or u32(rec, 4) == crc32c(without(rec, 4)))
+        out.append((rec[0], *struct.unpack_from("<6Q", rec, 8)))
+        check(where + ": stride", out[-1][4] <= 1 or out[-1][3] >= out[-1][2])
+    return out
+
+
+class Log:
+    def __init__(self, path, container_id):
+        head = read(path)
+        check(path, head[:8] == b"PLFSLOG1" and u32(head, 8) == 1 and u32(head, 12) == crc32c(without(head[:256], 12)))
+        check(path, head[16:32] == container_id and u32(head, 48) == 65536 and zeros(head[52:64]) and zeros(head[128:65536]))
+        name = re.fullmatch(r"data\.(.*)\.(\d+)\.(\d+)", os.path.basename(path))
+        check(path, name and name[1] == name_at(head, 64, 64) and int(name[2]) == u64(head, 40))
+        hostdir = os.path.basename(os.path.dirname(path))
+        check(path, hostdir == f"hostdir.{crc32c(name[1].encode()) % 32}")
+        self.data, self.records = head[65536:], []
+
+
+def read_live(path, logs, container_id):
+    live = read(path)
+    check(path, live[:8] == b"PLFSLIV1" and u32(live, 8) == 1 and u32(live, 12) == crc32c(without(live[:256], 12)))
+    check(path, live[16:32] == container_id and zeros(live[208:512]) and zeros(live[568:1024]) and zeros(live[1032:4096]))
+    layout = struct.unpack_from("<6Q", live, 32)
+    check(path, layout == (4096, 512, 32768, 2048, 40960, 524288) and len(live) == 40960 + 524288)
+    seq, nr, flushed, staged, first_chunk, nr_chunks, chunk_crc = struct.unpack_from("<7Q", live, 512)
+    log = logs[name_at(live, 80, 128)]
+    check(path, os.path.basename(path) == "live." + name_at(live, 80, 128)[5:] and flushed == len(log.data))
+    for i in range(nr_chunks):
+        at = (first_chunk + i) * 65536
+        check(path + ": chunk", u32(live, 32768 + 4 * i) == crc32c(log.data[at:at + 65536]))
+    at = (first_chunk + nr_chunks) * 65536
+    check(path + ": chunk under way", at > flushed or chunk_crc == crc32c(log.data[at:flushed]))
+    log.data += live[40960:40960 + staged]
+    log.records += records(live[4096:], nr, path, last_grows=True)
+
+
+def read_index(path, logs):
+    data, pos = read(path), 0
+    while pos < len(data):
+        block = data[pos:]
+        check(path, block[:8] == b"PLFSIDX1" and u32(block, 8) == 192 and u32(block, 12) == crc32c(without(block[:192], 12)))
+        length, nr, nr_chunks, first_chunk, chunk_len, chunks_crc, log_len, max_stamp = struct.unpack_from("<QIIQIIQQ", block, 16)
+        check(path, length % 8 == 0 and chunk_len == 65536 and pos + length <= len(data))
+        log = logs[name_at(block, 64, 128)]
+        recs = records(block[192:], nr, path)
+        check(path + ": max_stamp_ns", max_stamp == max((r[6] for r in recs), default=0))
+        chunks = block[192 + 56 * nr:192 + 56 * nr + 4 * nr_chunks]
+        check(path, chunks_crc == crc32c(chunks) and zeros(block[192 + 56 * nr + 4 * nr_chunks:length]))
+        check(path, length == 192 + 56 * nr + (4 * nr_chunks + 7) // 8 * 8)
+        for i in range(nr_chunks):
+            at = (first_chunk + i) * 65536
+            check(path + ": chunk", u32(chunks, 4 * i) == crc32c(log.data[at:min(at + 65536, log_len)]))
+        log.records += recs
+        pos += length
+
+
+def check_global(path, generation_ns, container_id, logs, root):
+    data = read(path)
+    check(path, data[:8] == b"PLFSGLB1" and u32(data, 8) == 1 and u32(data, 12) == crc32c(without(data[:128], 12)))
+    check(path, data[16:32] == container_id and u64(data, 32) == generation_ns and zeros(data[80:128]))
+    inputs_len, names_len, map_off, map_len, nr_logs, lists_crc = struct.unpack_from("<4QII", data, 40)
+    names_off = 128 + inputs_len
+    check(path, lists_crc == crc32c(data[128:names_off + names_len]) and map_off % 8 == 0 and map_off + map_len == len(data))
+    lines = data[128:names_off].decode().splitlines()
+    want = sorted(glob.glob("hostdir.*/index.*", root_dir=root))
+    check(path, lines == [f"{name} {os.path.getsize(os.path.join(root, name))}" for name in want])
+    names = data[names_off:names_off + names_len].decode().split("\0")
+    check(path, len(names) == nr_logs + 1 and names == sorted(glob.glob("hostdir.*/data.*", root_dir=root)) + [""])
+    image = data[map_off:]
+    check(path, image[:8] == b"PLFSMAP1" and u32(image, 8) == 1 and u32(image, 12) == 152 and u64(image, 24) == map_len)
+    check(path, u32(image, 16) == crc32c(without(image[:152], 16)) and u32(image, 20) == crc32c(image[152:]) and zeros(image[144:152]))
+    check(path, u64(image, 56) == sum(len(log.records) for log in logs.values()))
+    at = 64
+    for row in (32, 24, 32, 40, 64):
+        check(path, u64(image, at + 8) + u64(image, at) * row <= map_len)
+        at += 16
+
+
+def main(backend, name):
+    form = read(f"{backend}/.plfs/format").decode()
+    check("format", form.startswith("plfs-format 1\nsize body\nmark sticky\n#") and form.count("\n") == 4)
+    stub = read(f"{backend}/{name}")
+    check(name, os.stat(f"{backend}/{name}").st_mode & 0o1000)
+    check(name, stub[:8] == b"PLFSTUB1" and u32(stub, 8) == 1 and u32(stub, 12) == crc32c(without(stub[:128], 12)))
+    check(name, zeros(stub[16:24]) and zeros(stub[56:128]))
+    container_id, generation_ns, body = stub[24:40], u64(stub, 40), stub[4096:]
+    root = f"{backend}/.plfs/{container_id.hex()[:2]}/{container_id.hex()}"
+    paths = sorted(glob.glob(root + "/hostdir.*/data.*"))
+    logs = {os.path.basename(path): Log(path, container_id) for path in paths}
+    for path in glob.glob(root + "/hostdir.*/live.*"):
+        read_live(path, logs, container_id)
+    for path in glob.glob(root + "/hostdir.*/index.*"):
+        read_index(path, logs)
+    if os.path.exists(root + "/index.global"):
+        check_global(root + "/index.global", generation_ns, container_id, logs, root)
+        print("index.global checked", file=sys.stderr)
+
+    out = bytearray(body)
+    every = [(rec[6], no, i, rec, log) for no, log in enumerate(logs.values()) for i, rec in enumerate(log.records)]
+    for stamp, _, _, rec, log in sorted(every, key=lambda e: e[:3]):
+        kind, logical_off, length, stride, count, log_off, _ = rec
+        if stamp <= generation_ns:
+            continue
+        if kind == 2:
+            out[logical_off:] = bytes(max(0, len(out) - logical_off))
+            continue
+        for i in range(count):
+            at, end = logical_off + i * stride, logical_off + i * stride + length
+            out += bytes(max(0, end - len(out)))
+            piece = log.data[log_off + i * length:log_off + (i + 1) * length]
+            check(name + ": a record beyond its log", len(piece) == length)
+            out[at:end] = piece
+    sys.stdout.buffer.write(out)
+
+
+main(*sys.argv[1:])
