@@ -282,7 +282,7 @@ off_t ofile_lseek(struct ofile *f, int fd, off_t off, int whence)
 
 /* ---- data ---- */
 
-/* The bytes that @iov asks for, or -EINVAL; no more than one call moves. */
+/* The bytes that @iov asks for, or -EINVAL. Of the addresses that the kernel would refuse, only NULL is: -EFAULT. */
 static ssize_t iov_total(const struct iovec *iov, int cnt)
 {
 	size_t total = 0;
@@ -293,6 +293,8 @@ static ssize_t iov_total(const struct iovec *iov, int cnt)
 	for (i = 0; i < cnt; i++) {
 		if (iov[i].iov_len > (size_t)SSIZE_MAX - total)
 			return -EINVAL;
+		if (iov[i].iov_len && !iov[i].iov_base)
+			return -EFAULT;
 		total += iov[i].iov_len;
 	}
 	return (ssize_t)total;

@@ -48,15 +48,18 @@ static bool climbs(const char *path)
 	return false;
 }
 
-/* Whether the first name in the relative @path is the container directory's: in a backend's root it must not be found. */
-static bool starts_hidden(const char *path)
+/* Whether one of the names in @path is the container directory's: then it has to be found out which directory it is in. */
+static bool names_hidden(const char *path)
 {
 	const size_t len = sizeof(PLFS_DIR_NAME) - 1;
+	const char *p = path;
 
-	while (path[0] == '.' && path[1] == '/')
-		for (path++; *path == '/';)
-			path++;
-	return path[0] == PLFS_DIR_NAME[0] && !strncmp(path, PLFS_DIR_NAME, len) && (!path[len] || path[len] == '/');
+	while ((p = strstr(p, PLFS_DIR_NAME))) {
+		if ((p == path || p[-1] == '/') && (!p[len] || p[len] == '/'))
+			return true;
+		p += len;
+	}
+	return false;
 }
 
 /*
@@ -208,7 +211,7 @@ static size_t remembered_cwd(char *out)
 /* Whether the relative @path, looked up inside a backend, stays there and may be seen. */
 static bool stays_inside(const char *path)
 {
-	return !climbs(path) && !starts_hidden(path);
+	return !climbs(path) && !names_hidden(path);
 }
 
 static int find_from_cwd(struct where *w)
@@ -334,28 +337,39 @@ static int find_detour(struct where *w, const char *path)
 	return 0;
 }
 
-int path_find_mapped(struct where *w, int dirfd, const char *path)
+static int find_absolute(struct where *w, const char *path)
 {
+	char tidy[PATH_MAX];
 	int r;
 
-	if (!path || !*path)
-		return 0;
-	if (*path == '/') {
-		r = plfs_path_map(path, w->buf, &w->m);
-		if (r == 1) {
-			w->dirfd = AT_FDCWD;
-			w->path = w->buf;
-			return 0;
-		}
-		w->m = NULL;
+	if (unlikely(names_hidden(path) && strstr(path, "/.."))) { /* "dir/../.plfs" is hidden as well */
+		r = (int)join(tidy, 0, path);
+		r = r < 0 ? r : plfs_path_map(tidy, w->buf, &w->m);
 		if (r < 0)
 			return r;
-		if (unlikely(is_fd_link(path)))
-			find_fd_link(w, path);
-		else if (unlikely(strstr(path, "/..")))
-			return find_detour(w, path);
+	}
+	r = plfs_path_map(path, w->buf, &w->m);
+	if (r == 1) {
+		w->dirfd = AT_FDCWD;
+		w->path = w->buf;
 		return 0;
 	}
+	w->m = NULL;
+	if (r < 0)
+		return r;
+	if (unlikely(is_fd_link(path)))
+		find_fd_link(w, path);
+	else if (unlikely(strstr(path, "/..")))
+		return find_detour(w, path);
+	return 0;
+}
+
+int path_find_mapped(struct where *w, int dirfd, const char *path)
+{
+	if (!path || !*path)
+		return 0;
+	if (*path == '/')
+		return find_absolute(w, path);
 	return dirfd == AT_FDCWD ? find_from_cwd(w) : find_from_dir(w);
 }
 
@@ -363,6 +377,8 @@ int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b
 {
 	int r = path_find(a, fd_a, path_a);
 
+	if (shim_active && (!path_a || !path_b))
+		return -EFAULT;
 	if (!r)
 		r = path_through(a, AT_SYMLINK_NOFOLLOW);
 	if (!r)
@@ -372,6 +388,17 @@ int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b
 	if (!r && a->m != b->m)
 		r = -EXDEV;
 	return r;
+}
+
+off_t path_shown_link_len(const struct where *w, off_t len)
+{
+	char text[PATH_MAX], shown[PATH_MAX];
+	int saved = errno;
+	ssize_t n = sys.readlinkat(w->dirfd, w->path, text, sizeof(text));
+	size_t changed = n > 0 ? path_show(text, (size_t)n, shown) : 0;
+
+	errno = saved;
+	return changed ? (off_t)changed : len;
 }
 
 void path_cwd_changed(void)

@@ -59,6 +59,9 @@ int path_before_open(struct where *w, int flags);
  */
 size_t path_show(const char *path, size_t len, char *out);
 
+/* What st_size should be of the link at @w, where the kernel says @len: the length of what readlink() shows. */
+off_t path_shown_link_len(const struct where *w, off_t len);
+
 /* Look up again where the working directory is: at start, and after every change of it. */
 void path_cwd_changed(void);
 

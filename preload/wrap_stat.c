@@ -13,6 +13,14 @@ static int stat_done(int r, struct stat *st)
 	return r;
 }
 
+/* stat_done() for a path that may be a symbolic link's. */
+static int lstat_done(int r, struct stat *st, const struct where *w)
+{
+	if (r == 0 && w->m && S_ISLNK(st->st_mode))
+		st->st_size = path_shown_link_len(w, st->st_size);
+	return stat_done(r, st);
+}
+
 EXPORT int stat(const char *path, struct stat *st)
 {
 	struct where w;
@@ -27,7 +35,7 @@ EXPORT int lstat(const char *path, struct stat *st)
 	struct where w;
 	int r = path_find(&w, AT_FDCWD, path);
 
-	return r < 0 ? (int)done(r) : stat_done(sys.lstat(w.path, st), st);
+	return r < 0 ? (int)done(r) : lstat_done(sys.lstat(w.path, st), st, &w);
 }
 ALIAS64(lstat64, lstat);
 
@@ -43,7 +51,7 @@ EXPORT int fstatat(int dirfd, const char *path, struct stat *st, int flags)
 	struct where w;
 	int r = path_find(&w, dirfd, path);
 
-	return r < 0 ? (int)done(r) : stat_done(sys.fstatat(w.dirfd, w.path, st, flags), st);
+	return r < 0 ? (int)done(r) : lstat_done(sys.fstatat(w.dirfd, w.path, st, flags), st, &w);
 }
 ALIAS64(fstatat64, fstatat);
 
@@ -57,6 +65,8 @@ EXPORT int statx(int dirfd, const char *path, int flags, unsigned mask, struct s
 	r = sys.statx(w.dirfd, w.path, flags, mask | STATX_MODE | STATX_TYPE, stx);
 	if (r == 0 && (plfs_maybe_stub(stx->stx_mode) || S_ISDIR(stx->stx_mode)) && shim_active)
 		plfs_fix_statx(stx);
+	if (r == 0 && w.m && S_ISLNK(stx->stx_mode))
+		stx->stx_size = (uint64_t)path_shown_link_len(&w, (off_t)stx->stx_size);
 	return r;
 }
 
