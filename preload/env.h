@@ -18,8 +18,8 @@ struct env {
 void env_remember(void);
 
 /*
- * Fill @e with @vars, and those of our settings that it lacks. One that is there, be it empty, stays as it is.
- * Allocates with mmap alone: the caller may be the child of a fork of many threads. 0 or -ENOMEM.
+ * Fill @e with @vars, and those of our settings that it lacks. One that is there, be it empty, stays as it
+ * is. Allocates with mmap alone: the caller may be the child of a fork of many threads. 0 or -ENOMEM.
  */
 int env_complete(struct env *e, char *const vars[]);
 void env_release(struct env *e);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * The table of descriptors. Slots are changed by atomic exchange; what has to happen to the description that was in
- * one happens afterwards. A slot is emptied before its number is closed, so a number that the kernel hands out is always empty.
+ * The table of descriptors. Slots are changed by atomic exchange; what has to happen to the description that
+ * was in one happens afterwards. A slot is emptied before its number is closed, so a number that the kernel
+ * hands out is always empty.
  */
 #include "fdtable.h"
 
@@ -28,7 +29,7 @@ int fdtable_init(void)
 	if (!sys.getrlimit(RLIMIT_NOFILE, &lim) && lim.rlim_max < len)
 		len = (unsigned)lim.rlim_max;
 	map = sys.mmap(NULL, len * (sizeof(*fdtable) + 1), PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (map == MAP_FAILED)
 		return -errno;
 	fdtable = map;
@@ -65,9 +66,8 @@ int fd_install(int fd, struct ofile *f)
 		return -EMFILE;
 	}
 	top = __atomic_load_n(&fdtable_top, __ATOMIC_RELAXED);
-	while (top <= (unsigned)fd &&
-	       !__atomic_compare_exchange_n(&fdtable_top, &top, (unsigned)fd + 1, false, __ATOMIC_RELAXED,
-					    __ATOMIC_RELAXED))
+	while (top <= (unsigned)fd && !__atomic_compare_exchange_n(&fdtable_top, &top, (unsigned)fd + 1,
+	                                                           false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
 	fd_forget_far(fd);
 	old = __atomic_exchange_n(&fdtable[fd], f, __ATOMIC_ACQ_REL);
@@ -145,10 +145,7 @@ void fd_thaw(void)
 	pthread_mutex_unlock(&freeze_lock);
 }
 
-bool fd_is_far(int fd)
-{
-	return (unsigned)fd < fdtable_len && __atomic_load_n(&far[fd], __ATOMIC_RELAXED);
-}
+bool fd_is_far(int fd) { return (unsigned)fd < fdtable_len && __atomic_load_n(&far[fd], __ATOMIC_RELAXED); }
 
 void fd_set_far(int fd)
 {
@@ -177,7 +174,8 @@ void fd_adopt(int fd)
 		if (r < 0)
 			log_error("descriptor %d: cannot be used: %s", fd, strerror(-r));
 		if (file)
-			f = ofile_new_file(file, sys.fcntl(fd, F_GETFL) & ~(O_CREAT | O_EXCL | O_TRUNC), true);
+			f = ofile_new_file(file, sys.fcntl(fd, F_GETFL) & ~(O_CREAT | O_EXCL | O_TRUNC),
+			                   true);
 	} else if (S_ISDIR(st.st_mode)) {
 		m = path_mount_of_dir(fd);
 		if (m)
@@ -187,7 +185,10 @@ void fd_adopt(int fd)
 		fd_install(fd, f);
 }
 
-/* Call fd_adopt() for each number named in the directory @dirfd, /proc/self/fd. No malloc: this runs in initialisers. */
+/*
+ * Call fd_adopt() for each number named in the directory @dirfd, /proc/self/fd. No malloc: this runs in
+ * initialisers.
+ */
 static void adopt_listed(int dirfd)
 {
 	union {

@@ -3,8 +3,8 @@
  * From a descriptor number to the open file description behind it, for the descriptors that
  * are ours: logical files, and directories below a backend. Everything else has an empty slot.
  *
- * fd_get() takes no lock: descriptions are never given back to the system (ofile.h), so one may be looked at, counted
- * up if its count is not zero, and then checked to be still the one in the slot.
+ * fd_get() takes no lock: descriptions are never given back to the system (ofile.h), so one may be looked at,
+ * counted up if its count is not zero, and then checked to be still the one in the slot.
  */
 #ifndef PLFS_FDTABLE_H
 #define PLFS_FDTABLE_H
@@ -30,17 +30,14 @@ static inline bool fd_is_ours(int fd)
 	return unlikely(__atomic_load_n(&fdtable[fd], __ATOMIC_RELAXED) != NULL);
 }
 
-/* The logical file open at @fd, with a reference for the caller to ofile_put() or fd_done(); NULL: not ours, pass through. */
-static inline struct ofile *fd_get(int fd)
-{
-	return fd_is_ours(fd) ? fd_get_slow(fd, false) : NULL;
-}
+/*
+ * The logical file open at @fd, with a reference for the caller to ofile_put() or fd_done(); NULL: not ours,
+ * pass through.
+ */
+static inline struct ofile *fd_get(int fd) { return fd_is_ours(fd) ? fd_get_slow(fd, false) : NULL; }
 
 /* The same, and directories below a backend too. */
-static inline struct ofile *fd_get_any(int fd)
-{
-	return fd_is_ours(fd) ? fd_get_slow(fd, true) : NULL;
-}
+static inline struct ofile *fd_get_any(int fd) { return fd_is_ours(fd) ? fd_get_slow(fd, true) : NULL; }
 
 /* End of a call on @f: drop the reference of fd_get(), and turn -errno into errno and -1. */
 static inline long fd_done(struct ofile *f, long ret)
@@ -55,18 +52,24 @@ static inline long fd_done(struct ofile *f, long ret)
  */
 int fd_install(int fd, struct ofile *f);
 
-/* Empty the slot of @fd and hand its reference to the caller, to be put when the kernel's descriptor is closed. NULL: there was none. */
+/*
+ * Empty the slot of @fd and hand its reference to the caller, to be put when the kernel's descriptor is
+ * closed. NULL: there was none.
+ */
 struct ofile *fd_take(int fd);
 
-/* Empty the slot of @fd, which is about to be closed or has just been replaced. Returns what plfs_close() said, if it was the last. */
+/*
+ * Empty the slot of @fd, which is about to be closed or has just been replaced. Returns what plfs_close()
+ * said, if it was the last.
+ */
 int fd_drop(int fd);
 
 /* Give every offset that is still in user space to the kernel, where a child or the next image finds it. */
 void fd_share_all(void);
 
 /*
- * The same around fork(), which must find no description half changed: all stay locked until fd_thaw(), in parent
- * and child. Forks of several threads wait for each other here.
+ * The same around fork(), which must find no description half changed: all stay locked until fd_thaw(), in
+ * parent and child. Forks of several threads wait for each other here.
  */
 void fd_freeze(void);
 void fd_thaw(void);

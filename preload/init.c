@@ -16,7 +16,10 @@ bool shim_active;
 enum { NOT_STARTED, STARTING, STARTED };
 static int state;
 
-/* Set in the thread that is starting us: what it calls meanwhile passes through, for it would wait for itself. */
+/*
+ * Set in the thread that is starting us: what it calls meanwhile passes through, for it would wait for
+ * itself.
+ */
 static __thread bool starting __attribute__((tls_model("initial-exec")));
 
 static void start(void)
@@ -24,14 +27,17 @@ static void start(void)
 	int r, saved = errno;
 
 	starting = true;
-	env_remember();
 	r = plfs_setup(NULL);
 	if (fdtable_init() < 0)
 		log_die_config("no memory for the table of descriptors");
 	if (r > 0) {
+		env_remember();
 		proc_watch_forks();
 		path_cwd_changed();
-		/* On before the descriptors are looked at: a standard stream that is ours gets its hook, which must find us working. */
+		/*
+		 * On before the descriptors are looked at: a standard stream that is ours gets its hook,
+		 * which must find us working.
+		 */
 		shim_active = true;
 		fd_adopt_inherited();
 	}
@@ -56,10 +62,7 @@ void shim_init(void)
 		sched_yield();
 }
 
-__attribute__((constructor(101))) static void shim_constructor(void)
-{
-	shim_init();
-}
+__attribute__((constructor(101))) static void shim_constructor(void) { shim_init(); }
 
 /* The C library flushes its streams after this: core then closes each write as soon as it is made. */
 __attribute__((destructor(101))) static void shim_destructor(void)

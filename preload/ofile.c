@@ -77,7 +77,8 @@ bool ofile_try_get(struct ofile *f)
 	unsigned refs = __atomic_load_n(&f->refs, __ATOMIC_RELAXED);
 
 	while (refs) {
-		if (__atomic_compare_exchange_n(&f->refs, &refs, refs + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		if (__atomic_compare_exchange_n(&f->refs, &refs, refs + 1, true, __ATOMIC_ACQUIRE,
+		                                __ATOMIC_RELAXED))
 			return true;
 	}
 	return false;
@@ -121,7 +122,9 @@ int ofile_open(const struct where *w, int flags, mode_t mode, bool *logical)
 		r = f ? fd_install(fd, f) : -ENOMEM;
 	}
 	log_debug(LOG_OPEN, "open %s: descriptor %d, %s", w->path, fd,
-		  file ? "logical file" : f ? "directory" : "plain file");
+	          file ? "logical file"
+	          : f  ? "directory"
+	               : "plain file");
 	if (r < 0) {
 		sys.close(fd);
 		return r;
@@ -164,8 +167,8 @@ static off_t offset_set(struct ofile *f, int fd, off_t logical_off)
 }
 
 /*
- * Move the offset forward by *@len before the bytes are moved, and return where it was. A shared offset moves in one
- * system call, so that processes that write to one description at the same time get a place each, as
+ * Move the offset forward by *@len before the bytes are moved, and return where it was. A shared offset moves
+ * in one system call, so that processes that write to one description at the same time get a place each, as
  * with a plain file. *@len shrinks where the offset cannot move so far.
  */
 static off_t offset_take(struct ofile *f, int fd, size_t *len)
@@ -234,15 +237,9 @@ void ofile_thaw(struct ofile *f)
 	pthread_mutex_unlock(&f->lock);
 }
 
-void ofile_freeze_list(void)
-{
-	pthread_mutex_lock(&free_lock);
-}
+void ofile_freeze_list(void) { pthread_mutex_lock(&free_lock); }
 
-void ofile_thaw_list(void)
-{
-	pthread_mutex_unlock(&free_lock);
-}
+void ofile_thaw_list(void) { pthread_mutex_unlock(&free_lock); }
 
 off_t ofile_tell(struct ofile *f, int fd)
 {
@@ -282,7 +279,10 @@ off_t ofile_lseek(struct ofile *f, int fd, off_t off, int whence)
 
 /* ---- data ---- */
 
-/* The bytes that @iov asks for, or -EINVAL. Of the addresses that the kernel would refuse, only NULL is: -EFAULT. */
+/*
+ * The bytes that @iov asks for, or -EINVAL. Of the addresses that the kernel would refuse, only NULL is:
+ * -EFAULT.
+ */
 static ssize_t iov_total(const struct iovec *iov, int cnt)
 {
 	size_t total = 0;

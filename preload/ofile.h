@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * An open file description: what dup()ed descriptors share. For a logical file the plfs_file, the
- * status flags as the program asked for them (the kernel's descriptor is open for reading and writing), and the offset.
+ * status flags as the program asked for them (the kernel's descriptor is open for reading and writing), and
+ * the offset.
  *
  * The offset is in user space while nobody outside this process can share it; once shared (a fork, an
  * exec, a descriptor sent or inherited) it is the kernel's own, shifted by PLFS_BODY_OFF, for ever.
@@ -22,15 +23,15 @@ enum ofile_kind { OFILE_FILE, OFILE_DIR };
 struct ofile {
 	unsigned refs; /* one for each slot, one for each call under way; 0: in the free list */
 	enum ofile_kind kind;
-	struct plfs_mount *m;    /* of a directory; NULL: it is above a mount, not in one */
-	char *path;              /* of a directory above a mount: where it was when we looked */
-	struct plfs_file *file;  /* of a logical file */
-	int flags;               /* as F_GETFL reports them */
-	bool opened_append;      /* the kernel's description has, or may have, O_APPEND */
-	pthread_mutex_t lock;    /* the offset, and which of read, write and seek comes first */
-	off_t logical_off;       /* while !shared */
+	struct plfs_mount *m;   /* of a directory; NULL: it is above a mount, not in one */
+	char *path;             /* of a directory above a mount: where it was when we looked */
+	struct plfs_file *file; /* of a logical file */
+	int flags;              /* as F_GETFL reports them */
+	bool opened_append;     /* the kernel's description has, or may have, O_APPEND */
+	pthread_mutex_t lock;   /* the offset, and which of read, write and seek comes first */
+	off_t logical_off;      /* while !shared */
 	bool shared;
-	bool frozen;             /* see fd_freeze(), whose lock guards both */
+	bool frozen; /* see fd_freeze(), whose lock guards both */
 	struct ofile *next_frozen;
 	struct ofile *next_free;
 };
@@ -53,12 +54,16 @@ int ofile_put(struct ofile *f);
 int ofile_open(const struct where *w, int flags, mode_t mode, bool *logical);
 
 /*
- * The whole of open(2): find out where the path leads, fill @w, and open it if it is ours or goes by no links. Returns the
- * descriptor or -errno; PATH_NOT_OPENED: the real call on (w->dirfd, w->path) is the caller's.
+ * The whole of open(2): find out where the path leads, fill @w, and open it if it is ours or goes by no
+ * links. Returns the descriptor or -errno; PATH_NOT_OPENED: the real call on (w->dirfd, w->path) is the
+ * caller's.
  */
 int ofile_find_and_open(struct where *w, int dirfd, const char *path, int flags, mode_t mode);
 
-/* Hand the offset to the kernel. ofile_freeze(), once for each descriptor, also keeps the lock until ofile_thaw(). */
+/*
+ * Hand the offset to the kernel. ofile_freeze(), once for each descriptor, also keeps the lock until
+ * ofile_thaw().
+ */
 void ofile_share(struct ofile *f, int fd);
 void ofile_freeze(struct ofile *f, int fd);
 void ofile_thaw(struct ofile *f);
@@ -71,8 +76,9 @@ static inline bool ofile_can_read(const struct ofile *f) { return (f->flags & O_
 static inline bool ofile_can_write(const struct ofile *f) { return (f->flags & O_ACCMODE) != O_RDONLY; }
 
 /*
- * The data calls. @fd is the descriptor that the program named, needed for a shared offset. Results as the system calls', with
- * -errno. The positional ones move no offset; a positional write with O_APPEND appends, as Linux does.
+ * The data calls. @fd is the descriptor that the program named, needed for a shared offset. Results as the
+ * system calls', with -errno. The positional ones move no offset; a positional write with O_APPEND appends,
+ * as Linux does.
  */
 ssize_t ofile_readv(struct ofile *f, int fd, const struct iovec *iov, int cnt);
 ssize_t ofile_writev(struct ofile *f, int fd, const struct iovec *iov, int cnt);

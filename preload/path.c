@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * Where a path leads. The rule that keeps this cheap: a system call is made only for a relative path that seems to
- * cross the border of a mount: it climbs above its start with "..", or its start lies above a prefix. Everything
- * else is a comparison of strings (absolute) or a load (relative).
+ * Where a path leads. The rule that keeps this cheap: a system call is made only for a relative path that
+ * seems to cross the border of a mount: it climbs above its start with "..", or its start lies above a
+ * prefix. Everything else is a comparison of strings (absolute) or a load (relative).
  */
 #include "path.h"
 
@@ -11,15 +11,15 @@
 enum { OUTSIDE = 0, INSIDE = 1, ABOVE = 2 }; /* as plfs_cwd_class() answers */
 
 /*
- * The working directory: its class, its mount when inside, and its canonical real path. The path is only good for
- * finding out cheaply that something is not ours: a directory on the way may have been renamed since.
+ * The working directory: its class, its mount when inside, and its canonical real path. The path is only good
+ * for finding out cheaply that something is not ours: a directory on the way may have been renamed since.
  * Racing with chdir() in another thread is the program's race.
  */
 static int cwd_class;
 static struct plfs_mount *cwd_mount;
 
 static pthread_mutex_t cwd_lock = PTHREAD_MUTEX_INITIALIZER; /* of those who change cwd_path */
-static unsigned cwd_seq;                                    /* odd while it changes; readers look before and after */
+static unsigned cwd_seq; /* odd while it changes; readers look before and after */
 static size_t cwd_len;
 static char cwd_path[PATH_MAX];
 
@@ -48,7 +48,10 @@ static bool climbs(const char *path)
 	return false;
 }
 
-/* Whether one of the names in @path is the container directory's: then it has to be found out which directory it is in. */
+/*
+ * Whether one of the names in @path is the container directory's: then it has to be found out which directory
+ * it is in.
+ */
 static bool names_hidden(const char *path)
 {
 	const size_t len = sizeof(PLFS_DIR_NAME) - 1;
@@ -101,7 +104,8 @@ static ssize_t join(char *out, size_t len, const char *path)
 	return (ssize_t)len;
 }
 
-/* The canonical real path of @dirfd or of the working directory. Returns its length, or -errno; errno stays. */
+/* The canonical real path of @dirfd or of the working directory. Returns its length, or -errno; errno stays.
+ */
 static ssize_t real_dir(int dirfd, char *out)
 {
 	char link[32];
@@ -138,9 +142,9 @@ size_t path_show(const char *path, size_t len, char *out)
 }
 
 /*
- * A relative path that may cross a border: @start, the real path of @len bytes that it is looked up from, and the path are joined
- * as programs see them, and that is looked up. Not below a mount, the path keeps its spelling, unless it
- * left a virtual prefix: there the kernel's ".." is another one.
+ * A relative path that may cross a border: @start, the real path of @len bytes that it is looked up from, and
+ * the path are joined as programs see them, and that is looked up. Not below a mount, the path keeps its
+ * spelling, unless it left a virtual prefix: there the kernel's ".." is another one.
  */
 static int find_joined(struct where *w, const char *start, size_t len)
 {
@@ -197,7 +201,8 @@ static size_t remembered_cwd(char *out)
 	unsigned seq, tries;
 	size_t len;
 
-	for (tries = 0; tries < 100; tries++) { /* a signal handler may have interrupted the one who changes it */
+	for (tries = 0; tries < 100;
+	     tries++) { /* a signal handler may have interrupted the one who changes it */
 		seq = __atomic_load_n(&cwd_seq, __ATOMIC_ACQUIRE);
 		len = cwd_len;
 		memcpy(out, cwd_path, len + 1);
@@ -209,10 +214,7 @@ static size_t remembered_cwd(char *out)
 }
 
 /* Whether the relative @path, looked up inside a backend, stays there and may be seen. */
-static bool stays_inside(const char *path)
-{
-	return !climbs(path) && !names_hidden(path);
-}
+static bool stays_inside(const char *path) { return !climbs(path) && !names_hidden(path); }
 
 static int find_from_cwd(struct where *w)
 {
@@ -274,8 +276,8 @@ static int find_from_dir(struct where *w)
 }
 
 /*
- * /dev/stdin, /dev/fd/N, /proc/self/fd/N and the like: the kernel goes straight to the file, so the path stays; but if the
- * file is below a backend its mount must be known, or an open would get the stub's bytes.
+ * /dev/stdin, /dev/fd/N, /proc/self/fd/N and the like: the kernel goes straight to the file, so the path
+ * stays; but if the file is below a backend its mount must be known, or an open would get the stub's bytes.
  */
 static bool is_fd_link(const char *path)
 {
@@ -373,7 +375,8 @@ int path_find_mapped(struct where *w, int dirfd, const char *path)
 	return dirfd == AT_FDCWD ? find_from_cwd(w) : find_from_dir(w);
 }
 
-int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b, int fd_b, const char *path_b)
+int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b, int fd_b,
+                  const char *path_b)
 {
 	int r = path_find(a, fd_a, path_a);
 
@@ -422,10 +425,7 @@ void path_cwd_changed(void)
 	pthread_mutex_unlock(&cwd_lock);
 }
 
-bool path_cwd_inside(void)
-{
-	return __atomic_load_n(&cwd_class, __ATOMIC_RELAXED) == INSIDE;
-}
+bool path_cwd_inside(void) { return __atomic_load_n(&cwd_class, __ATOMIC_RELAXED) == INSIDE; }
 
 struct plfs_mount *path_mount_of_dir(int dirfd)
 {

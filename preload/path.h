@@ -34,10 +34,12 @@ static inline int path_find(struct where *w, int dirfd, const char *path)
 }
 
 /* Two paths of one call. Returns -EXDEV if they lie in different mounts, or only one in a mount. */
-int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b, int fd_b, const char *path_b);
+int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b, int fd_b,
+                  const char *path_b);
 
 /*
- * For a call that would do harm to a stub: if what path_find() left to the kernel is one, reached through a link elsewhere, let
+ * For a call that would do harm to a stub: if what path_find() left to the kernel is one, reached through a
+ * link elsewhere, let
  * @w lead there. One system call, for paths that are not ours. 0 or -errno.
  */
 int path_through(struct where *w, int at_flags);
@@ -45,8 +47,8 @@ int path_through(struct where *w, int at_flags);
 #define PATH_NOT_OPENED INT_MIN
 
 /*
- * open(2) of what path_find() left to the kernel, unless a link on the way may lead below a mount. Returns the
- * descriptor or -errno; PATH_NOT_OPENED: the caller has to open it, by whichever way @w now says.
+ * open(2) of what path_find() left to the kernel, unless a link on the way may lead below a mount. Returns
+ * the descriptor or -errno; PATH_NOT_OPENED: the caller has to open it, by whichever way @w now says.
  */
 int path_open_plain(struct where *w, int flags, mode_t mode);
 
@@ -54,12 +56,13 @@ int path_open_plain(struct where *w, int flags, mode_t mode);
 int path_before_open(struct where *w, int flags);
 
 /*
- * Turn the canonical real path @path of @len bytes (need not be terminated) into the one that programs see. Returns
- * the length of @out (PATH_MAX bytes, terminated), or 0: not below a backend, or nothing changes.
+ * Turn the canonical real path @path of @len bytes (need not be terminated) into the one that programs see.
+ * Returns the length of @out (PATH_MAX bytes, terminated), or 0: not below a backend, or nothing changes.
  */
 size_t path_show(const char *path, size_t len, char *out);
 
-/* What st_size should be of the link at @w, where the kernel says @len: the length of what readlink() shows. */
+/* What st_size should be of the link at @w, where the kernel says @len: the length of what readlink() shows.
+ */
 off_t path_shown_link_len(const struct where *w, off_t len);
 
 /* Look up again where the working directory is: at start, and after every change of it. */

@@ -3,14 +3,15 @@
  * What every file of preload/ shares: how a name is exported, how a result becomes errno, and the
  * question "is there anything to do at all".
  *
- * Never defined here: _FILE_OFFSET_BITS and _FORTIFY_SOURCE, which would rename the very functions that we define.
+ * Never defined here: _FILE_OFFSET_BITS and _FORTIFY_SOURCE, which would rename the very functions that we
+ * define.
  */
 #ifndef PLFS_SHIM_H
 #define PLFS_SHIM_H
 
 /*
- * The C library's headers promise the compiler arguments that are not NULL, and it drops our checks for it. Programs break
- * the promise; the kernel's answer is EFAULT, and so is ours.
+ * The C library's headers promise the compiler arguments that are not NULL, and it drops our checks for it.
+ * Programs break the promise; the kernel's answer is EFAULT, and so is ours.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -39,24 +40,30 @@
 /* Some of what programs still call is deprecated; they get it all the same. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #if defined(__GNUC__) && !defined(__clang__)
-/* struct stat and struct stat64 are the same thing on the machines that we run on, which the compiler cannot know. */
+/*
+ * struct stat and struct stat64 are the same thing on the machines that we run on, which the compiler cannot
+ * know.
+ */
 #pragma GCC diagnostic ignored "-Wattribute-alias"
 #endif
 
 /* A second exported name of a function of this file. */
 #define ALIAS(name, target) \
-	extern __typeof__(target) name __attribute__((SHIM_COPY(target) alias(#target), visibility("default")))
+	extern __typeof__(target) name \
+		__attribute__((SHIM_COPY(target) alias(#target), visibility("default")))
 
 /* The same for a name that a header declares with the 64-bit twin of a type. */
-#define ALIAS64(name, target) extern __typeof__(name) name __attribute__((alias(#target), visibility("default")))
+#define ALIAS64(name, target) \
+	extern __typeof__(name) name __attribute__((alias(#target), visibility("default")))
 
 /* A name for use in preload/ only, bound to our own function whatever else is loaded. */
 #define SHIM_NAME(name, target) \
-	extern __typeof__(target) name __attribute__((SHIM_COPY(target) alias(#target), visibility("hidden")))
+	extern __typeof__(target) name __attribute__((SHIM_COPY(target) alias(#target), visibility("hidde" \
+	                                                                                           "n")))
 
 static_assert(sizeof(off_t) == 8 && sizeof(struct stat) == sizeof(struct stat64) &&
-		      sizeof(struct dirent) == sizeof(struct dirent64),
-	      "the 64-bit names are aliases: only for machines where off_t has 64 bits");
+                      sizeof(struct dirent) == sizeof(struct dirent64),
+              "the 64-bit names are aliases: only for machines where off_t has 64 bits");
 
 /* 0 until shim_init() is through, then 1. Written once. */
 extern int shim_ready;
@@ -65,7 +72,8 @@ extern bool shim_active;
 
 /*
  * Set the library up, once. Called by whoever comes first: a wrapper may run long before our constructor, in
- * another library's initialiser. A call from inside the setup itself returns at once, and then passes through.
+ * another library's initialiser. A call from inside the setup itself returns at once, and then passes
+ * through.
  */
 void shim_init(void);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * The streams behind stream.h. Some fields of the public struct _IO_FILE are set by hand, because stdio has no
- * call for them: _fileno, so that fileno() of such a stream is its descriptor as of any other, and the mode
- * bits of _flags, when freopen() changes them. They have been where they are since glibc 2.1.
+ * The streams behind stream.h. Some fields of the public struct _IO_FILE are set by hand, because stdio has
+ * no call for them: _fileno, so that fileno() of such a stream is its descriptor as of any other, and the
+ * mode bits of _flags, when freopen() changes them. They have been where they are since glibc 2.1.
  *
  * Limit: the C library's cookie streams are for bytes; wide characters fail on them.
  */
@@ -12,7 +12,10 @@
 
 #include <stdio_ext.h>
 
-/* Bits of _IO_FILE._flags, from glibc's libio.h; not in a public header, but part of the ABI (getc's macros used them). */
+/*
+ * Bits of _IO_FILE._flags, from glibc's libio.h; not in a public header, but part of the ABI (getc's macros
+ * used them).
+ */
 #define FILE_UNBUFFERED 0x0002
 #define FILE_NO_READS 0x0004
 #define FILE_NO_WRITES 0x0008
@@ -73,10 +76,7 @@ static int cookie_seek(void *cookie, off64_t *off, int whence)
 	return 0;
 }
 
-static struct stream **bucket(FILE *fp)
-{
-	return &buckets[((uintptr_t)fp >> 5) % NR_BUCKETS];
-}
+static struct stream **bucket(FILE *fp) { return &buckets[((uintptr_t)fp >> 5) % NR_BUCKETS]; }
 
 static int cookie_close(void *cookie)
 {
@@ -128,7 +128,10 @@ int stream_parse_mode(const char *mode, struct stream_mode *out)
 
 /* ---- streams ---- */
 
-/* Where glibc has a bad pointer, to crash programs that read wide characters from a cookie stream: with this they get WEOF. */
+/*
+ * Where glibc has a bad pointer, to crash programs that read wide characters from a cookie stream: with this
+ * they get WEOF.
+ */
 static uint64_t no_wide_data[128];
 
 static FILE *make(struct stream *s, int fd, const char *mode)
@@ -201,7 +204,7 @@ FILE *stream_reopen(struct stream *s, int fd, const struct stream_mode *mode)
 	fp->_fileno = fd >= 0 ? fd : -2; /* -1 would mean closed, and fclose() would not call us */
 	fp->_flags &= ~mask;
 	fp->_flags |= (acc == O_RDONLY ? FILE_NO_WRITES : 0) | (acc == O_WRONLY ? FILE_NO_READS : 0) |
-		      (mode->flags & O_APPEND ? FILE_IS_APPENDING : 0);
+	              (mode->flags & O_APPEND ? FILE_IS_APPENDING : 0);
 	fp->_offset = -1;
 	if (fp->_mode < 0)
 		fp->_mode = 0; /* neither bytes nor wide characters yet */
@@ -241,7 +244,8 @@ void stream_hook(int fd)
 	FILE **var = standard(fd), *old = *var;
 
 	pthread_mutex_lock(&hook_lock);
-	/* Another stream there is the program's own idea, and one on another descriptor does not concern us. */
+	/* Another stream there is the program's own idea, and one on another descriptor does not concern us.
+	 */
 	if (old && old != hooks[fd].s.fp && old->_fileno == fd && !stream_find(old)) {
 		hooks[fd].original = old;
 		if (!hooks[fd].s.fp)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stdio on logical files. The C library's streams read and write through calls inside the library, which cannot be
- * interposed; so a stream on a logical file is one made with fopencookie() whose functions call our own read(),
- * write() and lseek() on its descriptor. They work on any descriptor, so such a stream stays right
- * when its number is given to another file.
+ * stdio on logical files. The C library's streams read and write through calls inside the library, which
+ * cannot be interposed; so a stream on a logical file is one made with fopencookie() whose functions call our
+ * own read(), write() and lseek() on its descriptor. They work on any descriptor, so such a stream stays
+ * right when its number is given to another file.
  */
 #ifndef PLFS_STREAM_H
 #define PLFS_STREAM_H
@@ -21,25 +21,33 @@ struct stream_mode {
 /* 0, or -EINVAL: nonsense, or ",ccs=", which asks for wide characters. */
 int stream_parse_mode(const char *mode, struct stream_mode *out);
 
-/* A stream on the open descriptor @fd, which it owns from then on; NULL and errno, and @fd is still the caller's. */
+/*
+ * A stream on the open descriptor @fd, which it owns from then on; NULL and errno, and @fd is still the
+ * caller's.
+ */
 FILE *stream_open(int fd, const struct stream_mode *mode);
 
 /* Our own record of @fp, or NULL: not made here. */
 struct stream *stream_find(FILE *fp);
 
 /*
- * Put another file behind the stream, as freopen() does: flushes, then the description of @fd takes the number
- * that the stream has (0 to 2 stay 0 to 2). Owns @fd; -1: there is none, the stream is closed but can be closed again.
+ * Put another file behind the stream, as freopen() does: flushes, then the description of @fd takes the
+ * number that the stream has (0 to 2 stay 0 to 2). Owns @fd; -1: there is none, the stream is closed but can
+ * be closed again.
  */
 FILE *stream_reopen(struct stream *s, int fd, const struct stream_mode *mode);
 
 /*
- * @fd, 0 to 2, has become a logical file: let the global stdin, stdout or stderr be a stream of ours. What the
- * program had written but not flushed moves along. The stream then stays there, whatever the descriptor becomes.
+ * @fd, 0 to 2, has become a logical file: let the global stdin, stdout or stderr be a stream of ours. What
+ * the program had written but not flushed moves along. The stream then stays there, whatever the descriptor
+ * becomes.
  */
 void stream_hook(int fd);
 
-/* Whether @fp is the stream that stream_hook() put there; fclose() for it, which gives the C library its own back. */
+/*
+ * Whether @fp is the stream that stream_hook() put there; fclose() for it, which gives the C library its own
+ * back.
+ */
 bool stream_is_hook(FILE *fp);
 int stream_close_hook(FILE *fp);
 

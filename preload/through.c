@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * Files below a backend that are reached by a path that does not look so: through a symbolic link somewhere else. Were they
- * left to the kernel, a program would read a stub, truncate its header away or take off its mark.
+ * Files below a backend that are reached by a path that does not look so: through a symbolic link somewhere
+ * else. Were they left to the kernel, a program would read a stub, truncate its header away or take off its
+ * mark.
  *
  * open() pays nothing for this where the kernel has openat2(): asked to follow no links, it opens what the
  * path says, or refuses, and only then is there something to find out. Other calls look at the file first.
@@ -13,7 +14,10 @@
 
 static bool no_openat2; /* an old kernel, or a sandbox that does not know it */
 
-/* The real path of what (dirfd, path) names, whether a link itself (O_NOFOLLOW) or not. Its length, or -errno; errno stays. */
+/*
+ * The real path of what (dirfd, path) names, whether a link itself (O_NOFOLLOW) or not. Its length, or
+ * -errno; errno stays.
+ */
 static ssize_t real_path(int dirfd, const char *path, int nofollow, char *out)
 {
 	int fd, saved = errno;
@@ -58,7 +62,10 @@ static ssize_t real_path_of_new(int dirfd, const char *path, char *out)
 	return len + 1 + (ssize_t)strlen(name);
 }
 
-/* @real is where @w really leads: if that is below a mount, let it say so. Returns 0, or -ENOENT and the like. */
+/*
+ * @real is where @w really leads: if that is below a mount, let it say so. Returns 0, or -ENOENT and the
+ * like.
+ */
 static int lead_to(struct where *w, const char *real)
 {
 	struct plfs_mount *m;

@@ -43,7 +43,10 @@ EXPORT int chroot(const char *path)
 	return r;
 }
 
-/* The directory as programs see it, into @out (PATH_MAX bytes). Its length, or 0: the kernel's answer will do. */
+/*
+ * The directory as programs see it, into @out (PATH_MAX bytes). Its length, or 0: the kernel's answer will
+ * do.
+ */
 static size_t shown_cwd(char *out)
 {
 	char real[PATH_MAX];
@@ -97,10 +100,7 @@ EXPORT char *getwd(char *buf)
 	return getcwd(dir, sizeof(dir)) ? strcpy(buf, dir) : NULL;
 }
 
-EXPORT char *__getwd_chk(char *buf, size_t room)
-{
-	return room < PATH_MAX ? getcwd(buf, room) : getwd(buf);
-}
+EXPORT char *__getwd_chk(char *buf, size_t room) { return room < PATH_MAX ? getcwd(buf, room) : getwd(buf); }
 
 EXPORT char *get_current_dir_name(void)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * Directories: opened by translated paths, and listed without the container directory. The walkers (ftw, nftw, fts, glob) open
- * what they walk inside the C library; on a mapped path they are refused.
+ * Directories: opened by translated paths, and listed without the container directory. The walkers (ftw,
+ * nftw, fts, glob) open what they walk inside the C library; on a mapped path they are refused.
  */
 #include "fdtable.h"
 #include "path.h"
@@ -101,7 +101,10 @@ EXPORT ssize_t getdents64(int fd, void *buf, size_t len)
 	return n;
 }
 
-/* ---- scandir: the program's filter behind our own. It has no argument to pass things in, hence the thread's variables. ---- */
+/*
+ * ---- scandir: the program's filter behind our own. It has no argument to pass things in, hence the thread's
+ * variables. ----
+ */
 
 static __thread int (*user_filter)(const struct dirent *) __attribute__((tls_model("initial-exec")));
 
@@ -113,7 +116,7 @@ static int filter_hidden(const struct dirent *e)
 }
 
 EXPORT int scandirat(int dirfd, const char *path, struct dirent ***list, int (*filter)(const struct dirent *),
-		     int (*compar)(const struct dirent **, const struct dirent **))
+                     int (*compar)(const struct dirent **, const struct dirent **))
 {
 	int (*outer)(const struct dirent *) = user_filter;
 	struct stat st;
@@ -132,7 +135,7 @@ EXPORT int scandirat(int dirfd, const char *path, struct dirent ***list, int (*f
 ALIAS64(scandirat64, scandirat);
 
 EXPORT int scandir(const char *path, struct dirent ***list, int (*filter)(const struct dirent *),
-		   int (*compar)(const struct dirent **, const struct dirent **))
+                   int (*compar)(const struct dirent **, const struct dirent **))
 {
 	return scandirat(AT_FDCWD, path, list, filter, compar);
 }

@@ -30,7 +30,8 @@ static bool is_logical_fd(int fd)
 	return f != NULL;
 }
 
-/* Get ready: x->w is what to run, x->env.vars its environment. @path NULL: nothing to translate. 0 or -errno. */
+/* Get ready: x->w is what to run, x->env.vars its environment. @path NULL: nothing to translate. 0 or -errno.
+ */
 static int exec_begin(struct exec *x, int dirfd, const char *path, char *const envp[])
 {
 	int r = path_find(&x->w, dirfd, path);
@@ -71,10 +72,7 @@ EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 	return exec_failed(&x, sys.execve(x.w.path, argv, x.env.vars));
 }
 
-EXPORT int execv(const char *path, char *const argv[])
-{
-	return execve(path, argv, environ);
-}
+EXPORT int execv(const char *path, char *const argv[]) { return execve(path, argv, environ); }
 
 /* A name without a slash is looked for by the C library. */
 EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
@@ -88,10 +86,7 @@ EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 	return exec_failed(&x, sys.execvpe(search ? file : x.w.path, argv, x.env.vars));
 }
 
-EXPORT int execvp(const char *file, char *const argv[])
-{
-	return execvpe(file, argv, environ);
-}
+EXPORT int execvp(const char *file, char *const argv[]) { return execvpe(file, argv, environ); }
 
 EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 {
@@ -107,7 +102,8 @@ EXPORT int execveat(int dirfd, const char *path, char *const argv[], char *const
 {
 	struct exec x;
 	bool self = path && !*path && (flags & AT_EMPTY_PATH);
-	int r = self && is_logical_fd(dirfd) ? (int)refused("execveat", EACCES) : exec_begin(&x, dirfd, path, envp);
+	int r = self && is_logical_fd(dirfd) ? (int)refused("execveat", EACCES)
+	                                     : exec_begin(&x, dirfd, path, envp);
 
 	if (r < 0)
 		return (int)done(r);
@@ -214,7 +210,7 @@ static int spawn_begin(struct exec *x, const char *path, char *const envp[])
 }
 
 EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
-		       const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
+                       const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
 {
 	struct exec x;
 	int r = spawn_begin(&x, path, envp);
@@ -226,7 +222,7 @@ EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_acti
 }
 
 EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
-			const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
+                        const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
 {
 	struct exec x;
 	bool search = file && !strchr(file, '/');

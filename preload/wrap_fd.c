@@ -91,8 +91,9 @@ static int get_flags(struct ofile *f, int fd)
 }
 
 /*
- * O_APPEND does not go onto a kernel description that was opened without it: core writes the stub's size through that
- * one, and pwrite() on an appending description ignores its offset. (One that was opened so has another beside it.)
+ * O_APPEND does not go onto a kernel description that was opened without it: core writes the stub's size
+ * through that one, and pwrite() on an appending description ignores its offset. (One that was opened so has
+ * another beside it.)
  */
 static int set_flags(struct ofile *f, int fd, int flags)
 {

@@ -258,7 +258,8 @@ EXPORT int lremovexattr(const char *path, const char *name)
 
 /* ---- others that name a file only to point at it ---- */
 
-EXPORT int name_to_handle_at(int dirfd, const char *path, struct file_handle *handle, int *mount_id, int flags)
+EXPORT int name_to_handle_at(int dirfd, const char *path, struct file_handle *handle, int *mount_id,
+                             int flags)
 {
 	struct where w;
 	int r = path_find(&w, dirfd, path);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * Memory maps of logical files. A private one is served with a copy: POSIX leaves open whether it would see later
- * writes. A shared one is refused.
+ * Memory maps of logical files. A private one is served with a copy: POSIX leaves open whether it would see
+ * later writes. A shared one is refused.
  */
 #include "fdtable.h"
 
@@ -36,7 +36,8 @@ static void *map_copy(struct ofile *f, void *addr, size_t len, int prot, int fla
 		done(r);
 		return MAP_FAILED;
 	}
-	map = sys.mmap(addr, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (flags & kept), -1, 0);
+	map = sys.mmap(addr, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (flags & kept), -1,
+	               0);
 	if (map == MAP_FAILED)
 		return map;
 	r = fill(f, map, len, off);

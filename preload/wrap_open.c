@@ -9,10 +9,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-static inline bool wants_mode(int flags)
-{
-	return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
-}
+static inline bool wants_mode(int flags) { return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE; }
 
 EXPORT int open(const char *path, int flags, ...)
 {
@@ -50,17 +47,14 @@ EXPORT int openat(int dirfd, const char *path, int flags, ...)
 }
 ALIAS(openat64, openat);
 
-/* What _FORTIFY_SOURCE makes of an open() without a mode; that O_CREAT then needs one was checked by the compiler. */
-EXPORT int __open_2(const char *path, int flags)
-{
-	return open(path, flags, 0);
-}
+/*
+ * What _FORTIFY_SOURCE makes of an open() without a mode; that O_CREAT then needs one was checked by the
+ * compiler.
+ */
+EXPORT int __open_2(const char *path, int flags) { return open(path, flags, 0); }
 ALIAS(__open64_2, __open_2);
 
-EXPORT int __openat_2(int dirfd, const char *path, int flags)
-{
-	return openat(dirfd, path, flags, 0);
-}
+EXPORT int __openat_2(int dirfd, const char *path, int flags) { return openat(dirfd, path, flags, 0); }
 ALIAS(__openat64_2, __openat_2);
 
 EXPORT int creat(const char *path, mode_t mode)
@@ -73,9 +67,9 @@ EXPORT int creat(const char *path, mode_t mode)
 ALIAS(creat64, creat);
 
 /*
- * The slot is emptied first: once the kernel has the number back another thread may get it. The description ends last:
- * whether anybody else still has an unlinked file open shows only when our own descriptor is closed. Descriptors of
- * the library itself are not the program's to close.
+ * The slot is emptied first: once the kernel has the number back another thread may get it. The description
+ * ends last: whether anybody else still has an unlinked file open shows only when our own descriptor is
+ * closed. Descriptors of the library itself are not the program's to close.
  */
 EXPORT int close(int fd)
 {
@@ -145,7 +139,8 @@ EXPORT void closefrom(int first)
 
 /* ---- temporary files; the C library's own opens them where we cannot see it ---- */
 
-/* Write a random name over the six X of @template before its last @suffix_len bytes. -EINVAL: there are none. */
+/* Write a random name over the six X of @template before its last @suffix_len bytes. -EINVAL: there are none.
+ */
 static int new_name(char *template, int suffix_len)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
@@ -155,7 +150,8 @@ static int new_name(char *template, int suffix_len)
 
 	if (suffix_len < 0 || len < 6 + (size_t)suffix_len)
 		return -EINVAL;
-	if (!sys.getrandom || sys.getrandom(random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random)) {
+	if (!sys.getrandom ||
+	    sys.getrandom(random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random)) {
 		sys.clock_gettime(CLOCK_MONOTONIC, &now);
 		memcpy(random, &now.tv_nsec, 4);
 		memcpy(random + 4, &now.tv_sec, 2);
@@ -173,7 +169,10 @@ static bool has_x(const char *template, int suffix_len)
 	       !strncmp(template + len - (size_t)suffix_len - 6, "XXXXXX", 6);
 }
 
-/* A new file, or with @dir a new directory, named after @template, which is mapped. The descriptor or 0, or -errno. */
+/*
+ * A new file, or with @dir a new directory, named after @template, which is mapped. The descriptor or 0, or
+ * -errno.
+ */
 static int make_temp(char *template, int suffix_len, int flags, bool dir)
 {
 	struct where w;

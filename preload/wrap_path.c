@@ -126,7 +126,8 @@ EXPORT int linkat(int fromfd, const char *from, int tofd, const char *to, int fl
 	struct where a, b;
 	int r = 0;
 
-	if (from && !*from && (flags & AT_EMPTY_PATH)) { /* the file open at fromfd: the kernel knows where that is */
+	if (from && !*from &&
+	    (flags & AT_EMPTY_PATH)) { /* the file open at fromfd: the kernel knows where that is */
 		a.dirfd = fromfd;
 		a.path = from;
 		r = path_find(&b, tofd, to);
@@ -261,10 +262,7 @@ EXPORT char *__realpath_chk(const char *path, char *resolved, size_t room)
 	return realpath(path, resolved);
 }
 
-EXPORT char *canonicalize_file_name(const char *path)
-{
-	return realpath(path, NULL);
-}
+EXPORT char *canonicalize_file_name(const char *path) { return realpath(path, NULL); }
 
 /* ---- making things ---- */
 

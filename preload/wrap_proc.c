@@ -2,9 +2,10 @@
 /*
  * Processes: their beginnings (fork, vfork, daemon, system, popen) and ends (exit in its forms).
  *
- * fork() itself is not replaced. Its work is done in pthread_atfork() handlers, for three reasons: handlers of the program that
- * write to a logical file run while our locks are free, in parent and child; forks inside
- * the C library (daemon, forkpty) come by as well; and the order with other preloaded libraries is the C library's.
+ * fork() itself is not replaced. Its work is done in pthread_atfork() handlers, for three reasons: handlers
+ * of the program that write to a logical file run while our locks are free, in parent and child; forks inside
+ * the C library (daemon, forkpty) come by as well; and the order with other preloaded libraries is the C
+ * library's.
  */
 #include "proc.h"
 
@@ -13,8 +14,8 @@
 #include "stream.h"
 
 /*
- * stdio's list of streams. fork() locks it after our handler has run, and fflush(NULL) in another thread holds it while it writes
- * through us: taken first here, the order is the same for both.
+ * stdio's list of streams. fork() locks it after our handler has run, and fflush(NULL) in another thread
+ * holds it while it writes through us: taken first here, the order is the same for both.
  */
 extern void _IO_list_lock(void) __attribute__((weak));
 extern void _IO_list_unlock(void) __attribute__((weak));
@@ -45,19 +46,13 @@ static void in_child(void)
 		_IO_list_resetlock();
 }
 
-void proc_watch_forks(void)
-{
-	pthread_atfork(before_fork, in_parent, in_child);
-}
+void proc_watch_forks(void) { pthread_atfork(before_fork, in_parent, in_child); }
 
 /*
- * The child of a real vfork() shares our memory but not our descriptors: its close() and dup2() would change the
- * parent's table. So it is a fork(), which POSIX allows.
+ * The child of a real vfork() shares our memory but not our descriptors: its close() and dup2() would change
+ * the parent's table. So it is a fork(), which POSIX allows.
  */
-EXPORT pid_t vfork(void)
-{
-	return sys.fork();
-}
+EXPORT pid_t vfork(void) { return sys.fork(); }
 ALIAS(__vfork, vfork);
 
 /* fork() without handlers: of ours, those that the child cannot do without. */
@@ -76,7 +71,8 @@ EXPORT pid_t _Fork(void)
 	return pid;
 }
 
-/* In the C library the parent ends here without a word, and the child gives descriptors 0 to 2 to /dev/null. */
+/* In the C library the parent ends here without a word, and the child gives descriptors 0 to 2 to /dev/null.
+ */
 EXPORT int daemon(int nochdir, int noclose)
 {
 	int fd, r;
@@ -133,7 +129,8 @@ ALIAS(_Exit, _exit);
 EXPORT void quick_exit(int status)
 {
 	if (shim_on())
-		plfs_exit_prepare(); /* handlers of at_quick_exit() may still write: it is closed as soon as it is made */
+		plfs_exit_prepare(); /* handlers of at_quick_exit() may still write: it is closed as soon as
+		                        it is made */
 	sys.quick_exit(status);
 	__builtin_unreachable();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * Calls that would act on the stub's bytes instead of the file's: refused on a logical file, with the errno that
- * makes programs fall back to read and write.
+ * Calls that would act on the stub's bytes instead of the file's: refused on a logical file, with the errno
+ * that makes programs fall back to read and write.
  */
 #include "fdtable.h"
 

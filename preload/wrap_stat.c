@@ -71,8 +71,8 @@ EXPORT int statx(int dirfd, const char *path, int flags, unsigned mask, struct s
 }
 
 /*
- * Programs built against glibc before 2.33 call these. @ver is the layout of struct stat; there has only been one
- * on 64-bit machines, with a second number for the kernel's.
+ * Programs built against glibc before 2.33 call these. @ver is the layout of struct stat; there has only been
+ * one on 64-bit machines, with a second number for the kernel's.
  */
 EXPORT int __xstat(int ver, const char *path, struct stat *st)
 {

@@ -111,10 +111,11 @@ static int reopen_target(const struct where *w, const char *path, FILE *fp, int 
 }
 
 /*
- * @fp is ours, or about to be. One that is not ours, nor a standard stream, cannot be given to a logical file:
- * it is the C library's, and its pointer must stay the same.
+ * @fp is ours, or about to be. One that is not ours, nor a standard stream, cannot be given to a logical
+ * file: it is the C library's, and its pointer must stay the same.
  */
-static FILE *freopen_ours(const struct where *w, const char *path, const char *mode, FILE *fp, struct stream *s)
+static FILE *freopen_ours(const struct where *w, const char *path, const char *mode, FILE *fp,
+                          struct stream *s)
 {
 	struct stream_mode m;
 	bool logical;
