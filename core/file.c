@@ -55,6 +55,8 @@ static int file_new(struct plfs_mount *m, int fd, const struct stat *st, int fla
 		return ret;
 	}
 	pthread_mutex_lock(&f->ino->lock);
+	if (f->ino->files)
+		inode_refresh(f->ino); /* an open sees what was closed before it, though we have the file open already */
 	f->next = f->ino->files;
 	f->ino->files = f;
 	pthread_mutex_unlock(&f->ino->lock);
@@ -466,10 +468,11 @@ int plfs_commit(struct plfs_file *f)
 int plfs_refresh(struct plfs_file *f)
 {
 	int saved ERRNO_KEPT = errno;
-	int ret = inode_refresh(f->ino, begin(f));
 
+	begin(f);
+	inode_refresh(f->ino);
 	end(f);
-	return ret;
+	return 0;
 }
 
 int plfs_sync(struct plfs_file *f)

@@ -172,7 +172,16 @@ int inode_extend(struct inode *ino, int fd, uint64_t end)
 	ino->body_len = stub_body_len(st.st_size);
 	if (end <= ino->body_len)
 		return 0;
-	/* One zero behind the end: it can only make the file longer, whoever else does the same. */
+	/*
+	 * One zero behind the end: it can only make the file longer, whoever else does the same. But not through a
+	 * description that appends, the only one there may be to a file whose mode forbids another.
+	 */
+	if (sys.fcntl(fd, F_GETFL) & O_APPEND) {
+		if (sys.ftruncate(fd, (off_t)(PLFS_BODY_OFF + end)))
+			return -errno;
+		ino->body_len = end;
+		return 0;
+	}
 	do {
 		n = sys.pwrite(fd, "", 1, (off_t)(PLFS_BODY_OFF + end - 1));
 	} while (n < 0 && errno == EINTR);
@@ -196,8 +205,10 @@ static int publish(struct inode *ino, int fd)
 {
 	static const struct timespec now[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_NOW } };
 	uint64_t before = ino->body_len;
+	int writable = file_any_fd(ino); /* a sync or a close may come through a description that only reads */
 	int ret = 0;
 
+	fd = writable >= 0 ? writable : fd;
 	heed_truncation(ino);
 	if (ino->own_end > ino->body_len)
 		ret = inode_extend(ino, fd, ino->own_end);
@@ -222,21 +233,13 @@ static int load(struct inode *ino)
 	return reader_load(&ino->r, ino->writing ? &ino->w : NULL, ino->stub.generation_ns);
 }
 
-/* See what the stub says now; where others may have written or truncated, make the map anew. */
-static int look_again(struct inode *ino, int fd, const struct stat *st, bool reload)
+/* Make the header's and the map's contents current. */
+static int revalidate(struct inode *ino, int fd, const struct stat *st)
 {
-	uint64_t len = stub_body_len(st->st_size);
 	uint64_t generation = ino->stub.generation_ns;
 	bool changed;
 	int ret;
 
-	if (len < ino->body_len) /* somebody has truncated it: what we had not published is from before or in the log */
-		ino->own_end = 0;
-	if (len != ino->body_len || ino->r.inputs.nr_lives || (!ino->stub.has_container && st->st_size))
-		reload = true;
-	ino->body_len = len;
-	if (!reload)
-		return 0;
 	if (st->st_size && fd >= 0) {
 		ret = stub_read(fd, &ino->stub);
 		if (ret)
@@ -253,6 +256,24 @@ static int look_again(struct inode *ino, int fd, const struct stat *st, bool rel
 			return ret;
 	}
 	return reader_reload(&ino->r, ino->writing ? &ino->w : NULL, ino->stub.generation_ns, &changed);
+}
+
+/* See what the stub says now; where others may have written or truncated, make the map anew. */
+static int look_again(struct inode *ino, int fd, const struct stat *st, bool reload)
+{
+	uint64_t len = stub_body_len(st->st_size);
+	int ret;
+
+	if (len < ino->body_len) /* somebody has truncated it: what we had not published is from before or in the log */
+		ino->own_end = 0;
+	if (len != ino->body_len || ino->r.inputs.nr_lives || ino->acquired || (!ino->stub.has_container && st->st_size))
+		reload = true;
+	ino->body_len = len;
+	if (!reload)
+		return 0;
+	ret = revalidate(ino, fd, st);
+	ino->acquired = ret != 0;
+	return ret;
 }
 
 /* Have a map that covers what this process wrote. */
@@ -287,7 +308,7 @@ static ssize_t read_at(struct inode *ino, int fd, void *buf, size_t len, uint64_
 	if (ret)
 		return ret;
 	size = known_size(ino);
-	if (logical_off + len > size || inode_posix) {
+	if (logical_off + len > size || ino->acquired || inode_posix) {
 		struct stat st;
 
 		if (sys.fstat(fd, &st))
@@ -417,15 +438,11 @@ int inode_commit(struct inode *ino, int fd)
 	return ino->own_end || ino->touched ? publish(ino, fd) : 0;
 }
 
-int inode_refresh(struct inode *ino, int fd)
+void inode_refresh(struct inode *ino)
 {
-	struct stat st;
-
 	if (ino->writing)
 		writer_break(&ino->w);
-	if (sys.fstat(fd, &st))
-		return -errno;
-	return look_again(ino, fd, &st, true);
+	ino->acquired = true;
 }
 
 int inode_sync(struct inode *ino, int fd)
@@ -433,6 +450,7 @@ int inode_sync(struct inode *ino, int fd)
 	int ret = ino->writing ? writer_sync(&ino->w) : 0;
 	int ret2 = ino->own_end || ino->touched ? publish(ino, fd) : 0;
 
+	ino->acquired = true;
 	if (!ret)
 		ret = ret2;
 	if (sys.fsync(fd) && !ret)

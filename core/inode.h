@@ -42,6 +42,7 @@ struct inode {
 	bool touched;       /* written to since the stub's times were last set */
 	uint64_t last_publish_ns;
 	int lock_h;         /* the container's lock file, or -1 */
+	bool acquired;      /* what others have released is to be looked for before the next read: an open, a lock, a sync */
 	bool shared;        /* another process may have one of our descriptions: a fork, an exec */
 	bool removed;       /* at exit: nobody can ever read what is still written */
 };
@@ -87,9 +88,11 @@ void inode_close_writer(struct inode *ino, int fd);
  */
 void inode_finish(struct inode *ino, int fd);
 
-/* Release and acquire. */
+/* Release. */
 int inode_commit(struct inode *ino, int fd);
-int inode_refresh(struct inode *ino, int fd);
+
+/* Acquire: from here on reads see what others had released. The looking is done by the next read. */
+void inode_refresh(struct inode *ino);
 
 int inode_sync(struct inode *ino, int fd);
 int inode_truncate(struct inode *ino, int fd, uint64_t size);
