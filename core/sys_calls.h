@@ -11,6 +11,7 @@
 #include <ftw.h>
 #include <glob.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #define SYS_CALLS(X) \
 	/* open and close */ \
@@ -179,6 +180,12 @@
 			      const posix_spawnattr_t *attr, char *const argv[], char *const envp[])) \
 	X(int, system, (const char *command)) \
 	X(FILE *, popen, (const char *command, const char *type)) \
+	X(int, pclose, (FILE *stream)) \
+	X(pid_t, wait, (int *status)) \
+	X(pid_t, waitpid, (pid_t pid, int *status, int options)) \
+	X(pid_t, wait3, (int *status, int options, struct rusage *usage)) \
+	X(pid_t, wait4, (pid_t pid, int *status, int options, struct rusage *usage)) \
+	X(int, waitid, (idtype_t type, id_t id, siginfo_t *info, int options)) \
 	X(int, daemon, (int nochdir, int noclose)) \
 	X(void, _exit, (int status)) \
 	X(void, quick_exit, (int status)) \

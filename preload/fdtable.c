@@ -109,6 +109,20 @@ void fd_share_all(void)
 	}
 }
 
+void fd_refresh_all(void)
+{
+	unsigned fd, top = __atomic_load_n(&fdtable_top, __ATOMIC_RELAXED);
+	struct ofile *f;
+
+	for (fd = 0; fd < top; fd++) {
+		f = fd_get((int)fd);
+		if (!f)
+			continue;
+		plfs_refresh(f->file);
+		ofile_put(f);
+	}
+}
+
 void fd_freeze(void)
 {
 	unsigned fd, top;

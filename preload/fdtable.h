@@ -74,6 +74,9 @@ void fd_share_all(void);
 void fd_freeze(void);
 void fd_thaw(void);
 
+/* Acquire, for all open logical files: what other processes released is to be seen. */
+void fd_refresh_all(void);
+
 /* Directories known to be neither in nor above a mount. Forgotten when the number is closed or replaced. */
 bool fd_is_far(int fd);
 void fd_set_far(int fd);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * Processes: their beginnings (fork, vfork, daemon, system, popen) and ends (exit in its forms).
+ * Processes: their beginnings (fork, vfork, daemon, system, popen), ends (exit in its forms) and being waited
+ * for.
  *
  * fork() itself is not replaced. Its work is done in pthread_atfork() handlers, for three reasons: handlers
  * of the program that write to a logical file run while our locks are free, in parent and child; forks inside
@@ -103,16 +104,64 @@ static void share_with_child(void)
 	plfs_fork_parent();
 }
 
+/* A child has ended, and with that released what it wrote: who waited for it, expects to see that. */
+static long waited(long ret)
+{
+	int saved = errno;
+
+	if (ret >= 0 && shim_active)
+		fd_refresh_all();
+	errno = saved;
+	return ret;
+}
+
 EXPORT int system(const char *command)
 {
 	share_with_child();
-	return sys.system(command);
+	return (int)waited(sys.system(command));
 }
 
 EXPORT FILE *popen(const char *command, const char *type)
 {
 	share_with_child();
 	return sys.popen(command, type);
+}
+
+EXPORT int pclose(FILE *stream)
+{
+	shim_on();
+	return (int)waited(sys.pclose(stream));
+}
+
+EXPORT pid_t wait(int *status)
+{
+	shim_on();
+	return (pid_t)waited(sys.wait(status));
+}
+
+EXPORT pid_t waitpid(pid_t pid, int *status, int options)
+{
+	shim_on();
+	return (pid_t)waited(sys.waitpid(pid, status, options));
+}
+ALIAS(__waitpid, waitpid);
+
+EXPORT pid_t wait3(int *status, int options, struct rusage *usage)
+{
+	shim_on();
+	return (pid_t)waited(sys.wait3(status, options, usage));
+}
+
+EXPORT pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
+{
+	shim_on();
+	return (pid_t)waited(sys.wait4(pid, status, options, usage));
+}
+
+EXPORT int waitid(idtype_t type, id_t id, siginfo_t *info, int options)
+{
+	shim_on();
+	return (int)waited(sys.waitid(type, id, info, options));
 }
 
 /* ---- the end ---- */
