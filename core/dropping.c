@@ -180,6 +180,17 @@ out:
 	return ret;
 }
 
+/*
+ * Whether the block at @p, which cannot be parsed, is what a killed process left of an append, with later blocks behind
+ * it. Such a block was never acknowledged: its log still has its live index.
+ */
+static bool is_torn(const uint8_t *p, size_t len)
+{
+	size_t next = index_block_skip(p, len);
+
+	return next < len && next < index_block_claims(p, len);
+}
+
 int dropping_read_index(const struct container *c, const char *path,
 			int (*fn)(void *arg, const struct index_block *block), void *arg, size_t *len_out,
 			unsigned *damaged)
@@ -200,12 +211,16 @@ int dropping_read_index(const struct container *c, const char *path,
 
 		if (n > 0) {
 			ret = fn(arg, &block);
+			if (ret == -EBADMSG && is_torn(p, len - pos)) {
+				ret = 0;
+				n = (ssize_t)index_block_skip(p, len - pos);
+			}
 			pos += (size_t)n;
 			continue;
 		}
 		if (n == 0)
 			break;
-		if (n != -ENODATA) { /* a torn block was never acknowledged: its log still has its live index */
+		if (n != -ENODATA && !is_torn(p, len - pos)) {
 			log_error("%s: damaged index block at byte %zu", full, pos);
 			(*damaged)++;
 		}

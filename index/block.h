@@ -71,6 +71,13 @@ ssize_t index_block_parse(struct index_block *block, const void *buf, size_t len
 size_t index_block_skip(const void *buf, size_t len);
 
 /*
+ * Bytes that the whole header at @buf says its block has; of a header that is damaged or not whole, the length of a
+ * header. If another block begins within so many bytes, this one was torn and appended to: a block that was
+ * written in full is never overlapped.
+ */
+size_t index_block_claims(const void *buf, size_t len);
+
+/*
  * Iterate: *@pos is 0 at first. Returns 1 and @rec, 0 at the end, -EBADMSG for a damaged
  * record (the iteration is over). Records of a type unknown here are passed over.
  */

@@ -90,6 +90,20 @@ ssize_t index_block_parse(struct index_block *block, const void *buf, size_t len
 	return (ssize_t)block_len;
 }
 
+size_t index_block_claims(const void *buf, size_t len)
+{
+	const uint8_t *p = buf;
+	uint32_t header_len;
+
+	if (len < INDEX_BLOCK_HEADER_LEN || memcmp(p, INDEX_BLOCK_MAGIC, 8) != 0)
+		return INDEX_BLOCK_HEADER_LEN;
+	header_len = get_le32(p + 8);
+	if (header_len < INDEX_BLOCK_HEADER_LEN || header_len > HEADER_LEN_MAX || header_len > len ||
+	    !header_crc_ok(p, header_len))
+		return INDEX_BLOCK_HEADER_LEN;
+	return (size_t)get_le64(p + 16);
+}
+
 size_t index_block_skip(const void *buf, size_t len)
 {
 	const uint8_t *p = buf;
