@@ -132,12 +132,12 @@ int stage_save(struct stage *s)
 
 	if (s->shared)
 		return 0;
-	n = s->store->ops->pwrite(s->store, s->h, s->map, OFF_NOTIFY, 0);
-	if (n == OFF_NOTIFY)
-		n = s->store->ops->pwrite(s->store, s->h, s->map + RECORDS_OFF, len - RECORDS_OFF, RECORDS_OFF);
-	else
+	/* What the header speaks of before the header: the process may be killed between the two. */
+	n = s->store->ops->pwrite(s->store, s->h, s->map + RECORDS_OFF, len - RECORDS_OFF, RECORDS_OFF);
+	if (n != (ssize_t)(len - RECORDS_OFF))
 		return n < 0 ? (int)n : -ENOSPC;
-	return n == (ssize_t)(len - RECORDS_OFF) ? 0 : n < 0 ? (int)n : -ENOSPC;
+	n = s->store->ops->pwrite(s->store, s->h, s->map, OFF_NOTIFY, 0);
+	return n == OFF_NOTIFY ? 0 : n < 0 ? (int)n : -ENOSPC;
 }
 
 int stage_sync(struct stage *s)

@@ -107,6 +107,12 @@ static int spill(struct writer *w, bool final)
 
 	if (w->before_spill && !final)
 		w->before_spill(w->arg);
+	if (!s->shared) { /* the node index must not speak of bytes that are in our memory alone */
+		ret = writer_flush(w);
+		if (ret)
+			return ret;
+		ret = -ENOMEM;
+	}
 	writer_break(w);
 	memcpy(block.log_name, w->log_name, sizeof(block.log_name));
 	block.nr_records = (uint32_t)s->nr_records;
