@@ -12,6 +12,8 @@
 #include "job.h"
 
 #include <fts.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 static char scratch[64];
@@ -167,35 +169,25 @@ __attribute__((unused)) static bool lzeros(struct lfile *l, off_t off, size_t le
 	return ok;
 }
 
-/* Run @fn in a child made as the preload layer makes one; its exit code, or 256 + signal. */
-__attribute__((unused)) static int in_child(int (*fn)(void *arg), void *arg)
+/* fork(2), and the child ends with its parent: a failed assertion must not leave it behind. */
+__attribute__((unused)) static pid_t fork_child(void)
 {
-	int status;
-	pid_t pid;
+	pid_t pid = fork();
 
-	plfs_fork_prepare();
-	pid = fork();
-	if (!pid) {
-		int ret;
-
-		plfs_fork_child();
-		ret = fn(arg);
-		plfs_exit_prepare();
-		_exit(ret);
-	}
-	plfs_fork_parent();
-	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+	if (pid < 0)
 		die("fork");
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
+	if (!pid)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return pid;
 }
 
-/* Start such a child; the caller waits for it. */
+/* Start @fn in a child made as the preload layer makes one; the caller waits for it. */
 __attribute__((unused)) static pid_t start_child(int (*fn)(void *arg), void *arg)
 {
 	pid_t pid;
 
 	plfs_fork_prepare();
-	pid = fork();
+	pid = fork_child();
 	if (!pid) {
 		int ret;
 
@@ -205,11 +197,10 @@ __attribute__((unused)) static pid_t start_child(int (*fn)(void *arg), void *arg
 		_exit(ret);
 	}
 	plfs_fork_parent();
-	if (pid < 0)
-		die("fork");
 	return pid;
 }
 
+/* Its exit code, or 256 + signal. */
 __attribute__((unused)) static int wait_child(pid_t pid)
 {
 	int status;
@@ -218,6 +209,12 @@ __attribute__((unused)) static int wait_child(pid_t pid)
 		if (errno != EINTR)
 			die("waitpid");
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
+}
+
+/* Both. */
+__attribute__((unused)) static int in_child(int (*fn)(void *arg), void *arg)
+{
+	return wait_child(start_child(fn, arg));
 }
 
 __attribute__((unused)) static int count_fds(void)

@@ -355,7 +355,7 @@ static void truncated_by_another(off_t size)
 	cr_assert_eq(pipe(pipefd), 0);
 	cr_assert_eq(lfill(&l, 0, 10, 0), 10);
 	cr_assert_eq(plfs_sync(l.f), 0);
-	pid = fork();
+	pid = fork_child();
 	if (!pid) { /* another program: it does not know that the parent has the file open */
 		struct lfile other;
 
@@ -608,7 +608,7 @@ static int act_before_mark(int fd, int cmd, ...)
 		pid_t pid;
 
 		instead = NULL;
-		pid = fork();
+		pid = fork_child();
 		if (!pid)
 			_exit(fn(NULL));
 		wait_child(pid);

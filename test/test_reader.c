@@ -112,7 +112,7 @@ static void spill_while_listing(bool close_it)
 	lclose(&l);
 	cr_assert_eq(pipe(to_writer), 0);
 	cr_assert_eq(pipe(from_writer), 0);
-	pid = fork();
+	pid = fork_child();
 	if (!pid) {
 		char c;
 
@@ -124,7 +124,7 @@ static void spill_while_listing(bool close_it)
 		if (close_it)
 			lclose(&l);
 		else
-			irregular(&l, 500, 600);
+			irregular(&l, 500, 2000);
 		if (write(from_writer[1], "x", 1) != 1)
 			_exit(1);
 		pause();
@@ -337,7 +337,7 @@ Test(global_index, is_not_used_while_somebody_writes)
 	make_many_records();
 	check_many_records();
 	cr_assert_eq(pipe(ready), 0);
-	pid = fork();
+	pid = fork_child();
 	if (!pid) {
 		l = lopen("a", O_RDWR);
 		lfill(&l, 50, 40, 2);

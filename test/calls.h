@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A hook before every call of the sys table that changes or reads something, for the tests that let calls fail and
+ * for those that kill the process at each of them in turn.
+ */
+#ifndef TEST_CALLS_H
+#define TEST_CALLS_H
+
+#include "../core/sys.h"
+
+enum call {
+	CALL_OPENAT, CALL_OPEN, CALL_PWRITE, CALL_PREAD, CALL_FTRUNCATE, CALL_FALLOCATE, CALL_MMAP, CALL_MUNMAP, CALL_FSYNC,
+	CALL_FDATASYNC, CALL_UNLINKAT, CALL_RENAMEAT, CALL_MKDIRAT, CALL_FCHMODAT, CALL_FSTAT, CALL_FSTATAT,
+	CALL_GETDENTS, CALL_FCNTL, CALL_FUTIMENS, CALL_CLOSE, CALL_LSEEK, NR_CALLS
+};
+
+static const char *const CALL_NAMES[NR_CALLS] = {
+	"openat", "open", "pwrite", "pread", "ftruncate", "fallocate", "mmap", "munmap", "fsync", "fdatasync", "unlinkat",
+	"renameat", "mkdirat", "fchmodat", "fstat", "fstatat", "getdents64", "fcntl", "futimens", "close", "lseek",
+};
+
+#define CALL_SHORT (-1) /* pread, pwrite: half of it */
+
+/* 0: go on; an errno: fail with it; CALL_SHORT. */
+static int (*on_call)(enum call call);
+
+static struct sys_table real;
+
+static bool fails(enum call call)
+{
+	int err = on_call ? on_call(call) : 0;
+
+	if (err <= 0)
+		return false;
+	errno = err;
+	return true;
+}
+
+static mode_t mode_arg(int flags, va_list args)
+{
+	return flags & (O_CREAT | O_TMPFILE) ? va_arg(args, mode_t) : 0;
+}
+
+static int call_openat(int dirfd, const char *path, int flags, ...)
+{
+	va_list args;
+	mode_t mode;
+
+	va_start(args, flags);
+	mode = mode_arg(flags, args);
+	va_end(args);
+	return fails(CALL_OPENAT) ? -1 : real.openat(dirfd, path, flags, mode);
+}
+
+static int call_open(const char *path, int flags, ...)
+{
+	va_list args;
+	mode_t mode;
+
+	va_start(args, flags);
+	mode = mode_arg(flags, args);
+	va_end(args);
+	return fails(CALL_OPEN) ? -1 : real.open(path, flags, mode);
+}
+
+static size_t shortened(int err, size_t len)
+{
+	return err == CALL_SHORT && len > 1 ? len / 2 : len;
+}
+
+static ssize_t call_pwrite(int fd, const void *buf, size_t len, off_t off)
+{
+	int err = on_call ? on_call(CALL_PWRITE) : 0;
+
+	errno = err > 0 ? err : errno;
+	return err > 0 ? -1 : real.pwrite(fd, buf, shortened(err, len), off);
+}
+
+static ssize_t call_pread(int fd, void *buf, size_t len, off_t off)
+{
+	int err = on_call ? on_call(CALL_PREAD) : 0;
+
+	errno = err > 0 ? err : errno;
+	return err > 0 ? -1 : real.pread(fd, buf, shortened(err, len), off);
+}
+
+static int call_fcntl(int fd, int cmd, ...)
+{
+	va_list args;
+	void *arg;
+
+	va_start(args, cmd);
+	arg = va_arg(args, void *);
+	va_end(args);
+	return fails(CALL_FCNTL) ? -1 : real.fcntl(fd, cmd, arg);
+}
+
+static void *call_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+{
+	if (flags & MAP_ANONYMOUS)
+		return real.mmap(addr, len, prot, flags, fd, off);
+	return fails(CALL_MMAP) ? MAP_FAILED : real.mmap(addr, len, prot, flags, fd, off);
+}
+
+static off_t call_lseek(int fd, off_t off, int whence)
+{
+	return fails(CALL_LSEEK) ? -1 : real.lseek(fd, off, whence);
+}
+
+static ssize_t call_getdents64(int fd, void *buf, size_t len)
+{
+	return fails(CALL_GETDENTS) ? -1 : real.getdents64(fd, buf, len);
+}
+
+static int call_ftruncate(int fd, off_t len) { return fails(CALL_FTRUNCATE) ? -1 : real.ftruncate(fd, len); }
+static int call_fsync(int fd) { return fails(CALL_FSYNC) ? -1 : real.fsync(fd); }
+static int call_fdatasync(int fd) { return fails(CALL_FDATASYNC) ? -1 : real.fdatasync(fd); }
+static int call_fstat(int fd, struct stat *st) { return fails(CALL_FSTAT) ? -1 : real.fstat(fd, st); }
+
+static int call_fallocate(int fd, int mode, off_t off, off_t len)
+{
+	return fails(CALL_FALLOCATE) ? -1 : real.fallocate(fd, mode, off, len);
+}
+
+/* A failing munmap() or close() has done its work all the same: only its place is of interest. */
+static int call_munmap(void *addr, size_t len)
+{
+	fails(CALL_MUNMAP);
+	return real.munmap(addr, len);
+}
+
+static int call_close(int fd)
+{
+	fails(CALL_CLOSE);
+	return real.close(fd);
+}
+
+static int call_unlinkat(int dirfd, const char *path, int flags)
+{
+	return fails(CALL_UNLINKAT) ? -1 : real.unlinkat(dirfd, path, flags);
+}
+
+static int call_renameat(int fromfd, const char *from, int tofd, const char *to)
+{
+	return fails(CALL_RENAMEAT) ? -1 : real.renameat(fromfd, from, tofd, to);
+}
+
+static int call_mkdirat(int dirfd, const char *path, mode_t mode)
+{
+	return fails(CALL_MKDIRAT) ? -1 : real.mkdirat(dirfd, path, mode);
+}
+
+static int call_fchmodat(int dirfd, const char *path, mode_t mode, int flags)
+{
+	return fails(CALL_FCHMODAT) ? -1 : real.fchmodat(dirfd, path, mode, flags);
+}
+
+static int call_fstatat(int dirfd, const char *path, struct stat *st, int flags)
+{
+	return fails(CALL_FSTATAT) ? -1 : real.fstatat(dirfd, path, st, flags);
+}
+
+static int call_futimens(int fd, const struct timespec ts[2])
+{
+	return fails(CALL_FUTIMENS) ? -1 : real.futimens(fd, ts);
+}
+
+/* From here on the hook is asked. sys_init() has been called. */
+static void calls_intercept(void)
+{
+	real = sys;
+	sys.openat = call_openat;
+	sys.open = call_open;
+	sys.pwrite = call_pwrite;
+	sys.pread = call_pread;
+	sys.ftruncate = call_ftruncate;
+	sys.fallocate = call_fallocate;
+	sys.mmap = call_mmap;
+	sys.munmap = call_munmap;
+	sys.fsync = call_fsync;
+	sys.fdatasync = call_fdatasync;
+	sys.unlinkat = call_unlinkat;
+	sys.renameat = call_renameat;
+	sys.mkdirat = call_mkdirat;
+	sys.fchmodat = call_fchmodat;
+	sys.fstat = call_fstat;
+	sys.fstatat = call_fstatat;
+	sys.getdents64 = call_getdents64;
+	sys.fcntl = call_fcntl;
+	sys.futimens = call_futimens;
+	sys.close = call_close;
+	sys.lseek = call_lseek;
+}
+
+#endif
