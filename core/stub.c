@@ -74,14 +74,16 @@ static int read_header(int fd, struct stub *stub)
 
 	for (int tries = 0; tries < 5 && ret == -EIO; tries++) {
 		struct timespec wait = { .tv_nsec = tries * 100000 };
+		size_t len = 0;
 		ssize_t n;
 
 		if (tries)
 			sys.nanosleep(&wait, NULL);
-		n = sys.pread(fd, buf, sizeof(buf), 0);
-		ret = n < 0 ? -errno : stub_decode(stub, buf, (size_t)n);
-		if (n < 0 && ret == -EINTR)
-			ret = -EIO;
+		do {
+			n = sys.pread(fd, buf + len, sizeof(buf) - len, (off_t)len);
+			len += n > 0 ? (size_t)n : 0;
+		} while ((n > 0 && len < sizeof(buf)) || (n < 0 && errno == EINTR));
+		ret = n < 0 ? -errno : stub_decode(stub, buf, len);
 	}
 	return ret;
 }
