@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The life of a file with the 1st, 2nd, 3rd... call of each kind failing, or being short, until it runs without a
+ * fault. Whatever fails: a call that could not do its work says so, what was acknowledged is read back by
+ * everybody afterwards, what was refused has left no trace, no descriptor is lost, and the file goes on working.
+ */
+#include "scratch.h"
+
+#include "calls.h"
+
+#include <criterion/criterion.h>
+#include <sys/mman.h>
+
+#define FILE_MAX (400 * 1024)
+
+static enum call bad_call;
+static int bad_errno;
+static long calls_left;
+static bool persistent; /* from that call on all fail, as on a full disk */
+
+static int fired; /* faults so far */
+static int op_fired; /* fired when the operation under way began */
+static int op_no;
+static bool never_noticed; /* the faults are taken up again */
+static bool excused; /* persistent faults excuse later failures */
+
+static unsigned char *model, *unsure, *buf;
+static long size;
+static bool size_known = true;
+
+static int maybe_fail(enum call call)
+{
+	if (call != bad_call)
+		return 0;
+	if (--calls_left > 0 || (calls_left < 0 && !persistent))
+		return 0;
+	fired++;
+	return bad_errno;
+}
+
+static void begin_op(void)
+{
+	op_no++;
+	op_fired = fired;
+}
+
+/* An operation has failed: that is only right if a call of it has. */
+static void failed(const char *what, long ret)
+{
+	errno = (int)-ret;
+	if (never_noticed || (fired == op_fired && !excused && !(persistent && fired)))
+		die("operation %d (%s) fails without a fault in it", op_no, what);
+}
+
+static bool try_open(struct lfile *l, int flags)
+{
+	for (int tries = 0; tries < 3; tries++) {
+		int ret;
+
+		begin_op();
+		ret = ltry(l, "f", flags);
+		if (!ret)
+			return true;
+		failed("open", ret);
+	}
+	return false;
+}
+
+static void op_write(struct lfile *l, long off, long len)
+{
+	ssize_t n;
+
+	begin_op();
+	n = lfill(l, off, (size_t)len, (unsigned)op_no);
+	if (n < len)
+		failed("write", n < 0 ? n : -ENOSPC);
+	if (n <= 0)
+		return;
+	pattern_fill(model + off, (size_t)n, (uint64_t)off, (unsigned)op_no);
+	memset(unsure + off, 0, (size_t)n);
+	if (off + n > size)
+		size = off + n;
+}
+
+static void op_append(struct lfile *l, long len)
+{
+	off_t end = 0;
+	ssize_t n;
+
+	begin_op();
+	if (!size_known)
+		return;
+	pattern_fill(buf, (size_t)len, (uint64_t)size, (unsigned)op_no);
+	n = lappend(l, buf, (size_t)len, &end);
+	if (n < len) {
+		failed("append", n < 0 ? n : -ENOSPC);
+		size_known = n >= 0;
+		if (n < 0)
+			memset(unsure + size, 1, (size_t)len);
+	}
+	if (n <= 0)
+		return;
+	if (end != size + n)
+		die("append ended at %lld, not %ld", (long long)end, size + n);
+	memcpy(model + size, buf, (size_t)n);
+	size += n;
+}
+
+static void op_truncate(struct lfile *l, long to)
+{
+	long from = to < size ? to : size;
+	int ret;
+
+	begin_op();
+	ret = plfs_truncate(l->f, to);
+	if (ret) {
+		failed("truncate", ret);
+		memset(unsure + from, 1, (size_t)(FILE_MAX - from));
+		size_known = false;
+		return;
+	}
+	memset(model + to, 0, (size_t)(FILE_MAX - to));
+	memset(unsure + to, 0, (size_t)(FILE_MAX - to));
+	size = to;
+	size_known = true;
+}
+
+static void op_read(struct lfile *l)
+{
+	ssize_t n;
+
+	begin_op();
+	n = plfs_pread(l->f, buf, FILE_MAX, 0);
+	if (n < 0) {
+		failed("read", n);
+		return;
+	}
+	errno = 0;
+	if (size_known && n != size)
+		die("operation %d: read %zd bytes, not %ld", op_no, n, size);
+	for (long i = 0; i < n; i++)
+		if (buf[i] != model[i] && !unsure[i])
+			die("operation %d: wrong byte at %ld of %zd", op_no, i, n);
+}
+
+static void op_sync(struct lfile *l)
+{
+	int ret;
+
+	begin_op();
+	ret = plfs_sync(l->f);
+	if (ret)
+		failed("sync", ret);
+}
+
+static void op_close(struct lfile *l)
+{
+	begin_op();
+	lclose(l);
+}
+
+static void live_a_life(void)
+{
+	struct lfile l;
+
+	if (!try_open(&l, O_RDWR | O_CREAT))
+		return;
+	for (int i = 0; i < 5; i++)
+		op_write(&l, i * 1000, 100);
+	op_write(&l, 5000, 100000);
+	op_read(&l);
+	op_write(&l, 4990, 30);
+	op_write(&l, 5020, 30);
+	op_read(&l);
+	op_sync(&l);
+	op_truncate(&l, 50000);
+	op_write(&l, 60000, 1000);
+	op_append(&l, 500);
+	op_append(&l, 70000);
+	op_read(&l);
+	op_close(&l);
+	if (!try_open(&l, O_RDWR))
+		return;
+	op_read(&l);
+	for (int i = 0; i < 1300; i++)
+		op_write(&l, i * 60 + i * i % 17, 20 + i % 3);
+	op_read(&l);
+	op_close(&l);
+	if (!try_open(&l, O_RDWR))
+		return;
+	op_write(&l, 70000, 70000);
+	op_truncate(&l, 0);
+	op_write(&l, 100, 3000);
+	op_read(&l);
+	op_close(&l);
+	if (!try_open(&l, O_WRONLY | O_APPEND))
+		return;
+	op_append(&l, 100);
+	op_close(&l);
+}
+
+static int read_in_child(void *arg)
+{
+	struct lfile l = lopen("f", O_RDONLY);
+
+	(void)arg;
+	op_read(&l);
+	lclose(&l);
+	return 0;
+}
+
+/* Faults are off: what was acknowledged is there, here and for others, and the file works. */
+static void check_afterwards(int fds)
+{
+	struct lfile l;
+	char path[PATH_MAX];
+
+	on_call = NULL;
+	excused = persistent = false;
+	if (count_fds() != fds)
+		die("%d descriptors, %d before", count_fds(), fds);
+	if (ltry(&l, "f", O_RDWR)) /* it was never made */
+		return;
+	op_read(&l);
+	if (plfs_size(l.f) != size && size_known)
+		die("size %lld, not %ld", (long long)plfs_size(l.f), size);
+	op_write(&l, 10, 10);
+	op_close(&l);
+	if (in_child(read_in_child, NULL))
+		die("another process sees something else");
+	if (lrename("f", "g") || lrename("g", "f"))
+		die("rename");
+	if (lunlink("f"))
+		die("unlink");
+	if (count_files("data.") + count_files("live.") + count_files("index."))
+		die("%d logs, %d live files, %d indexes are left behind", count_files("data."), count_files("live."),
+		    count_files("index."));
+	if (find_file("hostdir.", path))
+		die("%s is left behind", path);
+	if (count_fds() != fds)
+		die("%d descriptors, %d before, after the check", count_fds(), fds);
+}
+
+static int one_run(void *arg)
+{
+	int fds = count_fds();
+
+	(void)arg;
+	model = calloc(1, FILE_MAX);
+	unsure = calloc(1, FILE_MAX);
+	buf = calloc(1, FILE_MAX);
+	calls_intercept();
+	on_call = maybe_fail;
+	live_a_life();
+	check_afterwards(fds);
+	return fired ? 10 : 0;
+}
+
+static void clear_scratch(void)
+{
+	char cmd[300];
+
+	snprintf(cmd, sizeof(cmd), "rm -rf %s/.plfs %s/f", scratch, scratch);
+	if (system(cmd))
+		die("rm");
+}
+
+/* From the 1st call on, each in turn where there are few of them, in growing steps where there are many. */
+static void fail_each(enum call call, int err, bool from_there_on)
+{
+	int code = 10;
+	long nr;
+
+	scratch_setup();
+	bad_call = call;
+	bad_errno = err;
+	persistent = from_there_on;
+	for (nr = 1; code == 10; nr += 1 + nr / 25) {
+		calls_left = nr;
+		code = in_child(one_run, NULL);
+		cr_expect(code == 0 || code == 10, "%s number %ld failing with %s%s: exit code %d", CALL_NAMES[call], nr,
+			  err > 0 ? strerror(err) : "half a transfer", from_there_on ? " from there on" : "", code);
+		clear_scratch();
+	}
+	cr_log_info("%ld calls\n", nr);
+	scratch_remove();
+}
+
+#define FAILING(call_name, call) \
+	Test(fault_file, call_name##_failing_once_loses_nothing, .timeout = 100) \
+	{ \
+		fail_each(call, call == CALL_OPENAT || call == CALL_OPEN || call == CALL_FCNTL ? EMFILE : EIO, false); \
+	}
+
+FAILING(openat, CALL_OPENAT)
+FAILING(open, CALL_OPEN)
+FAILING(pwrite, CALL_PWRITE)
+FAILING(pread, CALL_PREAD)
+FAILING(ftruncate, CALL_FTRUNCATE)
+FAILING(fallocate, CALL_FALLOCATE)
+FAILING(mmap, CALL_MMAP)
+FAILING(fsync, CALL_FSYNC)
+FAILING(fdatasync, CALL_FDATASYNC)
+FAILING(unlinkat, CALL_UNLINKAT)
+FAILING(renameat, CALL_RENAMEAT)
+FAILING(mkdirat, CALL_MKDIRAT)
+FAILING(fchmodat, CALL_FCHMODAT)
+FAILING(fstat, CALL_FSTAT)
+FAILING(fstatat, CALL_FSTATAT)
+FAILING(getdents64, CALL_GETDENTS)
+FAILING(fcntl, CALL_FCNTL)
+FAILING(futimens, CALL_FUTIMENS)
+
+Test(fault_file, openat_without_space_for_a_name_loses_nothing, .timeout = 100)
+{
+	fail_each(CALL_OPENAT, ENOSPC, false);
+}
+
+Test(fault_file, pwrite_on_a_full_disk_loses_nothing, .timeout = 100)
+{
+	fail_each(CALL_PWRITE, ENOSPC, true);
+}
+
+Test(fault_file, a_disk_that_is_full_for_a_moment_loses_nothing, .timeout = 100)
+{
+	fail_each(CALL_PWRITE, ENOSPC, false);
+}
+
+Test(fault_file, fallocate_on_a_full_disk_loses_nothing, .timeout = 100)
+{
+	fail_each(CALL_FALLOCATE, ENOSPC, true);
+}
+
+Test(fault_file, a_file_system_without_fallocate_loses_nothing, .timeout = 100)
+{
+	fail_each(CALL_FALLOCATE, EOPNOTSUPP, true);
+}
+
+Test(fault_file, a_file_system_without_shared_mappings_loses_nothing, .timeout = 100)
+{
+	fail_each(CALL_MMAP, ENODEV, true);
+}
+
+Test(fault_file, short_writes_lose_nothing, .timeout = 100)
+{
+	fail_each(CALL_PWRITE, CALL_SHORT, true);
+}
+
+Test(fault_file, a_short_write_loses_nothing, .timeout = 100)
+{
+	fail_each(CALL_PWRITE, CALL_SHORT, false);
+}
+
+Test(fault_file, short_reads_lose_nothing, .timeout = 100)
+{
+	fail_each(CALL_PREAD, CALL_SHORT, true);
+}
+
+/* Those that are taken up again must not even be noticed. */
+Test(fault_file, interrupted_writes_lose_nothing, .timeout = 100)
+{
+	never_noticed = true;
+	fail_each(CALL_PWRITE, EINTR, false);
+}
+
+Test(fault_file, interrupted_reads_lose_nothing, .timeout = 100)
+{
+	never_noticed = true;
+	fail_each(CALL_PREAD, EINTR, false);
+}
+
+Test(fault_file, a_process_without_descriptors_loses_nothing, .timeout = 100)
+{
+	fail_each(CALL_OPENAT, EMFILE, true);
+}
+
+Test(fault_file, a_quota_that_is_used_up_loses_nothing, .timeout = 100)
+{
+	fail_each(CALL_PWRITE, EDQUOT, true);
+}
