@@ -65,11 +65,12 @@ static void end_change(struct stage *s)
 	set(s, OFF_SEQ, load_le64(s->map + OFF_SEQ) + 1);
 }
 
+/* The magic last: who reads the file meanwhile sees one that is not born yet. */
 static void write_header(struct stage *s, const struct container *c, const char *log_name)
 {
-	uint8_t *p = s->map;
+	uint8_t p[STATIC_LEN] = STAGE_MAGIC;
+	uint64_t magic;
 
-	memcpy(p, STAGE_MAGIC, 8);
 	put_le32(p + 8, STAGE_VERSION);
 	memcpy(p + 16, c->id, STUB_ID_LEN);
 	put_le64(p + 32, RECORDS_OFF);
@@ -80,6 +81,9 @@ static void write_header(struct stage *s, const struct container *c, const char 
 	put_le64(p + 72, STAGE_CAP);
 	snprintf((char *)p + 80, INDEX_LOG_NAME_LEN, "%s", log_name);
 	put_le32(p + 12, crc32c(0, p, STATIC_LEN));
+	memcpy(&magic, p, sizeof(magic));
+	memcpy(s->map + sizeof(magic), p + sizeof(magic), sizeof(p) - sizeof(magic));
+	__atomic_store_n((uint64_t *)s->map, magic, __ATOMIC_RELEASE);
 }
 
 int stage_create(struct stage *s, const struct container *c, const char *log_name)
@@ -245,6 +249,7 @@ uint64_t stage_notified(const struct stage *s)
 
 /* ---- reading ---- */
 
+/* Open a live file and read its header. -ENODATA: its owner has just made it, its log has no bytes yet. -EBADMSG: damaged. */
 static int open_live(const struct container *c, const char *path, int flags, uint8_t *header)
 {
 	char full[CONTAINER_PATH_LEN];
@@ -265,16 +270,7 @@ static int open_live(const struct container *c, const char *path, int flags, uin
 	    get_le64(header + 72) <= 1 << 30)
 		return h;
 	store_close(c->store, &h);
-	return n < 0 ? (int)n : -EBADMSG;
-}
-
-/* A header that is still all zeros belongs to a log that has no bytes yet: its owner has just made the file. */
-static bool is_unborn(const uint8_t *header)
-{
-	for (int i = 0; i < DYNAMIC_END; i++)
-		if (header[i])
-			return false;
-	return true;
+	return n < 0 ? (int)n : get_le64(header) ? -EBADMSG : -ENODATA;
 }
 
 static int decode_live(struct index_record *rec, const uint8_t *p, bool sealed)
@@ -337,7 +333,7 @@ int stage_load(const struct container *c, const char *path, struct stage_state *
 
 	memset(state, 0, sizeof(*state));
 	*records = NULL;
-	if (h == -EBADMSG && is_unborn(header))
+	if (h == -ENODATA)
 		return 0;
 	if (h == -EBADMSG)
 		log_error("%s/%s: damaged live index", c->dir, path);
@@ -375,7 +371,7 @@ ssize_t stage_load_bytes(const struct container *c, const char *path, uint64_t l
 	ssize_t ret;
 
 	if (h < 0)
-		return h;
+		return h == -ENODATA ? 0 : h;
 	for (;;) {
 		uint64_t flushed = get_le64(header + OFF_FLUSHED), staged = get_le64(header + OFF_STAGED);
 
@@ -409,7 +405,7 @@ int stage_digest(const struct container *c, const char *path, uint64_t *digest)
 	uint64_t nr;
 
 	*digest = 0;
-	if (h == -EBADMSG && is_unborn(header))
+	if (h == -ENODATA)
 		return 0;
 	if (h < 0)
 		return h;
@@ -425,12 +421,12 @@ int stage_digest(const struct container *c, const char *path, uint64_t *digest)
 
 int stage_notify(const struct container *c, const char *path, uint64_t stamp_ns)
 {
-	uint8_t header[HEADER_LEN], word[8];
+	uint8_t header[HEADER_LEN] = { 0 }, word[8];
 	int h = open_live(c, path, O_RDWR, header);
 	ssize_t n;
 
 	if (h < 0)
-		return h;
+		return h == -ENODATA ? 0 : h;
 	put_le64(word, stamp_ns);
 	n = c->store->ops->pwrite(c->store, h, word, sizeof(word), OFF_NOTIFY);
 	store_close(c->store, &h);
