@@ -160,18 +160,27 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 		writer_break(w); /* what is in the base must not grow behind its back */
 		live_path(w->log_path, own);
 	}
-	/* Logs that are being closed move under our feet; each time round there is one less of them. */
-	for (int tries = 0; ret == -EAGAIN && tries < 1000; tries++) {
+	/*
+	 * Logs that are being closed move under our feet; each time round there is one less of them. One that no index
+	 * knows may be such a log as well, but not for ever.
+	 */
+	for (int tries = 0, lost = 0; (ret == -EAGAIN && tries < 1000) || (ret == -ENOMSG && lost < 5); tries++) {
+		struct timespec wait = { .tv_nsec = 2000000 };
+
+		if (ret == -ENOMSG && lost++)
+			sys.nanosleep(&wait, NULL);
 		ret = index_inputs_list(&in, r->c, w ? own : NULL);
-		if (ret == -ENOENT) {
-			log_error("%s: the container is missing", r->c->dir);
-			ret = -EIO;
-		}
+		if (ret == -ENOENT)
+			return -ESTALE;
 		if (!ret)
 			ret = gather(&g, r->c, &in, w ? own : NULL, generation_ns);
 		if (!ret)
 			ret = install(r, &g, &in);
 		index_inputs_release(&in);
+	}
+	if (ret == -ENOMSG) {
+		log_error("%s: a data log is not in any index: the index is lost", r->c->dir);
+		ret = -EIO;
 	}
 	if (!ret && w) {
 		w->nr_pinned = w->stage.nr_records;
@@ -204,7 +213,7 @@ int reader_reload(struct reader *r, struct writer *w, uint64_t generation_ns, bo
 }
 
 /* Build the map of own[first...] and put it on top. */
-static int push_level(struct reader *r, int log_no, size_t first)
+static int push_level(struct reader *r, size_t first)
 {
 	struct reader_level *l = &r->levels[r->nr_levels];
 	struct index_merge m;
@@ -212,7 +221,7 @@ static int push_level(struct reader *r, int log_no, size_t first)
 
 	index_merge_init(&m);
 	for (size_t i = first; i < r->nr_own && !ret; i++)
-		ret = index_merge_add(&m, (uint32_t)log_no, &r->own[i]);
+		ret = index_merge_add(&m, r->own[i].log_no, &r->own[i].rec);
 	*l = (struct reader_level){ .first_own = first };
 	if (!ret)
 		ret = index_merge_build(&m, &l->image, &l->image_len);
@@ -230,7 +239,7 @@ int reader_add_own(struct reader *r, struct writer *w)
 {
 	uint64_t nr = w->stage.nr_records, have = w->nr_pinned;
 	size_t first = r->nr_own;
-	int log_no;
+	int log_no, ret;
 
 	if (have == nr)
 		return 0;
@@ -239,7 +248,7 @@ int reader_add_own(struct reader *r, struct writer *w)
 		return log_no;
 	if (r->nr_own + (nr - have) > r->cap_own) {
 		size_t cap = 2 * r->cap_own + (nr - have) + 64;
-		struct index_record *own = mem_realloc(r->own, cap * sizeof(*own));
+		struct reader_own *own = mem_realloc(r->own, cap * sizeof(*own));
 
 		if (!own)
 			return -ENOMEM;
@@ -247,8 +256,10 @@ int reader_add_own(struct reader *r, struct writer *w)
 		r->cap_own = cap;
 	}
 	writer_break(w);
-	for (; have < nr; have++)
-		writer_record(w, have, &r->own[r->nr_own++]);
+	for (; have < nr; have++, r->nr_own++) {
+		writer_record(w, have, &r->own[r->nr_own].rec);
+		r->own[r->nr_own].log_no = (uint32_t)log_no;
+	}
 	/* Levels that are not at least twice as large as what is above them are merged with it: few levels, and
 	 * each record is merged a logarithmic number of times. */
 	while (r->nr_levels > 1) {
@@ -260,7 +271,10 @@ int reader_add_own(struct reader *r, struct writer *w)
 		drop_levels(r, r->nr_levels - 1);
 	}
 	w->nr_pinned = nr;
-	return push_level(r, log_no, first);
+	ret = push_level(r, first);
+	if (ret)
+		drop_base(r); /* it lacks records now: made anew when next needed */
+	return ret;
 }
 
 uint64_t reader_end(const struct reader *r)

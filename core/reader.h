@@ -32,6 +32,11 @@ struct reader_level {
 	size_t first_own;      /* levels above the base: its records are own[first_own...] up to the next level's */
 };
 
+struct reader_own {
+	struct index_record rec;
+	uint32_t log_no; /* one log may have been closed and another opened */
+};
+
 struct reader {
 	const struct container *c;
 	bool loaded;
@@ -44,7 +49,7 @@ struct reader {
 	uint32_t hand;         /* where to look next for a log to close */
 	uint32_t nr_open, max_open; /* descriptors of logs; max 0: not known yet */
 	size_t window_bytes;
-	struct index_record *own; /* records of this process's log since the base was made */
+	struct reader_own *own; /* records of this process's logs since the base was made */
 	size_t nr_own, cap_own;
 	struct index_inputs inputs; /* what the base was made from */
 	struct global_index global;
@@ -55,7 +60,8 @@ void reader_release(struct reader *r);
 
 /*
  * Make the base anew from all that is in the container, records stamped at or before @generation_ns left out. @w, this
- * process's writer or NULL, has been committed; its records are in the base afterwards. -EIO: an index is damaged (one line names it).
+ * process's writer or NULL, has been committed; its records are in the base afterwards. -EIO: an index is damaged or lost (one line names it);
+ * -ESTALE: there is no container.
  */
 int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns);
 
