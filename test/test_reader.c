@@ -51,6 +51,26 @@ Test(reader, own_overwrites_win_over_the_base_and_over_older_own_ones)
 	lclose(&l);
 }
 
+/* A log is closed before an exec, and if that fails the next write opens another. */
+Test(reader, own_records_of_several_logs_are_not_mixed_up)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+
+	cr_assert_eq(lfill(&l, 0, 100000, 1), 100000);
+	for (unsigned round = 2; round < 120; round++) {
+		cr_assert_eq(lfill(&l, round * 100, 700, round), 700);
+		cr_assert_eq(lcheck(&l, round * 100, 700, round), 0);
+		cr_assert_eq(lfill(&l, round * 100 + 50000, 10, round), 10);
+		if (round % 3 == 0)
+			plfs_exec_prepare();
+		for (unsigned r = 2; r < round; r++) {
+			cr_assert_eq(lcheck(&l, r * 100, 100, r), 0);
+			cr_assert_eq(lcheck(&l, r * 100 + 50000, 10, r), 0);
+		}
+	}
+	lclose(&l);
+}
+
 Test(reader, records_that_leave_the_live_index_stay_in_the_map)
 {
 	struct lfile l = lopen("a", O_RDWR | O_CREAT);
