@@ -477,28 +477,56 @@ static int open_global(struct gathered *g, const struct container *c, const char
 	return 0;
 }
 
-static int find_new_index(void *arg, const char *path, const char *name, enum dropping_kind kind)
-{
-	const struct index_inputs *in = arg;
+struct check_arg {
+	const struct container *c;
+	const struct index_inputs *in;
+	const struct gathered *g;
+};
 
-	(void)name;
+static int compare_path(const void *path, const void *log)
+{
+	return strcmp(path, *(char *const *)log);
+}
+
+/* A log that no index knows, has bytes, and whose process is not at work on it: its index is lost. */
+static int check_log(const struct check_arg *ca, const char *path, const char *name)
+{
+	char full[CONTAINER_PATH_LEN];
+	struct stat st;
+
+	if (bsearch(path, ca->g->logs, ca->g->nr_logs, sizeof(*ca->g->logs), compare_path))
+		return 0;
+	container_path(ca->c, path, full);
+	if (ca->c->store->ops->stat(ca->c->store, full, &st) || st.st_size <= DROPPING_DATA_OFF)
+		return 0;
+	snprintf(full, sizeof(full), "%s/%.*slive.%s", ca->c->dir, (int)(name - path), path, name + sizeof("data.") - 1);
+	return ca->c->store->ops->stat(ca->c->store, full, &st) == -ENOENT ? -ENOMSG : -EAGAIN;
+}
+
+static int check_dropping(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	const struct check_arg *ca = arg;
+
+	if (kind == DROPPING_DATA)
+		return check_log(ca, path, name);
 	if (kind != DROPPING_INDEX)
 		return 0;
-	for (uint32_t i = 0; i < in->nr_indexes; i++)
-		if (!strcmp(in->indexes[i], path))
+	for (uint32_t i = 0; i < ca->in->nr_indexes; i++)
+		if (!strcmp(ca->in->indexes[i], path))
 			return 0;
-	return 1;
+	return -EAGAIN;
 }
 
 /*
  * A node index that came into being after the inputs were listed may hold records that had left their live file by the
  * time we read that. One that was listed has been read after all live files, and so held them.
  */
-static int check_for_new_index(const struct container *c, const struct index_inputs *in)
+static int check_complete(const struct gathered *g, const struct container *c, const struct index_inputs *in)
 {
-	int ret = container_list(c, find_new_index, (void *)in);
+	struct check_arg ca = { .c = c, .in = in, .g = g };
+	int ret = container_list(c, check_dropping, &ca);
 
-	return ret == 1 || ret == -ENOENT ? -EAGAIN : ret;
+	return ret == -ENOENT ? -EAGAIN : ret;
 }
 
 int gather(struct gathered *g, const struct container *c, const struct index_inputs *in, const char *own_live,
@@ -515,14 +543,14 @@ int gather(struct gathered *g, const struct container *c, const struct index_inp
 	if (closed) {
 		inputs = inputs_text(in, &inputs_len);
 		if (inputs && !open_global(g, c, inputs, inputs_len, generation_ns)) {
-			ret = check_for_new_index(c, in);
+			ret = check_complete(g, c, in);
 			goto out;
 		}
 	}
 	index_merge_init(&m.merge);
 	ret = merge_inputs(&m, in, own_live);
 	if (!ret)
-		ret = check_for_new_index(c, in);
+		ret = check_complete(g, c, in);
 	if (!ret && inputs && g->nr_records >= GLOBAL_WORTH_RECORDS)
 		save_global(g, c, inputs, inputs_len, generation_ns);
 	index_merge_release(&m.merge);

@@ -62,7 +62,8 @@ struct gathered {
 /*
  * Make the map of @in and of the live file @own_live (or NULL): from index.global if that is valid, else by
  * merging, and then index.global is written if there is no live file and enough to gain. Records stamped at or before
- * @generation_ns are left out. -EIO: an index is damaged; -EAGAIN: the inputs have changed, list them anew.
+ * @generation_ns are left out. -EIO: an index is damaged; -EAGAIN: the inputs have changed, list them anew;
+ * -ENOMSG: the same, or a log's index is lost.
  */
 int gather(struct gathered *g, const struct container *c, const struct index_inputs *in, const char *own_live,
 	   uint64_t generation_ns);

@@ -222,6 +222,17 @@ static int publish(struct inode *ino, int fd)
 	return ret;
 }
 
+/* @ret of reader_load(), with a missing container told by the file's name. */
+static int loaded(struct inode *ino, int ret)
+{
+	char name[PATH_MAX];
+
+	if (ret != -ESTALE)
+		return ret;
+	log_error("%s: its container %s is missing", stub_name(file_any_fd(ino), name, sizeof(name)), ino->c.dir);
+	return -EIO;
+}
+
 static int load(struct inode *ino)
 {
 	if (ino->writing && !ino->w.stage.shared) {
@@ -230,7 +241,7 @@ static int load(struct inode *ino)
 		if (ret)
 			return ret;
 	}
-	return reader_load(&ino->r, ino->writing ? &ino->w : NULL, ino->stub.generation_ns);
+	return loaded(ino, reader_load(&ino->r, ino->writing ? &ino->w : NULL, ino->stub.generation_ns));
 }
 
 /* Make the header's and the map's contents current. */
@@ -255,7 +266,7 @@ static int revalidate(struct inode *ino, int fd, const struct stat *st)
 		if (ret)
 			return ret;
 	}
-	return reader_reload(&ino->r, ino->writing ? &ino->w : NULL, ino->stub.generation_ns, &changed);
+	return loaded(ino, reader_reload(&ino->r, ino->writing ? &ino->w : NULL, ino->stub.generation_ns, &changed));
 }
 
 /* See what the stub says now; where others may have written or truncated, make the map anew. */

@@ -337,10 +337,12 @@ static int sync_dirs(struct writer *w)
 int writer_sync(struct writer *w)
 {
 	struct store *s = w->c->store;
-	int ret = writer_commit(w);
+	int ret;
 
-	if (!ret)
-		ret = s->ops->sync(s, w->log, false);
+	/* Bytes that cannot be appended now are synced where they are, in the stage. */
+	writer_break(w);
+	writer_flush(w);
+	ret = s->ops->sync(s, w->log, false);
 	if (!ret)
 		ret = stage_sync(&w->stage);
 	return ret ? ret : sync_dirs(w);
