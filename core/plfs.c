@@ -52,7 +52,7 @@ int plfs_setup(const char *map)
 	consistency = getenv("PLFS_CONSISTENCY");
 	debug = getenv("PLFS_DEBUG");
 	if (debug && log_init(debug, err, sizeof(err)))
-		log_die_config("PLFS_DEBUG: %s", err);
+		log_die_config("%s", err);
 	if (consistency && !strcmp(consistency, "posix"))
 		inode_posix = true;
 	else if (consistency && *consistency && strcmp(consistency, "default"))
