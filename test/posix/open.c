@@ -296,7 +296,7 @@ CASE(descriptor_limit)
 		T(pread(fds[i], name, 8, 0));
 	T(close(fds[3]));
 	T(open(at("new"), O_RDWR | O_CREAT, 0644));
-	T(fcntl(1, F_DUPFD, 40));
+	T(fcntl(1, F_DUPFD, 40) >= 40);
 	T(fcntl(1, F_DUPFD, 64));
 }
 

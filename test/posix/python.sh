@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# variants: virtual inplace
 # Python's ways to a file.
 
 _py() {

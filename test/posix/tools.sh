@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# variants: virtual inplace
 # The everyday tools: coreutils, sed, tar, gzip, find and what they ask of a file system.
 
 _some() { # a few files and a directory, all with a fixed time
@@ -283,6 +284,7 @@ sed_in_place() {
 tar_create_and_extract() {
 	_some
 	ln $P/s/empty $P/s/hard
+	touch -d '2021-02-03 04:05:06' $P/s
 	tar -C $P -cf $P/t.tar --sort=name s
 	tar -tf $P/t.tar
 	mkdir $P/x
