@@ -248,21 +248,24 @@ static int find_later(void *arg, const struct index_block *block)
 	return 0;
 }
 
+/* An index must not go before all logs that it names, or those would seem to have lost theirs. */
 static int remove_log(void *arg, const struct index_block *block)
 {
 	struct collect_arg *ca = arg;
 	struct store *s = ca->c->store;
 	char path[CONTAINER_PATH_LEN];
 	struct stat st;
+	int ret;
 
 	if (strncmp(block->log_name, "data.", 5) || strchr(block->log_name, '/'))
 		return 0;
 	snprintf(path, sizeof(path), "%s/%.*s/live.%s", ca->c->dir, ca->hostdir_len, ca->hostdir, block->log_name + 5);
-	if (s->ops->stat(s, path, &st) != -ENOENT)
-		return 0;
+	ret = s->ops->stat(s, path, &st);
+	if (ret != -ENOENT)
+		return ret ? ret : -EBUSY;
 	snprintf(path, sizeof(path), "%s/%.*s/%s", ca->c->dir, ca->hostdir_len, ca->hostdir, block->log_name);
-	s->ops->unlink(s, path);
-	return 0;
+	ret = s->ops->unlink(s, path);
+	return ret == -ENOENT ? 0 : ret;
 }
 
 /* The lock keeps a process from adding its block to an index that is about to go. */
