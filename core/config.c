@@ -142,7 +142,7 @@ static int parse_backends(struct mount_spec *m, const char **text, char *err, si
 		int ret;
 
 		(*text)++; /* the equals sign or the comma */
-		ret = next_token(text, ",:{=", token);
+		ret = next_token(text, ",:{}=", token);
 		if (ret || m->nr_backends == CONFIG_BACKENDS_MAX) {
 			snprintf(err, err_len, "a name too long, or more than %d backends", CONFIG_BACKENDS_MAX);
 			return -EINVAL;

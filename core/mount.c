@@ -154,6 +154,10 @@ static bool stays_below(const char *path)
 static bool names_container_dir(const char *rest)
 {
 	size_t n = sizeof(PLFS_DIR_NAME) - 1;
+	char norm[PATH_MAX];
+
+	if (strstr(rest, "/..") && !config_normalise(rest, norm))
+		rest = norm;
 
 	for (;;) {
 		while (*rest == '/')
