@@ -30,8 +30,10 @@ static int own_fd(struct plfs_file *f, int fd, int flags)
 {
 	if (flags & O_APPEND) {
 		f->fd = stub_reopen(fd, f->writable ? O_RDWR : O_RDONLY);
-		if (f->fd >= 0)
+		if (f->fd >= 0) {
+			stub_mark_in_use(f->fd);
 			return 0;
+		}
 		f->append_flag = f->writable;
 	}
 	f->fd = sys_fd_dup(fd);
@@ -117,6 +119,8 @@ static int finish_open(struct plfs_mount *m, int fd, const struct stat *st, int 
 	int ret;
 
 	ret = file_new(m, fd, st, flags & O_TRUNC ? flags | O_RDWR : flags, out);
+	if (!ret && flags & O_APPEND && !(*out)->append_flag)
+		stub_unmark_in_use(fd); /* our own description says it, and can take it back at the end of the process */
 	if (!ret && flags & O_TRUNC && st->st_size) {
 		ret = plfs_truncate(*out, 0);
 		if (ret)
