@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The stub's header: its bytes, its claim by many at once, and what is said of a header that is none.
+ */
+#include "scratch.h"
+
+#include "../core/bytes.h"
+#include "../core/crc32c.h"
+#include "../core/stub.h"
+
+#include <criterion/criterion.h>
+
+static char path[100];
+
+static void setup(void)
+{
+	scratch_dir();
+	snprintf(path, sizeof(path), "%s/stub", scratch);
+	close(open(path, O_RDWR | O_CREAT | O_EXCL, 0644));
+}
+
+TestSuite(stub_codec);
+TestSuite(stub, .init = setup, .fini = scratch_remove);
+
+static int no_make(void *arg, const uint8_t *id)
+{
+	(void)id;
+	return arg ? *(int *)arg : 0;
+}
+
+static const struct stub sample = {
+	.has_container = true,
+	.id = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0xff },
+	.generation_ns = 0x1122334455667788,
+	.created_ns = 0x99,
+};
+
+Test(stub_codec, the_bytes_are_those_of_the_table)
+{
+	uint8_t buf[STUB_HEADER_LEN], copy[STUB_HEADER_LEN];
+
+	stub_encode(&sample, buf);
+	cr_assert_eq(memcmp(buf, "PLFSTUB1", 8), 0);
+	cr_assert_eq(get_le32(buf + 8), 1);
+	cr_assert_eq(get_le32(buf + 16), 0);
+	cr_assert_eq(get_le32(buf + 20), 0);
+	cr_assert_eq(memcmp(buf + 24, sample.id, 16), 0);
+	cr_assert_eq(get_le64(buf + 40), sample.generation_ns);
+	cr_assert_eq(get_le64(buf + 48), 0x99);
+	for (int i = 56; i < STUB_HEADER_LEN; i++)
+		cr_assert_eq(buf[i], 0);
+	memcpy(copy, buf, sizeof(copy));
+	put_le32(copy + 12, 0);
+	cr_assert_eq(get_le32(buf + 12), crc32c(0, copy, sizeof(copy)));
+}
+
+Test(stub_codec, what_is_encoded_is_decoded)
+{
+	uint8_t buf[STUB_HEADER_LEN];
+	struct stub stub;
+
+	stub_encode(&sample, buf);
+	cr_assert_eq(stub_decode(&stub, buf, sizeof(buf)), 0);
+	cr_assert(stub.has_container);
+	cr_assert_arr_eq(stub.id, sample.id, 16);
+	cr_assert_eq(stub.generation_ns, sample.generation_ns);
+	cr_assert_eq(stub.created_ns, sample.created_ns);
+}
+
+Test(stub_codec, nothing_and_zeros_are_a_stub_without_container)
+{
+	uint8_t zeros[STUB_HEADER_LEN] = { 0 };
+	struct stub stub;
+
+	cr_assert_eq(stub_decode(&stub, zeros, 0), 0);
+	cr_assert_not(stub.has_container);
+	cr_assert_eq(stub_decode(&stub, zeros, sizeof(zeros)), 0);
+	cr_assert_not(stub.has_container);
+}
+
+Test(stub_codec, any_flipped_bit_is_found)
+{
+	uint8_t buf[STUB_HEADER_LEN];
+	struct stub stub;
+
+	for (int bit = 0; bit < 8 * STUB_HEADER_LEN; bit++) {
+		stub_encode(&sample, buf);
+		buf[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		cr_assert_lt(stub_decode(&stub, buf, sizeof(buf)), 0, "bit %d", bit);
+	}
+}
+
+Test(stub_codec, later_versions_and_unknown_features_are_refused)
+{
+	uint8_t buf[STUB_HEADER_LEN];
+	struct stub stub;
+
+	stub_encode(&sample, buf);
+	put_le32(buf + 8, STUB_VERSION + 1);
+	cr_assert_eq(stub_decode(&stub, buf, sizeof(buf)), -EPROTONOSUPPORT);
+	stub_encode(&sample, buf);
+	put_le32(buf + 20, 4);
+	cr_assert_eq(stub_decode(&stub, buf, sizeof(buf)), -EPROTONOSUPPORT);
+}
+
+Test(stub_codec, a_compatible_feature_is_ignored)
+{
+	uint8_t buf[STUB_HEADER_LEN];
+	struct stub stub;
+
+	stub_encode(&sample, buf);
+	put_le32(buf + 16, 1);
+	put_le32(buf + 12, 0);
+	put_le32(buf + 12, crc32c(0, buf, sizeof(buf)));
+	cr_assert_eq(stub_decode(&stub, buf, sizeof(buf)), 0);
+}
+
+Test(stub, a_claim_writes_header_and_sentence_and_keeps_the_body)
+{
+	struct stub stub = { 0 }, again;
+	int fd = open(path, O_RDWR);
+	char buf[PLFS_BODY_OFF + 5];
+
+	cr_assert_eq(pwrite(fd, "body", 5, PLFS_BODY_OFF), 5);
+	cr_assert_eq(stub_claim(fd, &stub, 77, no_make, NULL), 0);
+	cr_assert(stub.has_container);
+	cr_assert_eq(stub.created_ns, 77);
+	cr_assert_eq(pread(fd, buf, sizeof(buf), 0), (ssize_t)sizeof(buf));
+	cr_assert_not_null(strstr(buf + STUB_HEADER_LEN, "plfs flatten"));
+	cr_assert_str_eq(buf + PLFS_BODY_OFF, "body");
+	cr_assert_eq(stub_read(fd, &again), 0);
+	cr_assert_arr_eq(stub.id, again.id, STUB_ID_LEN);
+	cr_assert_eq(stub_claim(fd, &again, 78, no_make, NULL), 0);
+	cr_assert_arr_eq(stub.id, again.id, STUB_ID_LEN);
+	cr_assert_eq(again.created_ns, 77);
+	close(fd);
+}
+
+Test(stub, a_claim_that_cannot_make_the_container_writes_nothing)
+{
+	int fd = open(path, O_RDWR), ret = -ENOSPC;
+	struct stub stub = { 0 };
+	struct stat st;
+
+	cr_assert_eq(stub_claim(fd, &stub, 77, no_make, &ret), -ENOSPC);
+	cr_assert_not(stub.has_container);
+	cr_assert_eq(fstat(fd, &st), 0);
+	cr_assert_eq(st.st_size, 0);
+	close(fd);
+}
+
+Test(stub, of_many_claims_at_once_one_id_comes_out)
+{
+	enum { N = 8 };
+
+	for (int round = 0; round < 20; round++) {
+		uint8_t ids[N][STUB_ID_LEN];
+		int out[2];
+		pid_t pid[N];
+
+		cr_assert_eq(truncate(path, 0), 0);
+		cr_assert_eq(pipe(out), 0);
+		for (int i = 0; i < N; i++) {
+			pid[i] = fork_child();
+			if (!pid[i]) {
+				int fd = open(path, O_RDWR);
+				struct stub stub = { 0 };
+
+				if (stub_claim(fd, &stub, 1, no_make, NULL) ||
+				    write(out[1], stub.id, STUB_ID_LEN) != STUB_ID_LEN)
+					_exit(1);
+				_exit(0);
+			}
+		}
+		for (int i = 0; i < N; i++)
+			cr_assert_eq(wait_child(pid[i]), 0);
+		for (int i = 0; i < N; i++) {
+			cr_assert_eq(read(out[0], ids[i], STUB_ID_LEN), STUB_ID_LEN);
+			cr_assert_arr_eq(ids[i], ids[0], STUB_ID_LEN);
+		}
+		close(out[0]);
+		close(out[1]);
+	}
+}
+
+Test(stub, a_generation_only_goes_up)
+{
+	int fd = open(path, O_RDWR);
+	struct stub stub = { 0 };
+
+	cr_assert_eq(stub_claim(fd, &stub, 1, no_make, NULL), 0);
+	cr_assert_eq(stub_set_generation(fd, &stub, 100), 0);
+	cr_assert_eq(stub.generation_ns, 100);
+	cr_assert_eq(stub_set_generation(fd, &stub, 50), 0);
+	cr_assert_eq(stub.generation_ns, 100);
+	cr_assert_eq(stub_read(fd, &stub), 0);
+	cr_assert_eq(stub.generation_ns, 100);
+	close(fd);
+}
+
+Test(stub, garbage_is_never_claimed)
+{
+	int fd = open(path, O_RDWR);
+	struct stub stub = { 0 };
+	char buf[STUB_HEADER_LEN];
+
+	for (size_t i = 0; i < sizeof(buf); i++)
+		buf[i] = (char)(i * 7 + 1);
+	cr_assert_eq(pwrite(fd, buf, sizeof(buf), 0), (ssize_t)sizeof(buf));
+	cr_assert_eq(stub_claim(fd, &stub, 1, no_make, NULL), -EIO);
+	cr_assert_eq(stub_set_generation(fd, &stub, 1), -EIO);
+	cr_assert_eq(stub_read(fd, &stub), -EIO);
+	cr_assert_not(stub.has_container);
+	close(fd);
+}
+
+Test(stub, in_use_is_said_by_descriptions_and_ends_with_them)
+{
+	int a = open(path, O_RDONLY), b = open(path, O_RDONLY), c = dup(a);
+
+	cr_assert_not(stub_in_use(b));
+	stub_mark_in_use(a);
+	cr_assert(stub_in_use(b));
+	cr_assert_not(stub_in_use(a));
+	close(a);
+	cr_assert(stub_in_use(b));
+	close(c);
+	cr_assert_not(stub_in_use(b));
+	close(b);
+}
+
+Test(stub, in_use_outlives_the_opener_in_its_child)
+{
+	int a = open(path, O_RDONLY), b, wait_pipe[2];
+	pid_t pid;
+
+	cr_assert_eq(pipe(wait_pipe), 0);
+	stub_mark_in_use(a);
+	pid = fork_child();
+	if (!pid) {
+		char c;
+
+		close(wait_pipe[1]);
+		_exit(read(wait_pipe[0], &c, 1) == 0 ? 0 : 1);
+	}
+	close(a);
+	b = open(path, O_RDONLY);
+	cr_assert(stub_in_use(b));
+	close(wait_pipe[1]);
+	cr_assert_eq(wait_child(pid), 0);
+	cr_assert_not(stub_in_use(b));
+	close(b);
+}
+
+/* The program's own locks are elsewhere, and closing our descriptors must not be needed to claim. */
+Test(stub, a_claim_leaves_the_programs_locks_alone)
+{
+	struct flock lk = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = PLFS_BODY_OFF, .l_len = 100 };
+	int fd = open(path, O_RDWR);
+	struct stub stub = { 0 };
+	pid_t pid;
+
+	cr_assert_eq(fcntl(fd, F_SETLK, &lk), 0);
+	cr_assert_eq(stub_claim(fd, &stub, 1, no_make, NULL), 0);
+	pid = fork_child();
+	if (!pid)
+		_exit(fcntl(fd, F_GETLK, &lk) == 0 && lk.l_type == F_WRLCK && lk.l_start == PLFS_BODY_OFF ? 0 : 1);
+	cr_assert_eq(wait_child(pid), 0);
+	close(fd);
+}
