@@ -198,8 +198,16 @@ void stage_grow_record(struct stage *s, uint64_t i, const struct index_record *r
 
 void stage_fold_record(struct stage *s, const struct index_record *rec)
 {
+	uint8_t *p = record_at(s, s->nr_records - 2);
+	uint8_t buf[INDEX_RECORD_LEN];
+
+	/* In this order each moment is true, should it be the last: but for the checksum, and load_once() knows that. */
+	index_record_encode(rec, buf);
 	begin_change(s);
-	index_record_encode(rec, record_at(s, s->nr_records - 2));
+	store_le64(p + REC_LENGTH, rec->length);
+	store_le64(p + REC_STRIDE, rec->stride);
+	store_le64(p + REC_COUNT, rec->count);
+	memcpy(p + REC_CRC, buf + REC_CRC, 4);
 	s->nr_records--;
 	set(s, OFF_NR_RECORDS, s->nr_records);
 	end_change(s);
@@ -315,8 +323,9 @@ static int load_once(const struct container *c, int h, struct stage_state *state
 		return n < 0 ? (int)n : -EBADMSG;
 	if (!insist && (seq % 2 || get_le64(again) != seq))
 		return -EAGAIN;
+	/* In the middle of a change the last but one may be taking the last in. */
 	for (uint64_t i = 0; i < nr && !ret; i++)
-		ret = decode_live(&records[i], raw + i * INDEX_RECORD_LEN, i + 1 < nr);
+		ret = decode_live(&records[i], raw + i * INDEX_RECORD_LEN, i + 1 + seq % 2 < nr);
 	state->nr_records = nr;
 	state->flushed_len = get_le64(dyn + OFF_FLUSHED);
 	state->staged_len = get_le64(dyn + OFF_STAGED);
