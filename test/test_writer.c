@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How writes become records, chunks and bytes of a log; and the live file, from its owner's side and from that of others.
+ */
+#include "scratch.h"
+
+#include "../core/bytes.h"
+#include "../core/crc32c.h"
+#include "../core/stamp.h"
+#include "../core/writer.h"
+
+#include <criterion/criterion.h>
+
+static struct store store;
+static struct container c;
+static struct writer w;
+
+static void setup(void)
+{
+	static const uint8_t id[STUB_ID_LEN] = { 1 };
+
+	scratch_dir();
+	if (store_posix_open(&store, scratch) || store.ops->mkdir(&store, PLFS_DIR_NAME, 0755))
+		die("store");
+	container_init(&c, &store, id, 0644);
+	if (writer_open(&w, &c))
+		die("writer_open");
+}
+
+TestSuite(writer, .init = setup, .fini = scratch_remove, .timeout = 60);
+TestSuite(stage, .init = setup, .fini = scratch_remove, .timeout = 60);
+
+static void put(uint64_t off, size_t len)
+{
+	void *buf = malloc(len);
+
+	pattern_fill(buf, len, off, 1);
+	cr_assert_eq(writer_write(&w, buf, len, off), (ssize_t)len);
+	free(buf);
+}
+
+static struct index_record record(uint64_t i)
+{
+	struct index_record rec;
+
+	writer_record(&w, i, &rec);
+	return rec;
+}
+
+static void is_record(uint64_t i, uint64_t off, uint64_t length, uint64_t stride, uint64_t count, uint64_t log_off)
+{
+	struct index_record rec = record(i);
+
+	cr_expect_eq(rec.logical_off, off, "record %llu", (unsigned long long)i);
+	cr_expect_eq(rec.length, length, "record %llu", (unsigned long long)i);
+	cr_expect_eq(rec.count, count, "record %llu", (unsigned long long)i);
+	if (count > 1)
+		cr_expect_eq(rec.stride, stride, "record %llu", (unsigned long long)i);
+	cr_expect_eq(rec.log_off, log_off, "record %llu", (unsigned long long)i);
+}
+
+Test(writer, contiguous_writes_are_one_record)
+{
+	for (int i = 0; i < 100; i++)
+		put((uint64_t)i * 50, 50);
+	cr_assert_eq(w.stage.nr_records, 1);
+	is_record(0, 0, 5000, 0, 1, 0);
+}
+
+Test(writer, strided_writes_are_one_run)
+{
+	for (int i = 0; i < 1000; i++)
+		put((uint64_t)i * 4096, 512);
+	cr_assert_eq(w.stage.nr_records, 1);
+	is_record(0, 0, 512, 4096, 1000, 0);
+}
+
+Test(writer, strided_elements_in_pieces_are_folded)
+{
+	for (int i = 0; i < 100; i++) {
+		put((uint64_t)i * 1000, 30);
+		put((uint64_t)i * 1000 + 30, 70);
+	}
+	writer_break(&w);
+	cr_assert_leq(w.stage.nr_records, 3);
+	is_record(0, 0, 100, 1000, record(0).count, 0);
+	cr_assert_geq(record(0).count, 98);
+}
+
+Test(writer, after_a_break_nothing_grows)
+{
+	put(0, 100);
+	writer_break(&w);
+	put(100, 100);
+	cr_assert_eq(w.stage.nr_records, 2);
+	cr_assert_gt(record(1).stamp_ns, record(0).stamp_ns);
+}
+
+Test(writer, a_notice_by_another_process_breaks)
+{
+	char live[CONTAINER_PATH_LEN];
+
+	put(0, 100);
+	snprintf(live, sizeof(live), "%s", w.stage.path + strlen(c.dir) + 1);
+	cr_assert_eq(stage_notify(&c, live, stamp_next()), 0);
+	put(100, 100);
+	cr_assert_eq(w.stage.nr_records, 2);
+	put(200, 100);
+	cr_assert_eq(w.stage.nr_records, 2);
+}
+
+Test(writer, stamps_rise_from_record_to_record)
+{
+	for (uint64_t i = 0; i < 300; i++) {
+		put(i * i, 10 + i % 3);
+		if (i % 10 == 0)
+			writer_truncate(&w, i);
+	}
+	for (uint64_t i = 1; i < w.stage.nr_records; i++)
+		cr_assert_gt(record(i).stamp_ns, record(i - 1).stamp_ns);
+}
+
+/* ---- what is in the log and in the index ---- */
+
+struct check {
+	uint64_t nr_records, nr_chunks, next_chunk, log_len;
+	uint64_t bytes;
+	int log;
+};
+
+static int check_block(void *arg, const struct index_block *block)
+{
+	static uint8_t buf[INDEX_CHUNK_LEN], want[INDEX_CHUNK_LEN];
+	struct check *ck = arg;
+	struct index_record rec;
+	size_t pos = 0;
+	int ret;
+
+	cr_assert_eq(block->first_chunk, ck->next_chunk);
+	for (uint32_t i = 0; i < block->nr_chunks; i++) {
+		uint64_t off = (block->first_chunk + i) * INDEX_CHUNK_LEN;
+		ssize_t n = pread(ck->log, buf, sizeof(buf), (off_t)(DROPPING_DATA_OFF + off));
+
+		cr_assert_gt(n, 0);
+		n = (ssize_t)min_u64((uint64_t)n, block->log_len - off);
+		cr_assert_eq(get_le32(block->encoded_chunk_crc + 4 * i), crc32c(0, buf, (size_t)n), "chunk %llu",
+			     (unsigned long long)(block->first_chunk + i));
+	}
+	ck->next_chunk += block->nr_chunks;
+	while ((ret = index_block_record(block, &pos, &rec)) > 0) {
+		ck->nr_records++;
+		if (rec.type != INDEX_WRITE)
+			continue;
+		for (uint64_t k = 0; k < rec.count; k++)
+			for (uint64_t done = 0; done < rec.length;) {
+				size_t part = (size_t)min_u64(sizeof(buf), rec.length - done);
+				uint64_t off = rec.logical_off + k * rec.stride + done;
+
+				cr_assert_eq(pread(ck->log, buf, part,
+						   (off_t)(DROPPING_DATA_OFF + rec.log_off + k * rec.length + done)),
+					     (ssize_t)part);
+				pattern_fill(want, part, off, 1);
+				cr_assert_arr_eq(buf, want, part);
+				done += part;
+				ck->bytes += part;
+			}
+	}
+	ck->log_len = block->log_len;
+	return ret;
+}
+
+/* Close, then compare every record's bytes and every chunk's checksum with the log. */
+static struct check close_and_check(uint64_t written)
+{
+	char path[PATH_MAX], index[CONTAINER_PATH_LEN];
+	struct check ck = { 0 };
+	unsigned damaged = 0;
+	size_t len;
+
+	writer_close(&w);
+	cr_assert_eq(count_files("live."), 0);
+	cr_assert(find_file("data.", path));
+	ck.log = open(path, O_RDONLY);
+	snprintf(index, sizeof(index), "hostdir.%u/index.%s", dropping_hostdir(), dropping_host());
+	cr_assert_eq(dropping_read_index(&c, index, check_block, &ck, &len, &damaged), 0);
+	cr_assert_eq(damaged, 0);
+	cr_assert_eq(ck.bytes, written);
+	cr_assert_eq(ck.log_len, written);
+	cr_assert_eq(ck.next_chunk, (written + INDEX_CHUNK_LEN - 1) / INDEX_CHUNK_LEN);
+	close(ck.log);
+	return ck;
+}
+
+Test(writer, sizes_around_the_direct_limit_and_the_chunk_are_kept)
+{
+	static const int D[] = { -4097, -4096, -4095, -2, -1, 0, 1, 2, 4095, 4096, 4097 };
+	uint64_t off = 0, total = 0;
+
+	for (int unit = 1; unit < 6; unit++)
+		for (size_t i = 0; i < ARRAY_SIZE(D); i++) {
+			size_t len = (size_t)(unit * 65536 + D[i]);
+
+			put(off, len);
+			put(off + len + 10, 1 + i);
+			total += len + 1 + i;
+			off += len + 1000;
+		}
+	close_and_check(total);
+}
+
+Test(writer, records_beyond_the_live_index_spill)
+{
+	uint64_t total = 0;
+
+	for (uint64_t i = 0; i < 5000; i++) {
+		put(i * 300 + i * i % 97, 20 + i % 7);
+		total += 20 + i % 7;
+	}
+	cr_assert_eq(count_files("index."), 1);
+	cr_assert_lt(w.stage.nr_records, STAGE_RECORDS_CAP + 1);
+	close_and_check(total);
+}
+
+Test(writer, chunks_beyond_the_live_index_spill)
+{
+	static char buf[8 << 20];
+	uint64_t total = 0;
+
+	pattern_fill(buf, sizeof(buf), 0, 1);
+	for (int i = 0; i < 18; i++) { /* 144 MiB: 2304 chunks; all at the same place */
+		cr_assert_eq(writer_write(&w, buf, sizeof(buf), 0), (ssize_t)sizeof(buf));
+		total += sizeof(buf);
+	}
+	put(100, 5);
+	close_and_check(total + 5);
+}
+
+Test(writer, one_write_larger_than_all_chunks_fit_is_cut_into_parts)
+{
+	size_t len = (size_t)150 << 20;
+	char *buf = malloc(len);
+
+	put(7, 3);
+	pattern_fill(buf, len, 1000, 1);
+	cr_assert_eq(writer_write(&w, buf, len, 1000), (ssize_t)len);
+	free(buf);
+	close_and_check(len + 3);
+}
+
+Test(writer, the_stage_is_flushed_when_it_is_full_and_at_every_release)
+{
+	uint64_t total = 0;
+
+	for (uint64_t i = 0; i < 3000; i++) {
+		put(i * 2000, 1000);
+		total += 1000;
+		if (i % 701 == 0) {
+			cr_assert_eq(writer_commit(&w), 0);
+			cr_assert_eq(w.stage.staged_len, 0);
+		}
+		cr_assert_leq(w.stage.staged_len, (uint64_t)STAGE_CAP);
+	}
+	close_and_check(total);
+}
+
+static ssize_t (*real_pwrite)(int fd, const void *buf, size_t len, off_t off);
+static int writes_left;
+
+static ssize_t full_disk(int fd, const void *buf, size_t len, off_t off)
+{
+	if (writes_left-- > 0)
+		return real_pwrite(fd, buf, len > 1000 ? len / 3 : len, off);
+	errno = ENOSPC;
+	return -1;
+}
+
+Test(writer, a_disk_that_fills_up_takes_a_part_and_the_checksums_stay_right)
+{
+	static char buf[900000];
+	uint64_t total = 0;
+
+	real_pwrite = sys.pwrite;
+	put(0, 10);
+	total = 10;
+	for (int i = 0; i < 12; i++) {
+		ssize_t n;
+
+		sys.pwrite = full_disk;
+		writes_left = i;
+		pattern_fill(buf, sizeof(buf), total, 1);
+		n = writer_write(&w, buf, sizeof(buf), total);
+		sys.pwrite = real_pwrite;
+		cr_assert(n > 0 || n == -ENOSPC);
+		total += n > 0 ? (uint64_t)n : 0;
+		put(total, 3);
+		total += 3;
+	}
+	close_and_check(total);
+}
+
+Test(writer, where_the_index_cannot_be_written_the_live_file_stays)
+{
+	char live[CONTAINER_PATH_LEN];
+	struct stage_state state;
+	struct index_record *records;
+
+	snprintf(live, sizeof(live), "%s", w.stage.path + strlen(c.dir) + 1);
+	put(0, 100);
+	real_pwrite = sys.pwrite;
+	sys.pwrite = full_disk;
+	writes_left = 0;
+	writer_close(&w);
+	sys.pwrite = real_pwrite;
+	cr_assert_eq(count_files("live."), 1);
+	cr_assert_eq(stage_load(&c, live, &state, &records), 0);
+	cr_assert_eq(state.nr_records, 1);
+	cr_assert_eq(state.staged_len, 100);
+	cr_assert_eq(records[0].length, 100);
+	mem_free(records);
+}
+
+Test(writer, a_failed_open_leaves_nothing)
+{
+	struct writer v;
+	int fds = count_fds();
+
+	real_pwrite = sys.pwrite;
+	sys.pwrite = full_disk;
+	writes_left = 0;
+	cr_assert_eq(writer_open(&v, &c), -ENOSPC);
+	sys.pwrite = real_pwrite;
+	cr_assert_eq(count_files("data."), 1);
+	cr_assert_eq(count_files("live."), 1);
+	cr_assert_eq(count_fds(), fds);
+}
+
+/* ---- the live file as others see it ---- */
+
+static char live_name[CONTAINER_PATH_LEN];
+
+/* What a reader of another process gets for log bytes, from the log or the stage. */
+static void check_log_bytes(const struct index_record *rec, const char *log_path)
+{
+	uint8_t got[64], want[64];
+	int h = dropping_open_log(&c, log_path);
+	ssize_t n = 0;
+
+	cr_assert_geq(h, 0);
+	cr_assert_leq(rec->length, sizeof(got));
+	for (int tries = 0; tries < 5 && n < (ssize_t)rec->length; tries++) {
+		n = store.ops->pread(&store, h, got, rec->length, DROPPING_DATA_OFF + rec->log_off);
+		cr_assert_geq(n, 0);
+		if (n < (ssize_t)rec->length) {
+			ssize_t k = stage_load_bytes(&c, live_name, rec->log_off + (uint64_t)n, got + n,
+						     rec->length - (uint64_t)n);
+
+			cr_assert_geq(k, 0);
+			n += k;
+		}
+	}
+	cr_assert_eq(n, (ssize_t)rec->length);
+	pattern_fill(want, rec->length, rec->logical_off, 1);
+	cr_assert_arr_eq(got, want, rec->length);
+	store_close(&store, &h);
+}
+
+Test(stage, is_consistent_while_its_owner_writes)
+{
+	char log_path[CONTAINER_PATH_LEN];
+	pid_t pid;
+
+	snprintf(live_name, sizeof(live_name), "%s", w.stage.path + strlen(c.dir) + 1);
+	snprintf(log_path, sizeof(log_path), "%s", w.log_path);
+	pid = fork_child();
+	if (!pid) { /* the mapping is shared: the child goes on as the owner */
+		for (uint64_t i = 0;; i++) {
+			uint64_t k = i % 400;
+
+			put(i / 400 % 3 == 0 ? i * 100 : i / 400 % 3 == 1 ? i * 100 + k * k : k * 640 + i % 10 * 64,
+			    20 + (i / 400 % 3 == 1 ? i % 5 : 0));
+			if (i % 997 == 0)
+				writer_commit(&w);
+		}
+	}
+	for (int round = 0; round < 400; round++) {
+		struct index_record *records;
+		struct stage_state state;
+		uint64_t digest;
+
+		cr_assert_eq(stage_load(&c, live_name, &state, &records), 0);
+		cr_assert_eq(stage_digest(&c, live_name, &digest), 0);
+		for (uint64_t i = 0; i < state.nr_records; i += 1 + state.nr_records / 20) {
+			struct index_record rec = records[i];
+
+			if (rec.count > 1) { /* its last element */
+				rec.logical_off += (rec.count - 1) * rec.stride;
+				rec.log_off += (rec.count - 1) * rec.length;
+			}
+			if (rec.length <= 64)
+				check_log_bytes(&rec, log_path);
+		}
+		mem_free(records);
+	}
+	kill(pid, SIGKILL);
+	wait_child(pid);
+}
+
+Test(stage, the_digest_changes_with_every_write)
+{
+	uint64_t last = 0, digest;
+
+	snprintf(live_name, sizeof(live_name), "%s", w.stage.path + strlen(c.dir) + 1);
+	for (uint64_t i = 0; i < 2000; i++) {
+		put(i * 300 + i / 50 * 7, 20 + i / 100);
+		cr_assert_eq(stage_digest(&c, live_name, &digest), 0);
+		cr_assert_neq(digest, last, "write %llu", (unsigned long long)i);
+		last = digest;
+	}
+}
+
+Test(stage, of_a_closed_log_is_gone)
+{
+	struct stage_state state;
+	struct index_record *records;
+	uint64_t digest;
+	char buf[1];
+
+	snprintf(live_name, sizeof(live_name), "%s", w.stage.path + strlen(c.dir) + 1);
+	writer_close(&w);
+	cr_assert_eq(stage_load(&c, live_name, &state, &records), -ENOENT);
+	cr_assert_eq(stage_digest(&c, live_name, &digest), -ENOENT);
+	cr_assert_eq(stage_load_bytes(&c, live_name, 0, buf, 1), -ENOENT);
+	cr_assert_eq(stage_notify(&c, live_name, 1), -ENOENT);
+}
+
+Test(stage, damage_is_an_error_and_no_crash)
+{
+	struct stage_state state;
+	struct index_record *records;
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(live_name, sizeof(live_name), "%s", w.stage.path + strlen(c.dir) + 1);
+	for (int i = 0; i < 10; i++)
+		put((uint64_t)(i * i) * 100, 10 + (size_t)i);
+	cr_assert(find_file("live.", path));
+	fd = open(path, O_RDWR);
+	for (off_t off = 0; off < 4096 + 600; off += off < 256 ? 3 : 17) {
+		uint8_t old, bad;
+		int ret;
+
+		cr_assert_eq(pread(fd, &old, 1, off), 1);
+		bad = (uint8_t)~old;
+		cr_assert_eq(pwrite(fd, &bad, 1, off), 1);
+		ret = stage_load(&c, live_name, &state, &records);
+		cr_assert(ret == 0 || ret == -EBADMSG, "damage at %lld: %d", (long long)off, ret);
+		if (off < 256)
+			cr_assert_eq(ret, -EBADMSG, "damage at %lld", (long long)off);
+		if (!ret)
+			mem_free(records);
+		cr_assert_eq(pwrite(fd, &old, 1, off), 1);
+	}
+	close(fd);
+	cr_assert_eq(stage_load(&c, live_name, &state, &records), 0);
+	mem_free(records);
+}
