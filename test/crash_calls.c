@@ -401,6 +401,7 @@ static void kill_at_each(int stride)
 	if (setting)
 		stride = atoi(setting);
 
+	scratch_in_memory = true;
 	scratch_setup();
 	plan();
 	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -271,6 +271,7 @@ static void fail_each(enum call call, int err, bool from_there_on)
 	int code = 10;
 	long nr;
 
+	scratch_in_memory = true;
 	scratch_setup();
 	bad_call = call;
 	bad_errno = err;
