@@ -384,17 +384,32 @@ static int claim(struct inode *ino, int fd)
 	return ret;
 }
 
+/*
+ * A stub that was changed later than it is now, by this host's clock: the clock was set back, or another host's is ahead.
+ * Then the stamps in the container must be seen before ours can be later. (A stub's ctime cannot be set by programs.)
+ */
+static int heed_clock(struct inode *ino, int fd)
+{
+	const int64_t tolerance_ns = 20000000; /* the kernel's own clocks differ by a tick */
+	struct timespec now;
+	struct stat st;
+
+	if (sys.fstat(fd, &st) || sys.clock_gettime(CLOCK_REALTIME, &now))
+		return -errno;
+	if (ino->r.loaded || (st.st_ctim.tv_sec - now.tv_sec) * 1000000000LL + st.st_ctim.tv_nsec - now.tv_nsec < tolerance_ns)
+		return 0;
+	return load(ino);
+}
+
 int inode_make_writer(struct inode *ino, int fd)
 {
 	int ret;
 
 	if (ino->writing)
 		return 0;
-	if (!ino->stub.has_container) {
-		ret = claim(ino, fd);
-		if (ret)
-			return ret;
-	}
+	ret = ino->stub.has_container ? heed_clock(ino, fd) : claim(ino, fd);
+	if (ret)
+		return ret;
 	ret = writer_open(&ino->w, &ino->c);
 	if (ret)
 		return ret;

@@ -108,9 +108,14 @@ static int lock_header(int fd, short type)
 	struct flock lk = { .l_type = type, .l_whence = SEEK_SET, .l_start = LOCK_CLAIM, .l_len = 1 };
 	int ret;
 
-	do {
-		ret = sys.fcntl(fd, F_SETLKW, &lk);
-	} while (ret < 0 && errno == EINTR);
+	/* EDEADLK: the kernel sees a circle with locks of the program, which holds this one for a moment only. */
+	for (int tries = 0; (ret = sys.fcntl(fd, F_SETLKW, &lk)) < 0 && (errno == EINTR || (errno == EDEADLK && tries < 1000));
+	     tries++) {
+		struct timespec wait = { .tv_nsec = 1000000 };
+
+		if (errno == EDEADLK)
+			sys.nanosleep(&wait, NULL);
+	}
 	if (ret < 0 && (errno == ENOLCK || errno == ENOSYS || errno == EINVAL || errno == EOPNOTSUPP))
 		return 0; /* a file system without locks: the program was told so by whoever mounted it */
 	return ret < 0 ? -errno : 0;

@@ -215,6 +215,44 @@ Test(file_data, what_another_process_closed_is_seen_after_refresh)
 	lclose(&l);
 }
 
+static int (*true_clock)(clockid_t clock, struct timespec *ts);
+
+static int clock_an_hour_ago(clockid_t clock, struct timespec *ts)
+{
+	int ret = true_clock(clock, ts);
+
+	ts->tv_sec -= 3600;
+	return ret;
+}
+
+static int write_an_hour_ago(void *arg)
+{
+	true_clock = sys.clock_gettime;
+	sys.clock_gettime = clock_an_hour_ago;
+	return write_second(arg);
+}
+
+static int write_first(void *arg)
+{
+	struct lfile l = made("a");
+
+	(void)arg;
+	return lfill(&l, 0, 200, 1) != 200 || lclose(&l);
+}
+
+/* Two children: a process's own stamps never go back. */
+Test(file_data, a_later_write_wins_although_the_clock_was_set_back)
+{
+	struct lfile l;
+
+	cr_assert_eq(in_child(write_first, NULL), 0);
+	cr_assert_eq(in_child(write_an_hour_ago, NULL), 0);
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, 50, 1), 0);
+	cr_assert_eq(lcheck(&l, 50, 100, 2), 0);
+	lclose(&l);
+}
+
 static int write_and_die(void *arg)
 {
 	struct lfile l = lopen("a", O_RDWR);
