@@ -405,6 +405,35 @@ Test(stage, is_consistent_while_its_owner_writes)
 	wait_child(pid);
 }
 
+Test(stage, of_an_owner_that_never_rests_is_never_seen_half_changed)
+{
+	pid_t pid;
+
+	snprintf(live_name, sizeof(live_name), "%s", w.stage.path + strlen(c.dir) + 1);
+	pid = fork_child();
+	if (!pid) { /* elements in two pieces: each record grows, and goes into the one before */
+		for (uint64_t e = 0;; e++) {
+			uint64_t off = e / 1000 % 2 ? e * 64 : e * 64 + 1;
+
+			if (writer_write(&w, "12345678", 8, off) != 8 || writer_write(&w, "12345678", 8, off + 8) != 8)
+				die("writer_write");
+		}
+	}
+	for (int round = 0; round < 40000; round++) {
+		struct index_record *records;
+		struct stage_state state;
+
+		cr_assert_eq(stage_load(&c, live_name, &state, &records), 0);
+		for (uint64_t i = 0; i < state.nr_records; i++)
+			cr_assert_eq(records[i].logical_off / 64 * 16 + records[i].logical_off % 64 / 8 * 8,
+				     records[i].log_off, "record %llu of %llu", (unsigned long long)i,
+				     (unsigned long long)state.nr_records);
+		mem_free(records);
+	}
+	kill(pid, SIGKILL);
+	wait_child(pid);
+}
+
 Test(stage, the_digest_changes_with_every_write)
 {
 	uint64_t last = 0, digest;
