@@ -164,6 +164,8 @@
 	X(FILE *, freopen, (const char *path, const char *mode, FILE *stream)) \
 	X(FILE *, fopencookie, (void *cookie, const char *mode, cookie_io_functions_t funcs)) \
 	X(int, fclose, (FILE *stream)) \
+	X(int, vdprintf, (int fd, const char *format, va_list ap)) \
+	X(int, __vdprintf_chk, (int fd, int flag, const char *format, va_list ap)) \
 	X(int, fcloseall, (void)) \
 	X(int, fflush, (FILE *stream)) \
 	X(int, fileno, (FILE *stream)) \

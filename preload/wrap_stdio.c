@@ -6,6 +6,8 @@
 #include "path.h"
 #include "stream.h"
 
+#include <stdlib.h>
+
 /* A stream for a mapped path; NULL and errno. */
 static FILE *fopen_mapped(const struct where *w, const char *mode)
 {
@@ -179,3 +181,52 @@ EXPORT int fclose(FILE *fp)
 	return r;
 }
 ALIAS(_IO_fclose, fclose);
+
+/* ---- dprintf: the C library writes to the descriptor where we cannot see it ---- */
+
+/* The C library's own formatting into memory, and from there to @fd. */
+static int print_to(int fd, const char *format, va_list ap)
+{
+	char *text = NULL;
+	int len = vasprintf(&text, format, ap), have = 0;
+	ssize_t n = 0;
+
+	while (len > have && (n = shim_write(fd, text + have, (size_t)(len - have))) > 0)
+		have += (int)n;
+	if (len >= 0)
+		free(text);
+	return n < 0 ? -1 : len;
+}
+
+EXPORT int vdprintf(int fd, const char *format, va_list ap)
+{
+	return fd_is_ours(fd) ? print_to(fd, format, ap) : sys.vdprintf(fd, format, ap);
+}
+
+EXPORT int dprintf(int fd, const char *format, ...)
+{
+	va_list ap;
+	int r;
+
+	va_start(ap, format);
+	r = vdprintf(fd, format, ap);
+	va_end(ap);
+	return r;
+}
+
+/* @flag asks for checks of the format. */
+EXPORT int __vdprintf_chk(int fd, int flag, const char *format, va_list ap)
+{
+	return fd_is_ours(fd) ? print_to(fd, format, ap) : sys.__vdprintf_chk(fd, flag, format, ap);
+}
+
+EXPORT int __dprintf_chk(int fd, int flag, const char *format, ...)
+{
+	va_list ap;
+	int r;
+
+	va_start(ap, format);
+	r = __vdprintf_chk(fd, flag, format, ap);
+	va_end(ap);
+	return r;
+}

@@ -224,6 +224,27 @@ CASE(of_a_descriptor)
 	V(fclose(f));
 }
 
+extern int __dprintf_chk(int fd, int flag, const char *format, ...);
+
+CASE(formatted_to_a_descriptor)
+{
+	int fd = T(open(at("f"), O_RDWR | O_CREAT, 0644));
+
+	T(write(fd, "one ", 4));
+	V(dprintf(fd, "%s %d ", "two", 2));
+	V(__dprintf_chk(fd, 1, "%.2f ", 3.0));
+	T(write(fd, "four", 4));
+	T(lseek(fd, 4, SEEK_SET));
+	V(dprintf(fd, "%5000d", 5));
+	V(dprintf(fd, "%s", ""));
+	T(lseek(fd, 0, SEEK_CUR));
+	T(close(fd));
+	show("f");
+	fd = T(open(at("f"), O_RDONLY));
+	V(dprintf(fd, "no"));
+	T(close(fd));
+}
+
 CASE(reopened_onto_standard_output)
 {
 	int out = dup(1);
