@@ -180,6 +180,9 @@
 			     const posix_spawnattr_t *attr, char *const argv[], char *const envp[])) \
 	X(int, posix_spawnp, (pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, \
 			      const posix_spawnattr_t *attr, char *const argv[], char *const envp[])) \
+	X(int, posix_spawn_file_actions_addopen, (posix_spawn_file_actions_t *actions, int fd, const char *path, \
+						  int flags, mode_t mode)) \
+	X(int, posix_spawn_file_actions_addchdir_np, (posix_spawn_file_actions_t *actions, const char *path)) \
 	X(int, system, (const char *command)) \
 	X(FILE *, popen, (const char *command, const char *type)) \
 	X(int, pclose, (FILE *stream)) \

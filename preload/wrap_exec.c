@@ -233,3 +233,28 @@ EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_act
 	r = sys.posix_spawnp(pid, search ? file : x.w.path, actions, attr, argv, x.env.vars);
 	return exec_failed(&x, r);
 }
+
+/* ---- what the child of a spawn opens by itself, inside the C library ---- */
+
+/* A stub would be read, or its header truncated away; a new file would be no logical one. A plain file can be had. */
+EXPORT int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *actions, int fd, const char *path, int flags,
+                                            mode_t mode)
+{
+	struct where w;
+	struct stat st;
+	int r = path_find(&w, AT_FDCWD, path);
+
+	if (!r)
+		r = path_before_open(&w, flags);
+	if (!r && w.m && (sys.fstatat(w.dirfd, w.path, &st, 0) ? flags & O_CREAT : plfs_maybe_stub(st.st_mode)))
+		r = (int)refused("posix_spawn_file_actions_addopen", EOPNOTSUPP);
+	return r < 0 ? -r : sys.posix_spawn_file_actions_addopen(actions, fd, w.path, flags, mode);
+}
+
+EXPORT int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *actions, const char *path)
+{
+	struct where w;
+	int r = path_find(&w, AT_FDCWD, path);
+
+	return r < 0 ? -r : sys.posix_spawn_file_actions_addchdir_np(actions, w.path);
+}
