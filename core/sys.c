@@ -204,14 +204,3 @@ bool sys_fd_is_hidden(int fd)
 {
 	return (unsigned)fd < HIDDEN_FD_LIMIT && __atomic_load_n(&fd_is_hidden[fd], __ATOMIC_ACQUIRE);
 }
-
-void sys_fd_forget(int fd)
-{
-	if (fd >= 0) {
-		remember(fd, false);
-		return;
-	}
-	for (fd = 0; fd < HIDDEN_FD_LIMIT; fd++)
-		if (sys_fd_is_hidden(fd))
-			remember(fd, false);
-}

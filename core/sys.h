@@ -63,10 +63,4 @@ void sys_fd_close(int *fd);
 /* Whether @fd is one of the library's own. One bounds check and one load. */
 bool sys_fd_is_hidden(int fd);
 
-/*
- * Forget the hidden descriptor @fd without closing it, or all of them when @fd is -1: for a process
- * that found itself to be the child of a fork and has closed what it needs to.
- */
-void sys_fd_forget(int fd);
-
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How a record grows by one write, takes in the record after it, and what it gained in between. The open
+ * How a record grows by one write, and takes in the record after it. The open
  * record predicts where the next element begins; nothing older is ever looked at.
  */
 #include "run.h"
@@ -57,35 +57,4 @@ bool index_run_fold(struct index_record *prev, const struct index_record *last)
 	if (__builtin_add_overflow(prev->count, last->count, &grown.count))
 		return false;
 	return take(prev, &grown);
-}
-
-bool index_run_tail(const struct index_record *then, const struct index_record *now,
-		    struct index_record *tail)
-{
-	*tail = *now;
-	if (then->count == 0)
-		return now->count != 0;
-	if (now->count == then->count && now->length == then->length)
-		return false;
-
-	if (now->count == 1) {
-		tail->logical_off += then->length;
-		tail->log_off += then->length;
-		tail->length -= then->length;
-		tail->stride = 0;
-		return true;
-	}
-	/*
-	 * The first element was still growing then and is one of many now: its rest and the others are
-	 * no one record. The whole of @now says again what @then said (same log, same stamp), which is
-	 * harmless.
-	 */
-	if (now->length != then->length || now->count < then->count)
-		return true;
-	tail->logical_off += then->count * now->stride;
-	tail->log_off += then->count * now->length;
-	tail->count -= then->count;
-	if (tail->count == 1)
-		tail->stride = 0;
-	return true;
 }

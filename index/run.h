@@ -27,12 +27,4 @@ bool index_run_grow(struct index_record *rec, uint64_t logical_off, uint64_t len
  */
 bool index_run_fold(struct index_record *prev, const struct index_record *last);
 
-/*
- * The part of @now that was not yet in @then, an earlier state of the same growing record:
- * true and @tail filled, or false if nothing was added. Where that is no one record (a first element that
- * grew and then became one of many) @tail is all of @now, which only repeats what @then said.
- */
-bool index_run_tail(const struct index_record *then, const struct index_record *now,
-		    struct index_record *tail);
-
 #endif

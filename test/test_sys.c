@@ -172,17 +172,3 @@ Test(sys_fd, close_forgets_and_clears_the_variable)
 	sys_fd_close(&none);
 	cr_assert_eq(none, -1);
 }
-
-Test(sys_fd, forget_closes_nothing)
-{
-	int a = sys_fd_hide(dup(0)), b = sys_fd_hide(dup(0)), c = sys_fd_hide(dup(0));
-
-	sys_fd_forget(a);
-	cr_assert_not(sys_fd_is_hidden(a));
-	cr_assert(sys_fd_is_hidden(b));
-	sys_fd_forget(-1);
-	cr_assert_not(sys_fd_is_hidden(b));
-	cr_assert_not(sys_fd_is_hidden(c));
-	cr_assert_neq(fcntl(a, F_GETFD), -1);
-	cr_assert_neq(fcntl(c, F_GETFD), -1);
-}
