@@ -139,8 +139,6 @@ int plfs_unlink(struct plfs_mount *m, int dirfd, const char *path);
 /* renameat2(2) inside one mount; the container of a replaced file goes the same way. Across mounts callers answer EXDEV. */
 int plfs_rename(struct plfs_mount *m, int fromfd, const char *from, int tofd, const char *to, unsigned flags);
 
-/* rmdir(2) of a backend's root says EBUSY; else the kernel's. */
-
 /* ---- processes ---- */
 
 /* Around fork(): commit and lock everything; unlock; and in the child: give the parent's logs back, unlock. */

@@ -93,6 +93,9 @@ static inline long done(long ret)
 	return -1;
 }
 
+/* The C library's way to end a program that overflows a buffer. */
+extern void __chk_fail(void) __attribute__((noreturn));
+
 /* One line of the refuse category, then the errno: for what cannot be served on a logical file. */
 static inline long refused(const char *what, int err)
 {

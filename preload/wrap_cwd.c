@@ -79,9 +79,6 @@ EXPORT char *getcwd(char *buf, size_t len)
 	return buf ? memcpy(buf, shown, need + 1) : NULL;
 }
 
-/* The C library's way to end a program that overflows a buffer. */
-extern void __chk_fail(void) __attribute__((noreturn));
-
 EXPORT char *__getcwd_chk(char *buf, size_t len, size_t room)
 {
 	if (len > room)

@@ -140,9 +140,6 @@ ALIAS(pwritev64v2, pwritev2);
 
 /* ---- fortified: the compiler knew the size of the buffer ---- */
 
-/* The C library's way to end a program that overflows a buffer. */
-extern void __chk_fail(void) __attribute__((noreturn));
-
 EXPORT ssize_t __read_chk(int fd, void *buf, size_t len, size_t room)
 {
 	if (len > room)

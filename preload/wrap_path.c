@@ -212,9 +212,6 @@ EXPORT ssize_t readlinkat(int dirfd, const char *path, char *buf, size_t len)
 	return done(read_link(&w, buf, len));
 }
 
-/* The C library's way to end a program that overflows a buffer. */
-extern void __chk_fail(void) __attribute__((noreturn));
-
 EXPORT ssize_t __readlink_chk(const char *path, char *buf, size_t len, size_t room)
 {
 	if (len > room)

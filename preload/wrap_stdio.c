@@ -76,8 +76,8 @@ EXPORT FILE *fdopen(int fd, const char *mode)
 }
 ALIAS(_IO_fdopen, fdopen);
 
-/* Our record for one of the three standard streams, whose number @fd is to become a logical file now. */
-static struct stream *hook_standard(FILE *fp, int fd)
+/* Our record for @fp if it is one of the three standard streams, which is to lead to a logical file now. */
+static struct stream *hook_standard(FILE *fp)
 {
 	int nr = fp->_fileno;
 
@@ -85,7 +85,6 @@ static struct stream *hook_standard(FILE *fp, int fd)
 		return NULL;
 	stream_hook(nr);
 	fp = nr == 0 ? stdin : nr == 1 ? stdout : stderr;
-	(void)fd;
 	return stream_find(fp);
 }
 
@@ -126,7 +125,7 @@ static FILE *freopen_ours(const struct where *w, const char *path, const char *m
 	fd = r < 0 ? r : reopen_target(w, path, fp, m.flags, &logical);
 	if (fd >= 0 && !s) {
 		sys.fflush(fp);
-		s = logical ? hook_standard(fp, fd) : NULL;
+		s = logical ? hook_standard(fp) : NULL;
 		if (!s) {
 			shim_close(fd);
 			done(refused("freopen of a stream of the C library", EOPNOTSUPP));
