@@ -196,6 +196,8 @@
 	X(void, quick_exit, (int status)) \
 	X(ssize_t, sendmsg, (int sock, const struct msghdr *msg, int flags)) \
 	X(ssize_t, recvmsg, (int sock, struct msghdr *msg, int flags)) \
+	X(int, sendmmsg, (int sock, struct mmsghdr *msgs, unsigned nr, int flags)) \
+	X(int, recvmmsg, (int sock, struct mmsghdr *msgs, unsigned nr, int flags, struct timespec *timeout)) \
 	/* the rest that the library itself calls */ \
 	X(pid_t, getpid, (void)) \
 	X(int, gethostname, (char *buf, size_t len)) \

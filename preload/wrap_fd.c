@@ -201,3 +201,26 @@ EXPORT ssize_t recvmsg(int sock, struct msghdr *msg, int flags)
 		each_sent_fd(msg, fd_adopt);
 	return ret;
 }
+
+EXPORT int sendmmsg(int sock, struct mmsghdr *msgs, unsigned nr, int flags)
+{
+	unsigned i;
+
+	for (i = 0; shim_on() && msgs && i < nr; i++) {
+		if (msgs[i].msg_hdr.msg_control && msgs[i].msg_hdr.msg_controllen)
+			each_sent_fd(&msgs[i].msg_hdr, share_sent);
+	}
+	return sys.sendmmsg(sock, msgs, nr, flags);
+}
+
+EXPORT int recvmmsg(int sock, struct mmsghdr *msgs, unsigned nr, int flags, struct timespec *timeout)
+{
+	bool on = shim_on();
+	int i, ret = sys.recvmmsg(sock, msgs, nr, flags, timeout);
+
+	for (i = 0; on && i < ret; i++) {
+		if (msgs[i].msg_hdr.msg_control && msgs[i].msg_hdr.msg_controllen)
+			each_sent_fd(&msgs[i].msg_hdr, fd_adopt);
+	}
+	return ret;
+}

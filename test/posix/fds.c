@@ -290,6 +290,29 @@ CASE(passed_over_a_socket)
 	show("f");
 }
 
+CASE(passed_over_a_socket_in_a_batch)
+{
+	int i, sv[2], fd = T(rw("f"));
+	union {
+		struct cmsghdr h;
+		char space[CMSG_SPACE(sizeof(int))];
+	} u[2] = {{.h = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}}, {.h = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}}};
+	struct iovec iov = {"x", 1};
+	struct mmsghdr m[2];
+
+	for (i = 0; i < 2; i++) {
+		memcpy(CMSG_DATA(&u[i].h), &fd, sizeof fd);
+		m[i].msg_hdr = (struct msghdr){.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &u[i], .msg_controllen = sizeof u[i]};
+	}
+	T(write(fd, "one", 3));
+	T(socketpair(AF_UNIX, SOCK_DGRAM, 0, sv));
+	T(sendmmsg(sv[0], m, 2, 0));
+	IN_CHILD(char b[4]; iov.iov_base = b; close(fd); T(recvmmsg(sv[1], m, 2, 0, NULL));
+		 memcpy(&fd, CMSG_DATA(&u[1].h), sizeof fd); T(write(fd, "two", 3)));
+	T(write(fd, "three", 5));
+	show("f");
+}
+
 CASE(unlink_while_open)
 {
 	char buf[32] = "";
