@@ -480,7 +480,7 @@ static int open_global(struct gathered *g, const struct container *c, const char
 struct check_arg {
 	const struct container *c;
 	const struct index_inputs *in;
-	const struct gathered *g;
+	struct gathered *g;
 };
 
 static int compare_path(const void *path, const void *log)
@@ -500,7 +500,10 @@ static int check_log(const struct check_arg *ca, const char *path, const char *n
 	if (ca->c->store->ops->stat(ca->c->store, full, &st) || st.st_size <= DROPPING_DATA_OFF)
 		return 0;
 	snprintf(full, sizeof(full), "%s/%.*slive.%s", ca->c->dir, (int)(name - path), path, name + sizeof("data.") - 1);
-	return ca->c->store->ops->stat(ca->c->store, full, &st) == -ENOENT ? -ENOMSG : -EAGAIN;
+	if (ca->c->store->ops->stat(ca->c->store, full, &st) != -ENOENT)
+		return -EAGAIN;
+	snprintf(ca->g->lost, sizeof(ca->g->lost), "%s", path);
+	return -ENOMSG;
 }
 
 static int check_dropping(void *arg, const char *path, const char *name, enum dropping_kind kind)
@@ -521,7 +524,7 @@ static int check_dropping(void *arg, const char *path, const char *name, enum dr
  * A node index that came into being after the inputs were listed may hold records that had left their live file by the
  * time we read that. One that was listed has been read after all live files, and so held them.
  */
-static int check_complete(const struct gathered *g, const struct container *c, const struct index_inputs *in)
+static int check_complete(struct gathered *g, const struct container *c, const struct index_inputs *in)
 {
 	struct check_arg ca = { .c = c, .in = in, .g = g };
 	int ret = container_list(c, check_dropping, &ca);

@@ -57,6 +57,7 @@ struct gathered {
 	struct global_index global;
 	uint64_t nr_records;
 	unsigned damaged; /* index blocks passed over */
+	char lost[CONTAINER_PATH_LEN]; /* after -ENOMSG: the log in question */
 };
 
 /*

@@ -151,7 +151,7 @@ static int own_log_no(struct reader *r, const struct writer *w)
 
 int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 {
-	char own[CONTAINER_PATH_LEN];
+	char own[CONTAINER_PATH_LEN], suspect[CONTAINER_PATH_LEN] = "";
 	struct index_inputs in;
 	struct gathered g;
 	int ret = -EAGAIN;
@@ -162,24 +162,24 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 	}
 	/*
 	 * Logs that are being closed move under our feet; each time round there is one less of them. One that no index
-	 * knows may be such a log as well, but not for ever.
+	 * knows, and that is no longer open, may have been closed since the indexes were read: then they know it the next time.
 	 */
-	for (int tries = 0, lost = 0; (ret == -EAGAIN && tries < 1000) || (ret == -ENOMSG && lost < 5); tries++) {
-		struct timespec wait = { .tv_nsec = 2000000 };
-
-		if (ret == -ENOMSG && lost++)
-			sys.nanosleep(&wait, NULL);
+	for (int tries = 0, lost = 0; tries < 1000 && (ret == -EAGAIN || (ret == -ENOMSG && lost < 3)); tries++) {
+		if (ret == -ENOMSG)
+			memcpy(suspect, g.lost, sizeof(suspect));
 		ret = index_inputs_list(&in, r->c, w ? own : NULL);
 		if (ret == -ENOENT)
 			return -ESTALE;
 		if (!ret)
 			ret = gather(&g, r->c, &in, w ? own : NULL, generation_ns);
+		if (ret == -ENOMSG)
+			lost = strcmp(suspect, g.lost) ? 0 : lost + 1;
 		if (!ret)
 			ret = install(r, &g, &in);
 		index_inputs_release(&in);
 	}
 	if (ret == -ENOMSG) {
-		log_error("%s: a data log is not in any index: the index is lost", r->c->dir);
+		log_error("%s/%s: the data log is not in any index: the index is lost", r->c->dir, g.lost);
 		ret = -EIO;
 	}
 	if (!ret && w) {
