@@ -13,7 +13,7 @@
  * 4000 entries, 90 us for 12000).
  */
 #define HIDDEN_FD_MAX_BASE 4000
-#define HIDDEN_FD_MIN_BASE 16
+#define HIDDEN_FD_MIN_BASE 10 /* what is below, shell scripts name by its number */
 #define HIDDEN_FD_LIMIT 65536 /* descriptors from here on are not remembered */
 
 struct sys_table sys;
@@ -146,7 +146,7 @@ static int dup_high(int fd)
 {
 	int high = -1;
 
-	for (int base = hidden_fd_base(); base >= HIDDEN_FD_MIN_BASE && fd < base && high < 0; base /= 2)
+	for (int base = hidden_fd_base(); base >= HIDDEN_FD_MIN_BASE && fd < base && high < 0; base -= base / 4)
 		high = sys.fcntl(fd, F_DUPFD_CLOEXEC, base);
 	return high;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# shells: bash dash
+# shells: bash dash ksh93
 # Shells: redirections, shared offsets, background writers.
 
 redirect_append_and_read_line_by_line() {
