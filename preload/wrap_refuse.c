@@ -19,30 +19,6 @@ static bool is_logical(int fd)
 	return f != NULL;
 }
 
-/* ---- between descriptors ---- */
-
-EXPORT ssize_t sendfile(int out, int in, off_t *off, size_t len)
-{
-	if (is_logical(out) || is_logical(in))
-		return done(refused("sendfile", EINVAL));
-	return sys.sendfile(out, in, off, len);
-}
-ALIAS(sendfile64, sendfile);
-
-EXPORT ssize_t copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)
-{
-	if (is_logical(in) || is_logical(out))
-		return done(refused("copy_file_range", EXDEV));
-	return sys.copy_file_range(in, in_off, out, out_off, len, flags);
-}
-
-EXPORT ssize_t splice(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)
-{
-	if (is_logical(in) || is_logical(out))
-		return done(refused("splice", EINVAL));
-	return sys.splice(in, in_off, out, out_off, len, flags);
-}
-
 /* ---- ioctl: those about where a file's blocks are ---- */
 
 /* Bytes left to read, as FIONREAD counts them. */
