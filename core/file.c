@@ -138,15 +138,18 @@ static int finish_open(struct plfs_mount *m, int fd, const struct stat *st, int 
 static int open_existing(struct plfs_mount *m, int dirfd, const char *path, int flags, mode_t mode,
 			 struct plfs_file **out)
 {
+	bool exclusive = (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
 	struct stat st;
 	int fd;
 
-	if (sys.fstatat(dirfd, path, &st, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0))
+	if (sys.fstatat(dirfd, path, &st, flags & O_NOFOLLOW || exclusive ? AT_SYMLINK_NOFOLLOW : 0))
 		return -errno;
+	if (exclusive)
+		return -EEXIST;
+	if (S_ISDIR(st.st_mode) && flags & O_CREAT)
+		return -EISDIR;
 	if (!stub_marked(st.st_mode) || !mount_has_dev(st.st_dev))
 		return kernel_open(dirfd, path, flags & ~O_CREAT, mode);
-	if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
-		return -EEXIST;
 	fd = kernel_open(dirfd, path, stub_flags(flags), 0);
 	if (fd < 0)
 		return fd;
