@@ -358,25 +358,38 @@ ssize_t ofile_readv(struct ofile *f, int fd, const struct iovec *iov, int cnt)
 ssize_t ofile_writev(struct ofile *f, int fd, const struct iovec *iov, int cnt)
 {
 	ssize_t ret = iov_total(iov, cnt);
-	off_t off, end;
 	size_t len;
+	off_t off;
 
+	if (f->flags & O_APPEND)
+		return ofile_appendv(f, fd, iov, cnt);
 	if (!ofile_can_write(f))
 		return -EBADF;
 	if (ret <= 0)
 		return ret;
 	len = min_size((size_t)ret, IO_MAX);
 	pthread_mutex_lock(&f->lock);
-	if (f->flags & O_APPEND) {
-		ret = append(f, iov, cnt, &end);
-		if (ret > 0)
-			offset_set(f, fd, end);
-	} else {
-		off = offset_take(f, fd, &len);
-		ret = off < 0 ? off : put(f, iov, cnt, off);
-		if (off >= 0)
-			offset_settle(f, fd, off, len, ret);
-	}
+	off = offset_take(f, fd, &len);
+	ret = off < 0 ? off : put(f, iov, cnt, off);
+	if (off >= 0)
+		offset_settle(f, fd, off, len, ret);
+	pthread_mutex_unlock(&f->lock);
+	return ret;
+}
+
+ssize_t ofile_appendv(struct ofile *f, int fd, const struct iovec *iov, int cnt)
+{
+	ssize_t ret = iov_total(iov, cnt);
+	off_t end;
+
+	if (!ofile_can_write(f))
+		return -EBADF;
+	if (ret <= 0)
+		return ret;
+	pthread_mutex_lock(&f->lock);
+	ret = append(f, iov, cnt, &end);
+	if (ret > 0 && fd >= 0)
+		offset_set(f, fd, end);
 	pthread_mutex_unlock(&f->lock);
 	return ret;
 }
@@ -395,13 +408,12 @@ ssize_t ofile_preadv(struct ofile *f, const struct iovec *iov, int cnt, off_t lo
 ssize_t ofile_pwritev(struct ofile *f, const struct iovec *iov, int cnt, off_t logical_off)
 {
 	ssize_t total = iov_total(iov, cnt);
-	off_t end;
 
 	if (logical_off < 0)
 		return -EINVAL;
+	if (f->flags & O_APPEND)
+		return ofile_appendv(f, -1, iov, cnt);
 	if (!ofile_can_write(f))
 		return -EBADF;
-	if (total <= 0)
-		return total;
-	return f->flags & O_APPEND ? append(f, iov, cnt, &end) : put(f, iov, cnt, logical_off);
+	return total <= 0 ? total : put(f, iov, cnt, logical_off);
 }

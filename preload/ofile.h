@@ -84,6 +84,8 @@ ssize_t ofile_readv(struct ofile *f, int fd, const struct iovec *iov, int cnt);
 ssize_t ofile_writev(struct ofile *f, int fd, const struct iovec *iov, int cnt);
 ssize_t ofile_preadv(struct ofile *f, const struct iovec *iov, int cnt, off_t logical_off);
 ssize_t ofile_pwritev(struct ofile *f, const struct iovec *iov, int cnt, off_t logical_off);
+/* At the end, as with O_APPEND. The offset follows unless @fd is -1. */
+ssize_t ofile_appendv(struct ofile *f, int fd, const struct iovec *iov, int cnt);
 off_t ofile_lseek(struct ofile *f, int fd, off_t off, int whence);
 /* The offset now, or -errno. */
 off_t ofile_tell(struct ofile *f, int fd);

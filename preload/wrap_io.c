@@ -108,9 +108,14 @@ static ssize_t writev_flags(struct ofile *f, int fd, const struct iovec *iov, in
 	ssize_t ret;
 	int r;
 
-	if (flags & ~(RWF_HIPRI | RWF_DSYNC | RWF_SYNC))
+	if (flags & ~(RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_APPEND))
 		return refused("pwritev2 with flags", EOPNOTSUPP);
-	ret = off == -1 ? ofile_writev(f, fd, iov, cnt) : ofile_pwritev(f, iov, cnt, off);
+	if (off < -1)
+		ret = -EINVAL;
+	else if (flags & RWF_APPEND)
+		ret = ofile_appendv(f, off == -1 ? fd : -1, iov, cnt);
+	else
+		ret = off == -1 ? ofile_writev(f, fd, iov, cnt) : ofile_pwritev(f, iov, cnt, off);
 	if (ret > 0 && (flags & (RWF_DSYNC | RWF_SYNC))) {
 		r = plfs_sync(f->file);
 		ret = r < 0 ? r : ret;
