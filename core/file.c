@@ -5,6 +5,7 @@
  */
 #include "file.h"
 
+#include "body.h"
 #include "stamp.h"
 
 #define LOGICAL_MAX ((uint64_t)INT64_MAX - PLFS_BODY_OFF)
@@ -370,7 +371,11 @@ ssize_t plfs_appendv(struct plfs_file *f, const struct iovec *iov, int cnt, off_
 	}
 	fd = begin(f);
 	ret = inode_begin_append(f->ino, fd, &at);
-	if (!ret) {
+	if (!ret && f->ino->stub.in_body) {
+		ret = body_append(fd, iov, cnt, &at);
+		if (ret >= 0)
+			*end_out = (off_t)at;
+	} else if (!ret) {
 		ret = bad_range((size_t)total, (off_t)at) ? -EFBIG : write_locked(f, fd, iov, cnt, at);
 		inode_end_append(f->ino, fd);
 		if (ret >= 0)
@@ -438,6 +443,8 @@ int plfs_fallocate(struct plfs_file *f, int mode, off_t logical_off, off_t len)
 	size = plfs_size(f);
 	if (size < 0)
 		return (int)size;
+	if (f->ino->stub.in_body)
+		return sys.fallocate(f->fd, mode, logical_off + PLFS_BODY_OFF, len) ? -errno : 0;
 	if (mode == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE) || mode == (FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE))
 		stop = stop < size ? stop : size;
 	else if (mode != 0 && mode != FALLOC_FL_KEEP_SIZE && mode != FALLOC_FL_ZERO_RANGE)
@@ -461,6 +468,30 @@ off_t plfs_seek_hole(struct plfs_file *f, off_t logical_off, int whence)
 	if (logical_off < 0 || logical_off >= size)
 		return -ENXIO;
 	return whence == SEEK_DATA ? logical_off : size;
+}
+
+int plfs_in_body(struct plfs_file *f, enum plfs_map_use use)
+{
+	int saved ERRNO_KEPT = errno;
+	struct inode *ino = f->ino;
+	int fd = begin(f), ret = 0;
+	struct stub now;
+
+	if (!ino->stub.in_body) {
+		ret = stub_settle(fd, &now);
+		if (!ret && now.in_body)
+			inode_enter_body(ino, &now);
+	}
+	if (!ret && !ino->stub.in_body && use == PLFS_MAP_READ) {
+		ret = body_is_written(ino);
+		use = ret > 0 ? PLFS_MAP_WRITE : PLFS_MAP_COPY;
+	}
+	if (ret >= 0 && !ino->stub.in_body && use == PLFS_MAP_WRITE)
+		ret = body_move(ino);
+	if (ret >= 0)
+		ret = ino->stub.in_body;
+	end(f);
+	return ret;
 }
 
 int plfs_commit(struct plfs_file *f)

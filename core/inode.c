@@ -4,6 +4,7 @@
  */
 #include "inode.h"
 
+#include "body.h"
 #include "file.h"
 #include "log.h"
 #include "stamp.h"
@@ -21,7 +22,7 @@ bool inode_exiting;
 static struct inode *table;
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void adopt_container(struct inode *ino, mode_t mode)
+void inode_adopt_container(struct inode *ino, mode_t mode)
 {
 	if (ino->stub.has_container && !ino->c.store)
 		container_init(&ino->c, &ino->m->store, ino->stub.id, mode);
@@ -85,7 +86,7 @@ int inode_get(struct plfs_mount *m, int fd, const struct stat *st, struct inode 
 	reader_init(&ino->r, &ino->c);
 	ret = st->st_size ? stub_read(fd, &ino->stub) : 0;
 	if (!ret) {
-		adopt_container(ino, st->st_mode);
+		inode_adopt_container(ino, st->st_mode);
 		HASH_ADD(hh, table, key, sizeof(ino->key), ino);
 		ret = ino->hh.tbl ? 0 : -ENOMEM;
 	}
@@ -157,8 +158,10 @@ void inode_put(struct inode *ino, int *fd)
 
 /* ---- size ---- */
 
-static uint64_t known_size(const struct inode *ino)
+uint64_t inode_known_size(const struct inode *ino)
 {
+	if (ino->stub.in_body)
+		return ino->body_len;
 	return max_u64(max_u64(ino->body_len, ino->own_end), ino->r.loaded ? reader_end(&ino->r) : 0);
 }
 
@@ -191,17 +194,57 @@ int inode_extend(struct inode *ino, int fd, uint64_t end)
 	return 0;
 }
 
+struct notify_arg {
+	struct inode *ino;
+	uint64_t stamp_ns;
+};
+
+static int notify_live(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	struct notify_arg *na = arg;
+
+	(void)name;
+	if (kind == DROPPING_LIVE)
+		stage_notify(&na->ino->c, path, na->stamp_ns);
+	return 0;
+}
+
+void inode_notify(struct inode *ino, uint64_t stamp_ns)
+{
+	struct notify_arg na = { .ino = ino, .stamp_ns = stamp_ns };
+
+	container_list(&ino->c, notify_live, &na);
+}
+
+static bool is_notified(const struct inode *ino)
+{
+	return ino->writing && stage_notified(&ino->w.stage) > ino->notified_ns;
+}
+
 /* What was written here before somebody else's truncation must not bring the old size back. */
 static void heed_truncation(struct inode *ino)
 {
-	uint64_t notified_ns = ino->writing ? stage_notified(&ino->w.stage) : 0;
-
-	if (notified_ns > ino->notified_ns)
+	if (is_notified(ino)) {
 		ino->own_end = 0;
-	ino->notified_ns = notified_ns;
+		ino->notified_ns = stage_notified(&ino->w.stage);
+	}
 }
 
-static int publish(struct inode *ino, int fd)
+int inode_heed_notice(struct inode *ino, int fd)
+{
+	struct stub now;
+	int ret;
+
+	if (likely(!is_notified(ino)))
+		return 0;
+	heed_truncation(ino);
+	ret = stub_settle(fd, &now);
+	if (!ret && now.in_body)
+		inode_enter_body(ino, &now);
+	return ret;
+}
+
+int inode_publish(struct inode *ino, int fd)
 {
 	static const struct timespec now[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_NOW } };
 	uint64_t before = ino->body_len;
@@ -233,7 +276,7 @@ static int loaded(struct inode *ino, int ret)
 	return -EIO;
 }
 
-static int load(struct inode *ino)
+int inode_load(struct inode *ino)
 {
 	if (ino->writing && !ino->w.stage.shared) {
 		int ret = stage_save(&ino->w.stage);
@@ -252,15 +295,22 @@ static int revalidate(struct inode *ino, int fd, const struct stat *st)
 	int ret;
 
 	if (st->st_size && fd >= 0) {
-		ret = stub_read(fd, &ino->stub);
+		struct stub now;
+
+		ret = stub_read(fd, &now);
 		if (ret)
 			return ret;
-		adopt_container(ino, st->st_mode);
+		if (now.in_body) {
+			inode_enter_body(ino, &now);
+			return 0;
+		}
+		ino->stub = now;
+		inode_adopt_container(ino, st->st_mode);
 	}
 	if (!ino->stub.has_container || !ino->r.loaded)
 		return 0;
 	if (ino->stub.generation_ns != generation)
-		return load(ino);
+		return inode_load(ino);
 	if (ino->writing && !ino->w.stage.shared) {
 		ret = stage_save(&ino->w.stage);
 		if (ret)
@@ -269,12 +319,15 @@ static int revalidate(struct inode *ino, int fd, const struct stat *st)
 	return loaded(ino, reader_reload(&ino->r, ino->writing ? &ino->w : NULL, ino->stub.generation_ns, &changed));
 }
 
-/* See what the stub says now; where others may have written or truncated, make the map anew. */
-static int look_again(struct inode *ino, int fd, const struct stat *st, bool reload)
+int inode_look_again(struct inode *ino, int fd, const struct stat *st, bool reload)
 {
 	uint64_t len = stub_body_len(st->st_size);
 	int ret;
 
+	if (ino->stub.in_body) {
+		ino->body_len = len;
+		return 0;
+	}
 	if (len < ino->body_len) /* somebody has truncated it: what we had not published is from before or in the log */
 		ino->own_end = 0;
 	if (len != ino->body_len || ino->r.inputs.nr_lives || ino->acquired || (!ino->stub.has_container && st->st_size))
@@ -292,10 +345,10 @@ static int prepare_read(struct inode *ino)
 {
 	int ret = 0;
 
-	if (!ino->stub.has_container)
+	if (!ino->stub.has_container || ino->stub.in_body)
 		return 0;
 	if (!ino->r.loaded)
-		ret = load(ino);
+		ret = inode_load(ino);
 	else if (ino->writing)
 		ret = reader_add_own(&ino->r, &ino->w);
 	return ret;
@@ -303,34 +356,39 @@ static int prepare_read(struct inode *ino)
 
 int inode_size(struct inode *ino, int fd, const struct stat *st, uint64_t *size)
 {
-	int ret = look_again(ino, fd, st, false);
+	int ret = inode_look_again(ino, fd, st, false);
 
-	if (!ret && !ino->r.loaded && ino->stub.has_container)
-		ret = load(ino);
-	*size = known_size(ino);
+	if (!ret && !ino->r.loaded && ino->stub.has_container && !ino->stub.in_body)
+		ret = inode_load(ino);
+	*size = inode_known_size(ino);
 	return ret;
 }
 
 static ssize_t read_at(struct inode *ino, int fd, void *buf, size_t len, uint64_t logical_off, bool again)
 {
 	uint64_t size;
-	int ret = prepare_read(ino);
+	int ret;
 
+	if (ino->stub.in_body)
+		return body_read(fd, buf, len, logical_off);
+	ret = prepare_read(ino);
 	if (ret)
 		return ret;
-	size = known_size(ino);
+	size = inode_known_size(ino);
 	if (logical_off + len > size || ino->acquired || inode_posix) {
 		struct stat st;
 
 		if (sys.fstat(fd, &st))
 			return -errno;
-		ret = look_again(ino, fd, &st, inode_posix);
+		ret = inode_look_again(ino, fd, &st, inode_posix);
 		if (!ret)
 			ret = prepare_read(ino);
 		if (ret)
 			return ret;
-		size = known_size(ino);
+		size = inode_known_size(ino);
 	}
+	if (ino->stub.in_body)
+		return body_read(fd, buf, len, logical_off);
 	if (logical_off >= size)
 		return 0;
 	len = (size_t)min_u64(len, size - logical_off);
@@ -338,7 +396,7 @@ static ssize_t read_at(struct inode *ino, int fd, void *buf, size_t len, uint64_
 	if (ret == -ENOENT && !again) { /* removed by a truncation to 0 that we have not seen yet? */
 		struct stat st;
 
-		ret = sys.fstat(fd, &st) ? -errno : look_again(ino, fd, &st, true);
+		ret = sys.fstat(fd, &st) ? -errno : inode_look_again(ino, fd, &st, true);
 		return ret ? ret : read_at(ino, fd, buf, len, logical_off, true);
 	}
 	if (ret == -ENOENT) {
@@ -378,7 +436,7 @@ static int claim(struct inode *ino, int fd)
 	c.mode = st.st_mode;
 	ret = stub_claim(fd, &ino->stub, stamp_next(), make_container, &c);
 	if (!ret)
-		adopt_container(ino, st.st_mode);
+		inode_adopt_container(ino, st.st_mode);
 	else if (*c.dir && !stub_read(fd, &now) && !now.has_container)
 		container_remove(&c);
 	return ret;
@@ -398,17 +456,18 @@ static int heed_clock(struct inode *ino, int fd)
 		return -errno;
 	if (ino->r.loaded || (st.st_ctim.tv_sec - now.tv_sec) * 1000000000LL + st.st_ctim.tv_nsec - now.tv_nsec < tolerance_ns)
 		return 0;
-	return load(ino);
+	return inode_load(ino);
 }
 
 int inode_make_writer(struct inode *ino, int fd)
 {
+	struct stub now;
 	int ret;
 
-	if (ino->writing)
+	if (ino->writing || ino->stub.in_body)
 		return 0;
 	ret = ino->stub.has_container ? heed_clock(ino, fd) : claim(ino, fd);
-	if (ret)
+	if (ret || ino->stub.in_body)
 		return ret;
 	ret = writer_open(&ino->w, &ino->c);
 	if (ret)
@@ -418,20 +477,26 @@ int inode_make_writer(struct inode *ino, int fd)
 	ino->writing = true;
 	ino->r.own_log = UINT32_MAX;
 	ino->last_publish_ns = stamp_coarse_ns();
-	return 0;
+	ino->notified_ns = stage_notified(&ino->w.stage);
+	/* Who moves the file into its body, and has not seen our live file yet, has said so in the header before. */
+	ret = stub_settle(fd, &now);
+	if (!ret && now.in_body)
+		inode_enter_body(ino, &now);
+	return ret;
 }
 
 void inode_close_writer(struct inode *ino, int fd)
 {
-	if (ino->writing) {
-		if (ino->r.loaded && reader_add_own(&ino->r, &ino->w))
-			reader_release(&ino->r);
-		writer_close(&ino->w);
-		ino->writing = false;
-		ino->r.own_log = UINT32_MAX;
-	}
-	if (fd >= 0 && (ino->own_end || ino->touched))
-		publish(ino, fd);
+	/* The size before the live file goes: until then that tells appenders where the end is. */
+	if (fd >= 0)
+		inode_commit(ino, fd);
+	if (!ino->writing)
+		return;
+	if (ino->r.loaded && reader_add_own(&ino->r, &ino->w))
+		reader_release(&ino->r);
+	writer_close(&ino->w);
+	ino->writing = false;
+	ino->r.own_log = UINT32_MAX;
 }
 
 ssize_t inode_write(struct inode *ino, int fd, const void *buf, size_t len, uint64_t logical_off)
@@ -439,12 +504,20 @@ ssize_t inode_write(struct inode *ino, int fd, const void *buf, size_t len, uint
 	ssize_t n;
 	int ret = inode_make_writer(ino, fd);
 
+	if (!ret)
+		ret = inode_heed_notice(ino, fd);
 	if (ret)
 		return ret;
-	heed_truncation(ino);
+	if (ino->stub.in_body)
+		return body_write(fd, buf, len, logical_off);
 	n = writer_write(&ino->w, buf, len, logical_off);
 	if (n <= 0)
 		return n;
+	if (unlikely(is_notified(ino))) { /* moved into its body meanwhile, perhaps without these bytes? */
+		ret = inode_heed_notice(ino, fd);
+		if (ret || ino->stub.in_body)
+			return ret ? ret : body_write(fd, buf, (size_t)n, logical_off);
+	}
 	ino->own_end = max_u64(ino->own_end, logical_off + (uint64_t)n);
 	ino->touched = true;
 	if (inode_exiting)
@@ -452,7 +525,7 @@ ssize_t inode_write(struct inode *ino, int fd, const void *buf, size_t len, uint
 	else if (inode_posix)
 		inode_commit(ino, fd);
 	else if (ino->w.last_write_ns - ino->last_publish_ns > PUBLISH_NS && ino->own_end > ino->body_len)
-		publish(ino, fd);
+		inode_publish(ino, fd);
 	return n;
 }
 
@@ -461,7 +534,7 @@ int inode_commit(struct inode *ino, int fd)
 	/* Bytes that cannot be flushed now stay in the stage, where readers find them: no error yet. */
 	if (ino->writing)
 		writer_commit(&ino->w);
-	return ino->own_end || ino->touched ? publish(ino, fd) : 0;
+	return ino->own_end || ino->touched ? inode_publish(ino, fd) : 0;
 }
 
 void inode_refresh(struct inode *ino)
@@ -474,7 +547,7 @@ void inode_refresh(struct inode *ino)
 int inode_sync(struct inode *ino, int fd)
 {
 	int ret = ino->writing ? writer_sync(&ino->w) : 0;
-	int ret2 = ino->own_end || ino->touched ? publish(ino, fd) : 0;
+	int ret2 = ino->own_end || ino->touched ? inode_publish(ino, fd) : 0;
 
 	ino->acquired = true;
 	if (!ret)
@@ -482,133 +555,6 @@ int inode_sync(struct inode *ino, int fd)
 	if (sys.fsync(fd) && !ret)
 		ret = -errno;
 	return ret;
-}
-
-/* ---- truncation ---- */
-
-struct notify_arg {
-	struct inode *ino;
-	uint64_t stamp_ns;
-};
-
-static int notify_live(void *arg, const char *path, const char *name, enum dropping_kind kind)
-{
-	struct notify_arg *na = arg;
-
-	(void)name;
-	if (kind == DROPPING_LIVE)
-		stage_notify(&na->ino->c, path, na->stamp_ns);
-	return 0;
-}
-
-static int resize_body(struct inode *ino, int fd, uint64_t size)
-{
-	struct stat st;
-
-	if (sys.fstat(fd, &st))
-		return -errno;
-	if (stub_body_len(st.st_size) > size && sys.ftruncate(fd, (off_t)(PLFS_BODY_OFF + size)))
-		return -errno;
-	ino->own_end = 0;
-	ino->body_len = min_u64(stub_body_len(st.st_size), size);
-	return inode_extend(ino, fd, size);
-}
-
-/* To nothing: all records up to now are void, and the logs that hold nothing else can go. */
-static int new_generation(struct inode *ino, int fd)
-{
-	struct notify_arg na = { .ino = ino };
-	int ret;
-
-	inode_close_writer(ino, -1);
-	na.stamp_ns = stamp_next();
-	container_list(&ino->c, notify_live, &na); /* before the size goes: writers must not bring it back */
-	ret = resize_body(ino, fd, 0);
-	if (!ret)
-		ret = stub_set_generation(fd, &ino->stub, na.stamp_ns);
-	if (ret)
-		return ret;
-	reader_release(&ino->r);
-	dropping_collect(&ino->c, ino->stub.generation_ns);
-	return 0;
-}
-
-int inode_truncate(struct inode *ino, int fd, uint64_t size)
-{
-	struct notify_arg na = { .ino = ino };
-	struct stat st;
-	int ret;
-
-	if (sys.fstat(fd, &st))
-		return -errno;
-	if (!ino->stub.has_container && st.st_size) {
-		ret = stub_read(fd, &ino->stub);
-		if (ret)
-			return ret;
-		adopt_container(ino, st.st_mode);
-	}
-	if (ino->stub.has_container && !size)
-		return new_generation(ino, fd);
-	if (ino->stub.has_container) {
-		ret = inode_make_writer(ino, fd);
-		if (!ret)
-			ret = writer_truncate(&ino->w, size);
-		if (!ret && ino->r.loaded)
-			ret = reader_add_own(&ino->r, &ino->w);
-		if (ret)
-			return ret;
-		na.stamp_ns = stamp_next();
-		container_list(&ino->c, notify_live, &na);
-	}
-	ino->touched = true;
-	return resize_body(ino, fd, size);
-}
-
-/* ---- appending ---- */
-
-static int find_live(void *arg, const char *path, const char *name, enum dropping_kind kind)
-{
-	const struct inode *ino = arg;
-
-	(void)path;
-	return kind == DROPPING_LIVE && !(ino->writing && !strcmp(name + 5, ino->w.log_name + 5));
-}
-
-int inode_begin_append(struct inode *ino, int fd, uint64_t *end)
-{
-	struct store *s = &ino->m->store;
-	char path[CONTAINER_PATH_LEN];
-	struct stat st;
-	int ret = inode_make_writer(ino, fd);
-
-	if (ret)
-		return ret;
-	if (ino->lock_h < 0) {
-		container_path(&ino->c, "lock", path);
-		ino->lock_h = store_open(s, path, O_RDWR | O_CREAT, container_file_mode(&ino->c, true));
-		if (ino->lock_h < 0)
-			return ino->lock_h;
-	}
-	ret = s->ops->lock(s, ino->lock_h);
-	if (ret && ret != -EOPNOTSUPP)
-		return ret;
-	ret = sys.fstat(fd, &st) ? -errno : 0;
-	if (!ret)
-		ret = look_again(ino, fd, &st, false);
-	/* What a killed or still writing process has beyond the stub's size is known to its live index only. */
-	if (!ret && !ino->r.inputs.nr_lives && container_list(&ino->c, find_live, ino) == 1)
-		ret = load(ino);
-	if (ret)
-		s->ops->unlock(s, ino->lock_h);
-	*end = known_size(ino);
-	return ret;
-}
-
-void inode_end_append(struct inode *ino, int fd)
-{
-	if (ino->own_end > ino->body_len)
-		publish(ino, fd);
-	ino->m->store.ops->unlock(&ino->m->store, ino->lock_h);
 }
 
 /* ---- all ---- */

@@ -100,9 +100,42 @@ int inode_truncate(struct inode *ino, int fd, uint64_t size);
 /* Let the stub say that the file reaches at least to @end. */
 int inode_extend(struct inode *ino, int fd, uint64_t end);
 
-/* Take and give back the right to append; between the two *@end is the true end. */
+/*
+ * Take and give back the right to append; between the two *@end is the true end. Of a file that is in its body nothing is taken: use
+ * body_append().
+ */
 int inode_begin_append(struct inode *ino, int fd, uint64_t *end);
 void inode_end_append(struct inode *ino, int fd);
+
+/* ---- the same, for core/inode*.c and body.c alone ---- */
+
+/* Set ino->c up, the header having been read; stamps are later than its generation from here on. */
+void inode_adopt_container(struct inode *ino, mode_t mode);
+
+/* The header says that the file is in its body (body.h): let go of log and maps. @now: the header. */
+void inode_enter_body(struct inode *ino, const struct stub *now);
+
+/* Whatever is known: the stub's size, what was written here, what the map says. */
+uint64_t inode_known_size(const struct inode *ino);
+
+/* See what the stub says now; where others may have written or truncated (or @reload), make the map anew. */
+int inode_look_again(struct inode *ino, int fd, const struct stat *st, bool reload);
+
+/* Make the map anew. */
+int inode_load(struct inode *ino);
+
+/* Tell the stub the size, and that it was written to. */
+int inode_publish(struct inode *ino, int fd);
+
+/* Tell all that write the file, on this host, to end their records and to look at the header. */
+void inode_notify(struct inode *ino, uint64_t stamp_ns);
+
+/* Whether we have been told: then the header is looked at, and the file may be in its body afterwards. */
+int inode_heed_notice(struct inode *ino, int fd);
+
+/* The container's lock file: nobody appends meanwhile. Taken before the header's lock. */
+int inode_lock_end(struct inode *ino);
+void inode_unlock_end(struct inode *ino);
 
 /* ---- all of them ---- */
 

@@ -239,6 +239,8 @@ int plfs_get_map(struct plfs_file *f,
 	uint64_t off = 0;
 	int ret = size < 0 ? (int)size : 0;
 
+	if (ino->stub.in_body && size > 0)
+		return fn(arg, 0, (uint64_t)size, "(the stub itself)", PLFS_BODY_OFF);
 	while (!ret && off < (uint64_t)size) {
 		struct index_piece piece;
 		bool hole;

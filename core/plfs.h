@@ -99,6 +99,16 @@ int plfs_fallocate(struct plfs_file *f, int mode, off_t logical_off, off_t len);
 /* lseek(2) for SEEK_DATA and SEEK_HOLE: the whole file is data. -ENXIO past the end. */
 off_t plfs_seek_hole(struct plfs_file *f, off_t logical_off, int whence);
 
+/*
+ * Whether the file is *in its body*: all bytes in the stub, [off, off + len) of the file being [PLFS_BODY_OFF + off, ...) of
+ * the descriptor, now and for ever, for reading, writing, mapping, locking and size as well. What does not stand like
+ * this is moved there, which takes as long as copying the file: under PLFS_MAP_WRITE always, under PLFS_MAP_READ if somebody may be writing the
+ * file. Returns 1, it is; 0, it is not; or, where it could not be moved: -EACCES, -EROFS, -ENOSPC; -EBUSY: another host
+ * is writing it.
+ */
+enum plfs_map_use { PLFS_MAP_COPY, PLFS_MAP_READ, PLFS_MAP_WRITE };
+int plfs_in_body(struct plfs_file *f, enum plfs_map_use use);
+
 /* Release: what this process wrote is visible to everybody who acquires afterwards. (Unlock, close, fork, before utimes.) */
 int plfs_commit(struct plfs_file *f);
 

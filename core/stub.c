@@ -15,8 +15,12 @@
 #define LOCK_CLAIM 0
 #define LOCK_IN_USE 2
 
+#define INCOMPAT_IN_BODY 1
+#define INCOMPAT_MOVING 2
+#define INCOMPAT_KNOWN (INCOMPAT_IN_BODY | INCOMPAT_MOVING)
+
 static const char sentence[] =
-	"\nThis file is a stub: its data lies in the directory .plfs at the top of this tree.\n"
+	"\nThis file is a stub: its data lies in the directory .plfs at the top of this tree, or behind this header.\n"
 	"Read it with libplfs.so preloaded, or make it a plain file with:  plfs flatten FILE\n";
 
 void stub_encode(const struct stub *stub, void *buf)
@@ -26,6 +30,7 @@ void stub_encode(const struct stub *stub, void *buf)
 	memset(p, 0, STUB_HEADER_LEN);
 	memcpy(p, STUB_MAGIC, 8);
 	put_le32(p + 8, STUB_VERSION);
+	put_le32(p + 20, (stub->in_body ? INCOMPAT_IN_BODY : 0) | (stub->moving ? INCOMPAT_MOVING : 0));
 	memcpy(p + 24, stub->id, STUB_ID_LEN);
 	put_le64(p + 40, stub->generation_ns);
 	put_le64(p + 48, stub->created_ns);
@@ -43,12 +48,14 @@ int stub_decode(struct stub *stub, const void *buf, size_t len)
 	memcpy(copy, buf, sizeof(copy));
 	if (memcmp(copy, STUB_MAGIC, 8))
 		return -EIO;
-	if (get_le32(copy + 8) > STUB_VERSION || get_le32(copy + 20))
+	if (get_le32(copy + 8) > STUB_VERSION || get_le32(copy + 20) & ~INCOMPAT_KNOWN)
 		return -EPROTONOSUPPORT;
 	put_le32(copy + 12, 0);
 	if (crc32c(0, copy, sizeof(copy)) != get_le32((const uint8_t *)buf + 12))
 		return -EIO;
-	stub->has_container = true;
+	stub->in_body = get_le32(copy + 20) & INCOMPAT_IN_BODY;
+	stub->moving = get_le32(copy + 20) & INCOMPAT_MOVING;
+	stub->has_container = memcmp(copy + 24, zeros, STUB_ID_LEN);
 	memcpy(stub->id, copy + 24, STUB_ID_LEN);
 	stub->generation_ns = get_le64(copy + 40);
 	stub->created_ns = get_le64(copy + 48);
@@ -148,7 +155,8 @@ int stub_claim(int fd, struct stub *stub, uint64_t now_ns, int (*make)(void *arg
 	if (ret)
 		return ret;
 	ret = stub_read(fd, stub);
-	if (!ret && !stub->has_container) {
+	stub->moving = false; /* we have the lock: he who was at it died */
+	if (!ret && !stub->has_container && !stub->in_body) {
 		stub->has_container = true;
 		stub->created_ns = now_ns;
 		if (sys.getrandom(stub->id, STUB_ID_LEN, 0) != STUB_ID_LEN)
@@ -176,6 +184,64 @@ int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns)
 		ret = write_header(fd, stub, false);
 	}
 	lock_header(fd, F_UNLCK);
+	return ret;
+}
+
+int stub_settle(int fd, struct stub *stub)
+{
+	int ret = stub_read(fd, stub);
+
+	if (ret || !stub->moving)
+		return ret;
+	ret = lock_header(fd, F_WRLCK);
+	if (ret)
+		return ret;
+	ret = stub_read(fd, stub);
+	if (!ret && stub->moving) {
+		stub->moving = false;
+		ret = write_header(fd, stub, false);
+	}
+	lock_header(fd, F_UNLCK);
+	return ret;
+}
+
+/* As lock_header(), but owned by the description: the process may close others of this file meanwhile. */
+static int lock_move(int fd, short type)
+{
+	struct flock lk = { .l_type = type, .l_whence = SEEK_SET, .l_start = LOCK_CLAIM, .l_len = 1 };
+	int ret;
+
+	do {
+		ret = sys.fcntl(fd, F_OFD_SETLKW, &lk);
+	} while (ret < 0 && errno == EINTR);
+	return ret < 0 ? -errno : 0;
+}
+
+int stub_begin_move(int lock_fd, struct stub *stub)
+{
+	int ret = lock_move(lock_fd, F_WRLCK);
+
+	if (!ret)
+		ret = stub_read(lock_fd, stub);
+	if (!ret && !stub->in_body) {
+		stub->moving = true;
+		ret = write_header(lock_fd, stub, !stub->has_container);
+	}
+	return ret;
+}
+
+int stub_end_move(int lock_fd, struct stub *stub, bool in_body)
+{
+	int ret;
+
+	stub->moving = false;
+	stub->in_body = in_body;
+	if (in_body) {
+		stub->has_container = false;
+		memset(stub->id, 0, STUB_ID_LEN);
+	}
+	ret = write_header(lock_fd, stub, false);
+	lock_move(lock_fd, F_UNLCK);
 	return ret;
 }
 

@@ -9,18 +9,21 @@
  *     8   4  version        1
  *    12   4  crc            CRC-32C of bytes 0..127 with this field 0
  *    16   4  compat         features that a reader may ignore: 0
- *    20   4  incompat       features that a reader must know: 0
- *    24  16  id             the container's, random
+ *    20   4  incompat       features that a reader must know: 1 in_body, 2 moving
+ *    24  16  id             the container's, random; zeros: there is none
  *    40   8  generation_ns  records stamped at or before this are void (a truncation to 0)
  *    48   8  created_ns
  *    56  72  zeros
  *   128   .  a sentence for people, then zeros up to 4096
  *
+ * in_body: the body holds all of the file, for ever, and there is no container. moving: somebody who holds
+ * byte 0 is copying the logs into the body; if nobody holds it he died, and the logs are the file as before.
+ *
  * A stub carries the sticky bit, which the program is not shown. One that is shorter than the header, or
  * whose header is all zeros, has no container yet: its body is all there is.
  *
  * Advisory locks on header bytes, out of the program's reach because its own are shifted by 4096:
- *   byte 0  exclusive, while the header is written
+ *   byte 0  exclusive, while the header is written or the logs are copied into the body
  *   byte 2  shared, by every open file description: somebody has the file open
  */
 #ifndef PLFS_STUB_H
@@ -37,6 +40,8 @@
 
 struct stub {
 	bool has_container;
+	bool in_body;
+	bool moving;
 	uint8_t id[STUB_ID_LEN];
 	uint64_t generation_ns;
 	uint64_t created_ns;
@@ -61,6 +66,21 @@ int stub_read(int fd, struct stub *stub);
  * is an id there is a container. @fd is writable and without O_APPEND. The caller excludes the process's other threads.
  */
 int stub_claim(int fd, struct stub *stub, uint64_t now_ns, int (*make)(void *arg, const uint8_t *id), void *arg);
+
+/*
+ * If somebody is copying the logs into the body, wait until that is done; if he died over it, say so in the header. Reads
+ * the header in any case.
+ */
+int stub_settle(int fd, struct stub *stub);
+
+/*
+ * Begin to copy the logs into the body: waits for the lock on the header, which @lock_fd, a description of its own, owns until it is closed
+ * or stub_end_move(). Reads the header, and marks it as moving unless it is in the body already.
+ */
+int stub_begin_move(int lock_fd, struct stub *stub);
+
+/* The copy is complete (@in_body: the container can go) or given up. */
+int stub_end_move(int lock_fd, struct stub *stub, bool in_body);
 
 /* Void all records stamped at or before @generation_ns. Conditions as for stub_claim(). */
 int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns);

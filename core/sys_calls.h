@@ -204,6 +204,7 @@
 	X(int, clock_gettime, (clockid_t clock, struct timespec *ts)) \
 	X(int, nanosleep, (const struct timespec *want, struct timespec *left)) \
 	X(int, getrlimit, (int what, struct rlimit *lim)) \
-	X(ssize_t, getrandom, (void *buf, size_t len, unsigned flags))
+	X(ssize_t, getrandom, (void *buf, size_t len, unsigned flags)) \
+	X(int, memfd_create, (const char *name, unsigned flags))
 
 #endif

@@ -13,7 +13,7 @@
 
 #define SIZE_MAX_TESTED (400 * 1024)
 
-enum action { CREATE, OPEN, WRITE, APPEND, READ, TRUNCATE, SYNC, COMMIT, CLOSE, RENAME, UNLINK };
+enum action { CREATE, OPEN, WRITE, APPEND, READ, TRUNCATE, SYNC, COMMIT, CLOSE, MOVE, RENAME, UNLINK };
 
 struct step {
 	enum action action;
@@ -88,6 +88,17 @@ static void plan(void)
 	add(CLOSE, 0, 0);
 	add(OPEN, 0, 0);
 	add(WRITE, 0, 3000);
+	add(WRITE, 5000, 70000);
+	add(MOVE, 0, 0);
+	add(WRITE, 2500, 1000);
+	add(APPEND, 0, 300);
+	add(TRUNCATE, 0, 60000);
+	add(TRUNCATE, 0, 62000);
+	add(READ, 0, 0);
+	add(CLOSE, 0, 0);
+	add(OPEN, 0, 0);
+	add(WRITE, 2600, 10);
+	add(SYNC, 0, 0);
 	add(CLOSE, 0, 0);
 	add(RENAME, 0, 0);
 	add(UNLINK, 0, 0);
@@ -212,6 +223,9 @@ static void perform(struct lfile *l, int i, long size)
 		break;
 	case CLOSE:
 		ret = lclose(l);
+		break;
+	case MOVE:
+		ret = plfs_in_body(l->f, PLFS_MAP_WRITE) == 1 ? 0 : -EIO;
 		break;
 	case RENAME:
 		ret = lrename("f", "g");

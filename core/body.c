@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Moving a file into its body, and the data calls on one that is there.
+ */
+#include "body.h"
+
+#include "file.h"
+#include "log.h"
+#include "stamp.h"
+#include "sys.h"
+
+#define COPY_LEN (1024 * 1024)
+
+/* ---- data ---- */
+
+ssize_t body_read(int fd, void *buf, size_t len, uint64_t logical_off)
+{
+	size_t have = 0;
+	ssize_t n;
+
+	do {
+		n = sys.pread(fd, (char *)buf + have, len - have, (off_t)(PLFS_BODY_OFF + logical_off + have));
+		have += n > 0 ? (size_t)n : 0;
+	} while ((n > 0 && have < len) || (n < 0 && errno == EINTR));
+	return n < 0 && !have ? -errno : (ssize_t)have;
+}
+
+ssize_t body_write(int fd, const void *buf, size_t len, uint64_t logical_off)
+{
+	size_t done = 0;
+	ssize_t n;
+
+	do {
+		n = sys.pwrite(fd, (const char *)buf + done, len - done, (off_t)(PLFS_BODY_OFF + logical_off + done));
+		done += n > 0 ? (size_t)n : 0;
+	} while ((n > 0 && done < len) || (n < 0 && errno == EINTR));
+	return n < 0 && !done ? -errno : (ssize_t)done;
+}
+
+/* The kernel finds the end: the body's is the stub's. */
+ssize_t body_append(int fd, const struct iovec *iov, int cnt, uint64_t *end)
+{
+	ssize_t n = sys.pwritev2(fd, iov, cnt, -1, RWF_APPEND);
+	off_t off;
+
+	if (n < 0)
+		return -errno;
+	off = sys.lseek(fd, 0, SEEK_CUR);
+	if (off < PLFS_BODY_OFF)
+		return -EIO;
+	*end = (uint64_t)off - PLFS_BODY_OFF;
+	return n;
+}
+
+/* ---- moving ---- */
+
+struct live_arg {
+	const struct inode *ino;
+	bool any, foreign;
+};
+
+static int look_at_live(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	const char *host = dropping_host();
+	struct live_arg *la = arg;
+	size_t len = strlen(host);
+
+	(void)path;
+	if (kind != DROPPING_LIVE)
+		return 0;
+	la->any = true;
+	la->foreign |= strncmp(name + 5, host, len) || name[5 + len] != '.';
+	return 0;
+}
+
+int body_is_written(const struct inode *ino)
+{
+	struct live_arg la = { .ino = ino };
+	int ret;
+
+	for (const struct plfs_file *f = ino->files; f; f = f->next)
+		if (f->writable)
+			return 1;
+	if (!ino->stub.has_container)
+		return 0;
+	ret = container_list(&ino->c, look_at_live, &la);
+	return ret ? ret : la.any;
+}
+
+void inode_enter_body(struct inode *ino, const struct stub *now)
+{
+	inode_close_writer(ino, -1);
+	reader_release(&ino->r);
+	if (ino->stub.has_container) /* or what we have made of it since he who moved the file removed it */
+		container_remove(&ino->c);
+	ino->stub = *now;
+	ino->own_end = 0;
+	ino->touched = false;
+	ino->acquired = false;
+}
+
+/*
+ * Writers store their record and then load the notify word, without a fence between the two, which would cost each write. So
+ * wait until no processor can hold a store back any more: they do for nanoseconds. (membarrier(2) would take 10 ms.)
+ */
+static void settle_memory(void)
+{
+	const struct timespec wait = { .tv_nsec = 1000000 };
+
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	sys.nanosleep(&wait, NULL);
+}
+
+/* Copy to @fd what no log but the body has. */
+static int copy_logs(struct inode *ino, int fd, uint64_t size)
+{
+	struct index_piece piece;
+	int ret = 0;
+	char *buf;
+
+	buf = mem_alloc(COPY_LEN);
+	if (!buf)
+		return -ENOMEM;
+	for (uint64_t off = 0; off < size && !ret; off += piece.len) {
+		reader_lookup(&ino->r, off, min_u64(size - off, COPY_LEN), &piece);
+		if (piece.log_no == INDEX_LOG_HOLE)
+			continue;
+		ret = reader_read(&ino->r, NULL, fd, buf, piece.len, off);
+		if (!ret) {
+			ssize_t n = body_write(fd, buf, piece.len, off);
+
+			ret = n < 0 ? (int)n : n < (ssize_t)piece.len ? -ENOSPC : 0;
+		}
+	}
+	mem_free(buf);
+	return ret;
+}
+
+/* With everything locked and the header marked: tell the writers, and copy what they wrote. */
+static int move_locked(struct inode *ino, int fd)
+{
+	struct live_arg la = { .ino = ino };
+	struct stat st;
+	int ret;
+
+	ret = container_list(&ino->c, look_at_live, &la);
+	if (!ret && la.foreign)
+		ret = -EBUSY;
+	if (!ret && la.any) {
+		inode_notify(ino, stamp_next());
+		settle_memory();
+	}
+	if (!ret)
+		ret = inode_load(ino);
+	if (!ret && sys.fstat(fd, &st))
+		ret = -errno;
+	if (ret)
+		return ret;
+	ino->body_len = stub_body_len(st.st_size);
+	ret = inode_extend(ino, fd, inode_known_size(ino));
+	if (!ret)
+		ret = copy_logs(ino, fd, inode_known_size(ino));
+	/* What had been synced in a log must not depend on a body that is not. */
+	if (!ret && sys.fdatasync(fd))
+		ret = -errno;
+	return ret;
+}
+
+/* With @locked, nobody appends; -EAGAIN: that is needed, the stub has got a container. */
+static int move(struct inode *ino, int lock_fd, bool locked)
+{
+	struct stub now;
+	struct stat st;
+	int ret = stub_begin_move(lock_fd, &now), ret2;
+
+	if (!ret && now.in_body) {
+		inode_enter_body(ino, &now);
+		return 0;
+	}
+	if (!ret && now.has_container && !ino->stub.has_container) {
+		ino->stub = now;
+		if (!sys.fstat(lock_fd, &st))
+			inode_adopt_container(ino, st.st_mode);
+	}
+	if (!ret && now.has_container)
+		ret = locked ? move_locked(ino, lock_fd) : -EAGAIN;
+	if (now.moving) {
+		ret2 = stub_end_move(lock_fd, &now, !ret);
+		ret = ret ? ret : ret2;
+	}
+	if (ret)
+		return ret;
+	/* The header must not be lost while the logs are. */
+	if (ino->stub.has_container && sys.fdatasync(lock_fd))
+		ino->stub.has_container = false;
+	inode_enter_body(ino, &now);
+	return 0;
+}
+
+int body_move(struct inode *ino)
+{
+	int lock_fd, ret = -EAGAIN;
+
+	if (ino->stub.in_body)
+		return 0;
+	inode_close_writer(ino, file_any_fd(ino));
+	lock_fd = stub_reopen(file_any_fd(ino), O_RDWR);
+	if (lock_fd == -EACCES) /* its mode forbids what this description may */
+		lock_fd = sys_fd_dup(file_any_fd(ino));
+	if (lock_fd < 0)
+		return lock_fd;
+	for (int tries = 0; tries < 2 && ret == -EAGAIN; tries++) {
+		bool locked = ino->stub.has_container;
+
+		ret = locked ? inode_lock_end(ino) : 0;
+		if (ret)
+			break;
+		ret = move(ino, lock_fd, locked);
+		if (locked)
+			inode_unlock_end(ino);
+	}
+	sys_fd_close(&lock_fd);
+	return ret;
+}

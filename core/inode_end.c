@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where a file ends: truncation, and appending behind whatever others have appended.
+ */
+#include "inode.h"
+
+#include "body.h"
+#include "stamp.h"
+#include "sys.h"
+
+/* ---- truncation ---- */
+
+static int resize_body(struct inode *ino, int fd, uint64_t size)
+{
+	struct stat st;
+
+	if (sys.fstat(fd, &st))
+		return -errno;
+	if (stub_body_len(st.st_size) > size && sys.ftruncate(fd, (off_t)(PLFS_BODY_OFF + size)))
+		return -errno;
+	ino->own_end = 0;
+	ino->body_len = min_u64(stub_body_len(st.st_size), size);
+	return inode_extend(ino, fd, size);
+}
+
+/* To nothing: all records up to now are void, and the logs that hold nothing else can go. */
+static int new_generation(struct inode *ino, int fd)
+{
+	uint64_t now_ns;
+	int ret;
+
+	inode_close_writer(ino, -1);
+	now_ns = stamp_next();
+	inode_notify(ino, now_ns); /* before the size goes: writers must not bring it back */
+	ret = resize_body(ino, fd, 0);
+	if (!ret)
+		ret = stub_set_generation(fd, &ino->stub, now_ns);
+	if (ret)
+		return ret;
+	if (ino->stub.in_body) { /* moved meanwhile: what was copied is to go as well */
+		inode_enter_body(ino, &ino->stub);
+		return 0;
+	}
+	reader_release(&ino->r);
+	dropping_collect(&ino->c, ino->stub.generation_ns);
+	return 0;
+}
+
+/* A record that masks what is older. */
+static int mask_older(struct inode *ino, int fd, uint64_t size)
+{
+	int ret = inode_make_writer(ino, fd);
+
+	if (ret || ino->stub.in_body)
+		return ret;
+	ret = writer_truncate(&ino->w, size);
+	if (!ret && ino->r.loaded)
+		ret = reader_add_own(&ino->r, &ino->w);
+	if (!ret)
+		ret = inode_heed_notice(ino, fd);
+	if (!ret && !ino->stub.in_body)
+		inode_notify(ino, stamp_next());
+	return ret;
+}
+
+int inode_truncate(struct inode *ino, int fd, uint64_t size)
+{
+	struct stub now;
+	struct stat st;
+	int ret = 0;
+
+	if (sys.fstat(fd, &st))
+		return -errno;
+	if (st.st_size && !ino->stub.in_body) {
+		ret = stub_settle(fd, &now);
+		if (!ret && now.in_body) {
+			inode_enter_body(ino, &now);
+		} else if (!ret && !ino->stub.has_container) {
+			ino->stub = now;
+			inode_adopt_container(ino, st.st_mode);
+		}
+	}
+	if (!ret && ino->stub.has_container && !ino->stub.in_body)
+		ret = size ? mask_older(ino, fd, size) : new_generation(ino, fd);
+	if (ret)
+		return ret;
+	if (!ino->stub.in_body && ino->stub.has_container && !size)
+		return 0;
+	ino->touched = !ino->stub.in_body;
+	return resize_body(ino, fd, size);
+}
+
+/* ---- appending ---- */
+
+static int find_live(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	const struct inode *ino = arg;
+
+	(void)path;
+	return kind == DROPPING_LIVE && !(ino->writing && !strcmp(name + 5, ino->w.log_name + 5));
+}
+
+int inode_lock_end(struct inode *ino)
+{
+	struct store *s = &ino->m->store;
+	char path[CONTAINER_PATH_LEN];
+	int ret;
+
+	if (ino->lock_h < 0) {
+		container_path(&ino->c, "lock", path);
+		ino->lock_h = store_open(s, path, O_RDWR | O_CREAT, container_file_mode(&ino->c, true));
+		if (ino->lock_h < 0)
+			return ino->lock_h;
+	}
+	ret = s->ops->lock(s, ino->lock_h);
+	return ret == -EOPNOTSUPP ? 0 : ret;
+}
+
+void inode_unlock_end(struct inode *ino)
+{
+	ino->m->store.ops->unlock(&ino->m->store, ino->lock_h);
+}
+
+int inode_begin_append(struct inode *ino, int fd, uint64_t *end)
+{
+	struct stub now;
+	struct stat st;
+	int ret = inode_make_writer(ino, fd);
+
+	if (!ret && !ino->stub.in_body)
+		ret = inode_lock_end(ino);
+	if (ret || ino->stub.in_body)
+		return ret;
+	ret = stub_settle(fd, &now);
+	if (!ret && now.in_body) {
+		inode_unlock_end(ino);
+		inode_enter_body(ino, &now);
+		return 0;
+	}
+	if (!ret)
+		ret = sys.fstat(fd, &st) ? -errno : 0;
+	if (!ret)
+		ret = inode_look_again(ino, fd, &st, false);
+	/* What a killed or still writing process has beyond the stub's size is known to its live index only. */
+	if (!ret && !ino->r.inputs.nr_lives && container_list(&ino->c, find_live, ino) == 1)
+		ret = inode_load(ino);
+	if (ret)
+		inode_unlock_end(ino);
+	*end = inode_known_size(ino);
+	return ret;
+}
+
+void inode_end_append(struct inode *ino, int fd)
+{
+	if (ino->own_end > ino->body_len)
+		inode_publish(ino, fd);
+	inode_unlock_end(ino);
+}
+

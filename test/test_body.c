@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Files that are moved into their body while they are used: by the one process, by others that have it open, and by
+ * others that write, append to or truncate it at that moment.
+ */
+#include "scratch.h"
+
+#include <criterion/criterion.h>
+#include <sched.h>
+#include <sys/mman.h>
+
+#define SUITE(name) TestSuite(name, .init = scratch_setup, .fini = scratch_remove)
+
+SUITE(body);
+SUITE(body_others);
+SUITE(body_race);
+
+#define RECORD 100
+
+static struct {
+	volatile int started, moved, done;
+} *shared;
+
+static void share(void)
+{
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+static void await(volatile int *flag)
+{
+	while (!__atomic_load_n(flag, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+static void raise_flag(volatile int *flag)
+{
+	__atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+}
+
+static int move(struct lfile *l)
+{
+	return plfs_in_body(l->f, PLFS_MAP_WRITE);
+}
+
+/* What the kernel's descriptor has there. */
+static bool body_has(struct lfile *l, off_t off, size_t len, unsigned round)
+{
+	char *buf = malloc(len);
+	bool ok = pread(l->fd, buf, len, off + PLFS_BODY_OFF) == (ssize_t)len &&
+		  pattern_check(buf, len, (uint64_t)off, round) == len;
+
+	free(buf);
+	return ok;
+}
+
+/* ---- one process ---- */
+
+Test(body, has_the_bytes_of_the_logs_and_no_container_any_more)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+
+	lfill(&l, 0, 1000, 1);
+	lfill(&l, 5000, 200000, 1);
+	lfill(&l, 500, 100, 2);
+	cr_assert_eq(plfs_in_body(l.f, PLFS_MAP_COPY), 0);
+	cr_assert_eq(move(&l), 1);
+	cr_assert_eq(plfs_size(l.f), 205000);
+	cr_assert_eq(lcheck(&l, 0, 500, 1), 0);
+	cr_assert_eq(lcheck(&l, 500, 100, 2), 0);
+	cr_assert(lzeros(&l, 1000, 4000));
+	cr_assert(body_has(&l, 5000, 200000, 1));
+	cr_assert_eq(count_files("data."), 0);
+	cr_assert_eq(count_files("live."), 0);
+	lclose(&l);
+	l = lopen("a", O_RDWR);
+	cr_assert_eq(plfs_in_body(l.f, PLFS_MAP_COPY), 1);
+	lfill(&l, 300000, 10, 3);
+	cr_assert(body_has(&l, 300000, 10, 3));
+	cr_assert_eq(lcheck(&l, 5000, 200000, 1), 0);
+	cr_assert_eq(count_files("data."), 0);
+	lclose(&l);
+}
+
+Test(body, of_a_new_file_never_gets_a_container)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+	off_t end;
+
+	cr_assert_eq(plfs_truncate(l.f, 1000), 0);
+	cr_assert_eq(move(&l), 1);
+	cr_assert_eq(plfs_size(l.f), 1000);
+	cr_assert_eq(lfill(&l, 10, 100, 1), 100);
+	cr_assert_eq(lappend(&l, "end", 3, &end), 3);
+	cr_assert_eq(end, 1003);
+	cr_assert_eq(plfs_truncate(l.f, 0), 0);
+	cr_assert_eq(plfs_size(l.f), 0);
+	cr_assert_eq(lfill(&l, 0, 100, 2), 100);
+	cr_assert(body_has(&l, 0, 100, 2));
+	lclose(&l);
+	cr_assert_eq(lunlink("a"), 0);
+	cr_assert_eq(count_files(""), 0);
+}
+
+Test(body, what_was_truncated_is_not_there)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+
+	lfill(&l, 0, 10000, 1);
+	plfs_truncate(l.f, 100);
+	plfs_truncate(l.f, 20000);
+	cr_assert_eq(move(&l), 1);
+	cr_assert_eq(lcheck(&l, 0, 100, 1), 0);
+	cr_assert(lzeros(&l, 100, 19900));
+	lclose(&l);
+}
+
+Test(body, is_not_made_for_a_reader_of_a_file_that_nobody_writes)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT), r;
+
+	lfill(&l, 0, 10, 1);
+	lclose(&l);
+	r = lopen("a", O_RDONLY);
+	cr_assert_eq(plfs_in_body(r.f, PLFS_MAP_COPY), 0);
+	cr_assert_eq(plfs_in_body(r.f, PLFS_MAP_READ), 0);
+	l = lopen("a", O_WRONLY);
+	cr_assert_eq(plfs_in_body(r.f, PLFS_MAP_READ), 1);
+	cr_assert_eq(lcheck(&r, 0, 10, 1), 0);
+	lclose(&l);
+	lclose(&r);
+}
+
+Test(body, cannot_be_made_while_another_host_writes)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+	char path[PATH_MAX], other[PATH_MAX];
+
+	lfill(&l, 0, 10, 1);
+	cr_assert(find_file("live.", path));
+	snprintf(other, sizeof(other), "%.*s/live.elsewhere-00000000.1.0", (int)(strrchr(path, '/') - path), path);
+	close(open(other, O_CREAT | O_WRONLY, 0644));
+	cr_assert_eq(move(&l), -EBUSY);
+	cr_assert_eq(lcheck(&l, 0, 10, 1), 0);
+	cr_assert_eq(lfill(&l, 10, 10, 1), 10);
+	cr_assert_eq(lcheck(&l, 0, 20, 1), 0);
+	unlink(other);
+	cr_assert_eq(move(&l), 1);
+	cr_assert_eq(lcheck(&l, 0, 20, 1), 0);
+	lclose(&l);
+}
+
+/* ---- others ---- */
+
+static int goes_on(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+
+	(void)arg;
+	lfill(&l, 1000, 100, 1);
+	raise_flag(&shared->started);
+	await(&shared->moved);
+	lfill(&l, 2000, 100, 1);
+	if (lcheck(&l, 0, 100, 5) || lcheck(&l, 2000, 100, 1))
+		return 1;
+	plfs_truncate(l.f, 2050);
+	raise_flag(&shared->done);
+	return lclose(&l);
+}
+
+Test(body_others, who_has_a_log_goes_on_in_the_body)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+	pid_t pid;
+
+	share();
+	pid = start_child(goes_on, NULL);
+	await(&shared->started);
+	cr_assert_eq(move(&l), 1);
+	cr_assert(body_has(&l, 1000, 100, 1));
+	lfill(&l, 0, 100, 5);
+	raise_flag(&shared->moved);
+	await(&shared->done);
+	cr_assert(body_has(&l, 2000, 50, 1));
+	cr_assert_eq(plfs_size(l.f), 2050);
+	cr_assert_eq(wait_child(pid), 0);
+	cr_assert_eq(count_files("data."), 0);
+	lclose(&l);
+}
+
+static int writes_first_then(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+
+	(void)arg;
+	raise_flag(&shared->started);
+	await(&shared->moved);
+	if (lfill(&l, 100, 100, 1) != 100 || lcheck(&l, 0, 200, 1))
+		return 1;
+	return lclose(&l);
+}
+
+Test(body_others, who_has_it_open_without_a_log_makes_none)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+	pid_t pid;
+
+	share();
+	pid = start_child(writes_first_then, NULL);
+	await(&shared->started);
+	lfill(&l, 0, 100, 1);
+	cr_assert_eq(move(&l), 1);
+	raise_flag(&shared->moved);
+	cr_assert_eq(wait_child(pid), 0);
+	cr_assert(body_has(&l, 100, 100, 1));
+	lclose(&l);
+	cr_assert_eq(lunlink("a"), 0);
+	cr_assert_eq(count_files("data.") + count_files("live."), 0);
+}
+
+/* ---- races ---- */
+
+static int move_at_once(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+
+	(void)arg;
+	await(&shared->started);
+	usleep((unsigned)rand() % 3000);
+	if (move(&l) != 1)
+		return 1;
+	return lclose(&l);
+}
+
+/* Writes records until a little after it was told that the file has moved, then checks all of them. */
+static int writes_all_the_time(void *arg)
+{
+	int me = *(int *)arg, nr = 0, after = 0;
+	struct lfile l = lopen("a", O_RDWR);
+
+	raise_flag(&shared->started);
+	for (; after < 200 && nr < 100000; nr++) {
+		off_t off = ((off_t)nr * 2 + me) * RECORD;
+
+		if (lfill(&l, off, RECORD, 1) != RECORD)
+			return 1;
+		after += shared->moved;
+	}
+	lclose(&l);
+	l = lopen("a", O_RDONLY);
+	for (int i = 0; i < nr; i++)
+		if (lcheck(&l, ((off_t)i * 2 + me) * RECORD, RECORD, 1))
+			return 2;
+	return lclose(&l);
+}
+
+Test(body_race, no_write_of_another_process_is_lost)
+{
+	for (int round = 0; round < 25; round++) {
+		struct lfile l = lopen("a", O_RDWR | O_CREAT);
+		int zero = 0, one = 1;
+		pid_t a, b, c;
+
+		share();
+		srand((unsigned)round);
+		a = start_child(writes_all_the_time, &zero);
+		b = start_child(writes_all_the_time, &one);
+		c = start_child(move_at_once, NULL);
+		await(&shared->started);
+		usleep((unsigned)rand() % 3000);
+		cr_assert_eq(move(&l), 1);
+		raise_flag(&shared->moved);
+		cr_assert_eq(wait_child(a), 0, "round %d", round);
+		cr_assert_eq(wait_child(b), 0, "round %d", round);
+		cr_assert_eq(wait_child(c), 0, "round %d", round);
+		lclose(&l);
+		lunlink("a");
+		cr_assert_eq(count_files("data.") + count_files("live."), 0);
+	}
+}
+
+static int appends_all_the_time(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR | O_APPEND);
+	char line[21];
+	off_t end;
+
+	for (int i = 0; i < 500; i++) {
+		snprintf(line, sizeof(line), "%d says %011d\n", *(int *)arg, i);
+		if (lappend(&l, line, 20, &end) != 20 || end % 20)
+			return 1;
+		raise_flag(&shared->started);
+	}
+	return lclose(&l);
+}
+
+Test(body_race, no_append_of_another_process_is_lost)
+{
+	for (int round = 0; round < 8; round++) {
+		struct lfile l = lopen("a", O_RDWR | O_CREAT);
+		int zero = 0, one = 1, next[2] = { 0, 0 };
+		char line[21] = "";
+		pid_t a, b;
+
+		share();
+		a = start_child(appends_all_the_time, &zero);
+		b = start_child(appends_all_the_time, &one);
+		await(&shared->started);
+		usleep((unsigned)(round * 700));
+		cr_assert_eq(move(&l), 1);
+		cr_assert_eq(wait_child(a), 0, "round %d", round);
+		cr_assert_eq(wait_child(b), 0, "round %d", round);
+		cr_assert_eq(plfs_size(l.f), 20000);
+		for (off_t off = 0; off < 20000; off += 20) {
+			int who, i;
+
+			plfs_pread(l.f, line, 20, off);
+			cr_assert_eq(sscanf(line, "%d says %d", &who, &i), 2, "at %ld: %s", (long)off, line);
+			cr_assert_eq(i, next[who]++);
+		}
+		lclose(&l);
+		lunlink("a");
+	}
+}
+
+static int truncates_all_the_time(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+
+	(void)arg;
+	for (int i = 0; i < 300; i++) {
+		if (lfill(&l, 1000, 200, 1) != 200 || plfs_truncate(l.f, 1100) || plfs_truncate(l.f, 1200) ||
+		    plfs_size(l.f) != 1200 || !lzeros(&l, 1100, 100) || lcheck(&l, 1000, 100, 1))
+			return 1;
+		raise_flag(&shared->started);
+		if (i % 10 == 5 && (plfs_truncate(l.f, 0) || plfs_size(l.f) || lfill(&l, 10, 10, 1) != 10 || !lzeros(&l, 0, 10)))
+			return 2;
+	}
+	return lclose(&l);
+}
+
+Test(body_race, truncations_are_in_order)
+{
+	for (int round = 0; round < 8; round++) {
+		struct lfile l = lopen("a", O_RDWR | O_CREAT);
+		pid_t a;
+
+		share();
+		a = start_child(truncates_all_the_time, NULL);
+		await(&shared->started);
+		usleep((unsigned)(round * 700));
+		cr_assert_eq(move(&l), 1);
+		cr_assert_eq(wait_child(a), 0, "round %d", round);
+		lclose(&l);
+		lunlink("a");
+		cr_assert_eq(count_files("data.") + count_files("live."), 0);
+	}
+}
