@@ -194,6 +194,15 @@
 	X(int, daemon, (int nochdir, int noclose)) \
 	X(void, _exit, (int status)) \
 	X(void, quick_exit, (int status)) \
+	/* sockets */ \
+	X(int, bind, (int sock, const struct sockaddr *addr, socklen_t len)) \
+	X(int, connect, (int sock, const struct sockaddr *addr, socklen_t len)) \
+	X(int, accept, (int sock, struct sockaddr *addr, socklen_t *len)) \
+	X(int, accept4, (int sock, struct sockaddr *addr, socklen_t *len, int flags)) \
+	X(int, getsockname, (int sock, struct sockaddr *addr, socklen_t *len)) \
+	X(int, getpeername, (int sock, struct sockaddr *addr, socklen_t *len)) \
+	X(ssize_t, sendto, (int sock, const void *data, size_t size, int flags, const struct sockaddr *addr, socklen_t len)) \
+	X(ssize_t, recvfrom, (int sock, void *data, size_t size, int flags, struct sockaddr *addr, socklen_t *len)) \
 	X(ssize_t, sendmsg, (int sock, const struct msghdr *msg, int flags)) \
 	X(ssize_t, recvmsg, (int sock, struct msghdr *msg, int flags)) \
 	X(int, sendmmsg, (int sock, struct mmsghdr *msgs, unsigned nr, int flags)) \

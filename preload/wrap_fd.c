@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * Descriptors as such: duplicating them, their flags, sending them to other processes.
+ * Descriptors as such: duplicating them, and their flags.
  */
 #include "fdtable.h"
 #include "lock.h"
 #include "stream.h"
-
-#include <sys/socket.h>
 
 /* @fd is a new duplicate of the descriptor that @f (may be NULL) belongs to. Takes over the reference. */
 static int installed(int fd, struct ofile *f)
@@ -153,74 +151,3 @@ EXPORT int fcntl(int fd, int cmd, ...)
 ALIAS(fcntl64, fcntl);
 ALIAS(__fcntl, fcntl);
 SHIM_NAME(shim_fcntl, fcntl);
-
-/* ---- descriptors that travel ---- */
-
-/* Call @fn for each descriptor in the control data of @msg. */
-static void each_sent_fd(const struct msghdr *msg, void (*fn)(int fd))
-{
-	struct cmsghdr *c;
-	size_t i, nr;
-	int fd;
-
-	for (c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR((struct msghdr *)msg, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len < CMSG_LEN(0))
-			continue;
-		nr = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (i = 0; i < nr; i++) {
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-			fn(fd);
-		}
-	}
-}
-
-static void share_sent(int fd)
-{
-	struct ofile *f = fd_get(fd);
-
-	if (!f)
-		return;
-	ofile_share(f, fd);
-	plfs_commit(f->file);
-	ofile_put(f);
-}
-
-EXPORT ssize_t sendmsg(int sock, const struct msghdr *msg, int flags)
-{
-	if (shim_on() && msg && msg->msg_control && msg->msg_controllen)
-		each_sent_fd(msg, share_sent);
-	return sys.sendmsg(sock, msg, flags);
-}
-
-EXPORT ssize_t recvmsg(int sock, struct msghdr *msg, int flags)
-{
-	bool on = shim_on();
-	ssize_t ret = sys.recvmsg(sock, msg, flags);
-
-	if (ret >= 0 && on && msg->msg_control && msg->msg_controllen)
-		each_sent_fd(msg, fd_adopt);
-	return ret;
-}
-
-EXPORT int sendmmsg(int sock, struct mmsghdr *msgs, unsigned nr, int flags)
-{
-	unsigned i;
-
-	for (i = 0; shim_on() && msgs && i < nr; i++) {
-		if (msgs[i].msg_hdr.msg_control && msgs[i].msg_hdr.msg_controllen)
-			each_sent_fd(&msgs[i].msg_hdr, share_sent);
-	}
-	return sys.sendmmsg(sock, msgs, nr, flags);
-}
-
-EXPORT int recvmmsg(int sock, struct mmsghdr *msgs, unsigned nr, int flags, struct timespec *timeout)
-{
-	bool on = shim_on();
-	int i, ret = sys.recvmmsg(sock, msgs, nr, flags, timeout);
-
-	for (i = 0; on && i < ret; i++) {
-		if (msgs[i].msg_hdr.msg_control && msgs[i].msg_hdr.msg_controllen)
-			each_sent_fd(&msgs[i].msg_hdr, fd_adopt);
-	}
-	return ret;
-}

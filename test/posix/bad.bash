@@ -67,6 +67,24 @@ _container() { # the directory of the only container
 	echo "$c"
 }
 
+socket_name_too_long_on_the_backend() {
+	local long
+	long=$(printf 'a%.0s' {1..100})
+	mkdir "$B/$long"
+	cat >"$W/bind.py" <<-'EOF'
+		import errno, os, socket, sys
+		for kind in "bind", "connect":
+		    try:
+		        getattr(socket.socket(socket.AF_UNIX), kind)(sys.argv[1])
+		    except OSError as e:
+		        print(kind, errno.errorcode[e.errno])
+	EOF
+	MAP=/p=$B/$long PLFS_DEBUG=refuse _under python3 "$W/bind.py" /p/s >"$W/out"
+	_is "what it says" "$(cat "$W/out")" $'bind ENAMETOOLONG\nconnect ENAMETOOLONG'
+	[ "$(grep -c 'socket /p/s: its name on the backend is too long' "$W/err")" = 2 ] || _fail "no line of the refuse category"
+	[ -z "$(ls "$B/$long")" ] || _fail "something was made"
+}
+
 backend_missing() {
 	_refuses "$PFX=$W/none" "$W/none"
 	_refuses "$W/none" "$W/none"

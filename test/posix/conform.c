@@ -2,7 +2,10 @@
 /* What the conformance suites for file systems ask beyond the other cases: rare combinations of what is there and how it is asked for. */
 #include "posix.h"
 
+#include <stddef.h>
+#include <sys/socket.h>
 #include <sys/sysmacros.h>
+#include <sys/un.h>
 
 /* A fifo, a directory, a link: O_CREAT finds them there, whoever looks at them first. */
 CASE(creating_what_is_there_but_no_file)
@@ -29,4 +32,120 @@ CASE(creating_what_is_there_but_no_file)
 			T(open(at(names[i]), modes[m] | O_CREAT | O_NONBLOCK | O_NOFOLLOW, 0644));
 		}
 	show("plain");
+}
+
+/* ---- sockets that have a name in the file system ---- */
+
+static socklen_t socket_name(struct sockaddr_un *un, const char *path)
+{
+	memset(un, 0, sizeof *un);
+	un->sun_family = AF_UNIX;
+	strcpy(un->sun_path, path);
+	return offsetof(struct sockaddr_un, sun_path) + strlen(path) + 1;
+}
+
+static void say_name(const char *expected, const struct sockaddr_un *un, socklen_t len)
+{
+	size_t header = offsetof(struct sockaddr_un, sun_path);
+
+	if (len <= header)
+		say("no name\n");
+	else
+		say("%s, length %s\n", strcmp(un->sun_path, expected) ? un->sun_path : "as bound",
+		    len == header + strlen(un->sun_path) + 1 ? "right" : "wrong");
+}
+
+CASE(stream_socket_with_a_name)
+{
+	struct sockaddr_un un, got;
+	socklen_t len = socket_name(&un, at("sock")), got_len = sizeof got;
+	struct stat st;
+	char buf[8] = "";
+	int s = socket(AF_UNIX, SOCK_STREAM, 0), c, a;
+
+	T(bind(s, (struct sockaddr *)&un, len));
+	T(lstat(at("sock"), &st));
+	say("a socket: %d, address as it was: %d\n", S_ISSOCK(st.st_mode), !strcmp(un.sun_path, at("sock")));
+	T(bind(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&un, len));
+	T(getsockname(s, (struct sockaddr *)&got, &got_len));
+	say_name(at("sock"), &got, got_len);
+	T(listen(s, 1));
+	T(open(at("sock"), O_RDWR));
+	T(open(at("sock"), O_RDWR | O_CREAT | O_EXCL, 0644));
+	c = socket(AF_UNIX, SOCK_STREAM, 0);
+	T(connect(c, (struct sockaddr *)&un, len));
+	got_len = sizeof got;
+	T(getpeername(c, (struct sockaddr *)&got, &got_len));
+	say_name(at("sock"), &got, got_len);
+	got_len = sizeof got;
+	a = T(accept(s, (struct sockaddr *)&got, &got_len));
+	say_name("none", &got, got_len);
+	T(write(c, "hello", 5));
+	T(read(a, buf, sizeof buf));
+	say("%s\n", buf);
+	T(unlink(at("sock")));
+	T(connect(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&un, len));
+	make("file", "text");
+	len = socket_name(&un, at("file"));
+	T(connect(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&un, len));
+	T(bind(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&un, len));
+	len = socket_name(&un, at("none/sock"));
+	T(bind(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&un, len));
+	T(bind(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&un, sizeof un.sun_family - 1));
+	T(bind(socket(AF_UNIX, SOCK_STREAM, 0), NULL, len));
+}
+
+CASE(datagram_sockets_with_names)
+{
+	struct sockaddr_un to, from, got;
+	socklen_t to_len = socket_name(&to, at("to")), from_len = socket_name(&from, at("from")), got_len = sizeof got;
+	char buf[16] = "";
+	struct iovec iov = {buf, sizeof buf};
+	struct mmsghdr m = {.msg_hdr = {.msg_iov = &iov, .msg_iovlen = 1}};
+	int r = socket(AF_UNIX, SOCK_DGRAM, 0), s = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+	T(bind(r, (struct sockaddr *)&to, to_len));
+	T(bind(s, (struct sockaddr *)&from, from_len));
+	T(sendto(s, "one", 3, 0, (struct sockaddr *)&to, to_len));
+	T(recvfrom(r, buf, sizeof buf, 0, (struct sockaddr *)&got, &got_len));
+	say_name(at("from"), &got, got_len);
+	m.msg_hdr.msg_name = &to, m.msg_hdr.msg_namelen = to_len, iov.iov_len = 2;
+	T(sendmsg(s, &m.msg_hdr, 0));
+	T(sendmmsg(s, &m, 1, 0));
+	say("address as it was: %d\n", m.msg_hdr.msg_name == &to && !strcmp(to.sun_path, at("to")));
+	m.msg_hdr.msg_name = &got, m.msg_hdr.msg_namelen = sizeof got;
+	memset(&got, 0, sizeof got);
+	T(recvmsg(r, &m.msg_hdr, 0));
+	say_name(at("from"), &got, m.msg_hdr.msg_namelen);
+	m.msg_hdr.msg_namelen = sizeof got;
+	memset(&got, 0, sizeof got);
+	T(recvmmsg(r, &m, 1, MSG_DONTWAIT, NULL));
+	say_name(at("from"), &got, m.msg_hdr.msg_namelen);
+	T(recvfrom(r, buf, sizeof buf, MSG_DONTWAIT, NULL, NULL));
+	T(connect(s, (struct sockaddr *)&to, to_len));
+	T(send(s, "two", 3, 0));
+	T(recvfrom(r, buf, sizeof buf, MSG_DONTWAIT, NULL, NULL));
+}
+
+CASE(sockets_by_relative_and_linked_names)
+{
+	struct sockaddr_un un, got;
+	socklen_t len, got_len = sizeof got;
+	int s = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	T(mkdir(at("d"), 0755));
+	T(symlink("d", at("l")));
+	T(chdir(at("d")));
+	len = socket_name(&un, "sock");
+	T(bind(s, (struct sockaddr *)&un, len));
+	T(listen(s, 4));
+	T(getsockname(s, (struct sockaddr *)&got, &got_len));
+	say_name("sock", &got, got_len);
+	len = socket_name(&un, "../l/sock");
+	T(connect(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&un, len));
+	T(chdir("/"));
+	len = socket_name(&un, getenv("P"));
+	strcat(un.sun_path, "/l/sock");
+	len += strlen("/l/sock");
+	T(connect(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&un, len));
 }

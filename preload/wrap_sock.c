@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/*
+ * Sockets that have a name in the file system, and descriptors that travel through sockets. The kernel keeps
+ * a name as it was bound, on the backend; it is shown as programs spell it.
+ */
+#include "fdtable.h"
+#include "path.h"
+
+#include <stddef.h>
+#include <sys/un.h>
+
+#define NAME_OFF offsetof(struct sockaddr_un, sun_path)
+#define MESSAGES_MAX 1024 /* what the kernel takes in one call: UIO_MAXIOV */
+
+static bool has_path(const struct sockaddr_un *un, socklen_t len)
+{
+	return un && len > NAME_OFF && len <= sizeof(*un) && un->sun_family == AF_UNIX && un->sun_path[0];
+}
+
+/*
+ * If the address @un of *@len bytes names a socket whose path the kernel needs otherwise, write it to @out and
+ * let *@len follow. Returns the address to use, or NULL and the -errno in *@err.
+ */
+static const struct sockaddr *find_name(const void *un, socklen_t *len, struct sockaddr_un *out, int *err)
+{
+	char name[sizeof(out->sun_path) + 1];
+	const char *path = ((const struct sockaddr_un *)un)->sun_path;
+	struct where w;
+	size_t n;
+
+	if (!shim_on() || !has_path(un, *len))
+		return un;
+	n = strnlen(path, *len - NAME_OFF);
+	memcpy(name, path, n);
+	name[n] = '\0';
+	*err = path_find(&w, AT_FDCWD, name);
+	if (*err)
+		return NULL;
+	if (w.path == name)
+		return un;
+	n = strlen(w.path);
+	if (n >= sizeof(out->sun_path)) {
+		log_debug(LOG_REFUSE, "socket %s: its name on the backend is too long", name);
+		*err = -ENAMETOOLONG;
+		return NULL;
+	}
+	out->sun_family = AF_UNIX;
+	memcpy(out->sun_path, w.path, n + 1);
+	*len = (socklen_t)(NAME_OFF + n + 1);
+	return (const struct sockaddr *)out;
+}
+
+/* The kernel put the address @un of *@len bytes where there is room for @room: show it as programs spell it. */
+static void show_name(struct sockaddr_un *un, socklen_t *len, socklen_t room)
+{
+	char shown[PATH_MAX];
+	size_t n;
+
+	if (!shim_active || *len > room || !has_path(un, *len))
+		return;
+	n = path_show(un->sun_path, strnlen(un->sun_path, *len - NAME_OFF), shown);
+	if (!n)
+		return;
+	*len = (socklen_t)(NAME_OFF + n + 1);
+	memcpy(un->sun_path, shown, *len > room ? room - NAME_OFF : n + 1);
+}
+
+EXPORT int bind(int sock, __CONST_SOCKADDR_ARG addr, socklen_t len)
+{
+	struct sockaddr_un buf;
+	const struct sockaddr *to;
+	int err;
+
+	if (!addr.__sockaddr__)
+		return sys.bind(sock, NULL, len);
+	to = find_name(addr.__sockaddr__, &len, &buf, &err);
+	return to ? sys.bind(sock, to, len) : (int)done(err);
+}
+
+EXPORT int connect(int sock, __CONST_SOCKADDR_ARG addr, socklen_t len)
+{
+	struct sockaddr_un buf;
+	const struct sockaddr *to;
+	int err;
+
+	if (!addr.__sockaddr__)
+		return sys.connect(sock, NULL, len);
+	to = find_name(addr.__sockaddr__, &len, &buf, &err);
+	return to ? sys.connect(sock, to, len) : (int)done(err);
+}
+ALIAS(__connect, connect);
+
+EXPORT ssize_t sendto(int sock, const void *data, size_t size, int flags, __CONST_SOCKADDR_ARG addr,
+                      socklen_t len)
+{
+	struct sockaddr_un buf;
+	const struct sockaddr *to;
+	int err;
+
+	if (!addr.__sockaddr__)
+		return sys.sendto(sock, data, size, flags, NULL, len);
+	to = find_name(addr.__sockaddr__, &len, &buf, &err);
+	return to ? sys.sendto(sock, data, size, flags, to, len) : done(err);
+}
+
+/* ---- names that come back ---- */
+
+/* @ret of a call that had @room bytes at @addr for a name. */
+static long shown(long ret, struct sockaddr *addr, socklen_t *len, socklen_t room)
+{
+	if (ret >= 0 && addr && len)
+		show_name((struct sockaddr_un *)addr, len, room);
+	return ret;
+}
+
+EXPORT int getsockname(int sock, __SOCKADDR_ARG addr, socklen_t *restrict len)
+{
+	socklen_t room = len ? *len : 0;
+
+	return (int)shown(sys.getsockname(sock, addr.__sockaddr__, len), addr.__sockaddr__, len, room);
+}
+
+EXPORT int getpeername(int sock, __SOCKADDR_ARG addr, socklen_t *restrict len)
+{
+	socklen_t room = len ? *len : 0;
+
+	return (int)shown(sys.getpeername(sock, addr.__sockaddr__, len), addr.__sockaddr__, len, room);
+}
+
+EXPORT int accept(int sock, __SOCKADDR_ARG addr, socklen_t *restrict len)
+{
+	socklen_t room = len ? *len : 0;
+
+	return (int)shown(sys.accept(sock, addr.__sockaddr__, len), addr.__sockaddr__, len, room);
+}
+
+EXPORT int accept4(int sock, __SOCKADDR_ARG addr, socklen_t *restrict len, int flags)
+{
+	socklen_t room = len ? *len : 0;
+
+	return (int)shown(sys.accept4(sock, addr.__sockaddr__, len, flags), addr.__sockaddr__, len, room);
+}
+
+EXPORT ssize_t recvfrom(int sock, void *restrict data, size_t size, int flags, __SOCKADDR_ARG addr,
+                        socklen_t *restrict len)
+{
+	socklen_t room = len ? *len : 0;
+
+	return shown(sys.recvfrom(sock, data, size, flags, addr.__sockaddr__, len), addr.__sockaddr__, len, room);
+}
+
+EXPORT ssize_t __recvfrom_chk(int sock, void *restrict data, size_t size, size_t data_room, int flags,
+                              __SOCKADDR_ARG addr, socklen_t *restrict len)
+{
+	if (size > data_room)
+		__chk_fail();
+	return recvfrom(sock, data, size, flags, addr, len);
+}
+
+/* ---- messages: with a name, and with descriptors ---- */
+
+/* Call @fn for each descriptor in the control data of @msg. */
+static void each_sent_fd(const struct msghdr *msg, void (*fn)(int fd))
+{
+	struct cmsghdr *c;
+	size_t i, nr;
+	int fd;
+
+	if (!msg->msg_control || !msg->msg_controllen)
+		return;
+	for (c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR((struct msghdr *)msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len < CMSG_LEN(0))
+			continue;
+		nr = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (i = 0; i < nr; i++) {
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+			fn(fd);
+		}
+	}
+}
+
+static void share_sent(int fd)
+{
+	struct ofile *f = fd_get(fd);
+
+	if (!f)
+		return;
+	ofile_share(f, fd);
+	plfs_commit(f->file);
+	ofile_put(f);
+}
+
+EXPORT ssize_t sendmsg(int sock, const struct msghdr *msg, int flags)
+{
+	struct sockaddr_un buf;
+	struct msghdr named;
+	int err;
+
+	if (!shim_on() || !msg)
+		return sys.sendmsg(sock, msg, flags);
+	each_sent_fd(msg, share_sent);
+	if (!has_path(msg->msg_name, msg->msg_namelen))
+		return sys.sendmsg(sock, msg, flags);
+	named = *msg;
+	named.msg_name = (void *)find_name(msg->msg_name, &named.msg_namelen, &buf, &err);
+	return named.msg_name ? sys.sendmsg(sock, &named, flags) : done(err);
+}
+
+EXPORT ssize_t recvmsg(int sock, struct msghdr *msg, int flags)
+{
+	bool on = shim_on();
+	socklen_t room = on && msg ? msg->msg_namelen : 0;
+	ssize_t ret = sys.recvmsg(sock, msg, flags);
+
+	if (ret >= 0 && on) {
+		each_sent_fd(msg, fd_adopt);
+		show_name(msg->msg_name, &msg->msg_namelen, room);
+	}
+	return ret;
+}
+
+/* Some with names, each for itself: to have sent fewer than all is no error. */
+static int send_each(int sock, struct mmsghdr *msgs, unsigned nr, int flags)
+{
+	unsigned i;
+	ssize_t ret = 0;
+
+	for (i = 0; i < nr && i < MESSAGES_MAX; i++) {
+		ret = sendmsg(sock, &msgs[i].msg_hdr, flags);
+		if (ret < 0)
+			break;
+		msgs[i].msg_len = (unsigned)ret;
+	}
+	return i || ret >= 0 ? (int)i : -1;
+}
+
+EXPORT int sendmmsg(int sock, struct mmsghdr *msgs, unsigned nr, int flags)
+{
+	unsigned i;
+
+	for (i = 0; shim_on() && msgs && i < nr; i++) {
+		if (has_path(msgs[i].msg_hdr.msg_name, msgs[i].msg_hdr.msg_namelen))
+			return send_each(sock, msgs, nr, flags);
+		each_sent_fd(&msgs[i].msg_hdr, share_sent);
+	}
+	return sys.sendmmsg(sock, msgs, nr, flags);
+}
+
+EXPORT int recvmmsg(int sock, struct mmsghdr *msgs, unsigned nr, int flags, struct timespec *timeout)
+{
+	socklen_t rooms[MESSAGES_MAX];
+	bool on = shim_on();
+	int i, ret;
+
+	for (i = 0; on && msgs && i < MESSAGES_MAX && (unsigned)i < nr; i++)
+		rooms[i] = msgs[i].msg_hdr.msg_namelen;
+	ret = sys.recvmmsg(sock, msgs, nr, flags, timeout);
+	for (i = 0; on && i < ret && i < MESSAGES_MAX; i++) {
+		struct msghdr *msg = &msgs[i].msg_hdr;
+
+		each_sent_fd(msg, fd_adopt);
+		show_name(msg->msg_name, &msg->msg_namelen, rooms[i]);
+	}
+	return ret;
+}
