@@ -6,6 +6,7 @@
  */
 #include "alloc.h"
 
+#include "critical.h"
 #include "sys.h"
 
 #if defined(PLFS_SANITIZE)
@@ -121,8 +122,6 @@ static void raw_free(void *p) { dallocx(p, 0); }
 
 #else /* PLFS_NO_JEMALLOC */
 
-#include <pthread.h>
-
 /*
  * Sizes are powers of two from 32 bytes to 64 KiB, header included; each has a list of free
  * blocks under one lock, refilled from 256 KiB pieces that are never given back. Larger blocks
@@ -141,8 +140,8 @@ static_assert(sizeof(struct block) == 16, "data is 16-byte aligned");
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block *free_list[MAX_CLASS + 1]; /* under lock */
 
-static void lock_all(void) { pthread_mutex_lock(&lock); }
-static void unlock_all(void) { pthread_mutex_unlock(&lock); }
+static void lock_all(void) { mutex_lock(&lock); }
+static void unlock_all(void) { mutex_unlock(&lock); }
 
 static void *map(size_t len)
 {
@@ -187,12 +186,12 @@ static void *raw_alloc(size_t len)
 	} else {
 		while ((size_t)1 << class < len)
 			class++;
-		pthread_mutex_lock(&lock);
+		mutex_lock(&lock);
 		if (free_list[class] || refill(class)) {
 			b = free_list[class];
 			free_list[class] = b->next;
 		}
-		pthread_mutex_unlock(&lock);
+		mutex_unlock(&lock);
 	}
 	errno = saved_errno;
 	return b ? b + 1 : NULL;
@@ -214,10 +213,10 @@ static void raw_free(void *p)
 		errno = saved_errno;
 		return;
 	}
-	pthread_mutex_lock(&lock);
+	mutex_lock(&lock);
 	b->next = free_list[__builtin_ctzl(b->len)];
 	free_list[__builtin_ctzl(b->len)] = b;
-	pthread_mutex_unlock(&lock);
+	mutex_unlock(&lock);
 }
 
 static void *raw_zalloc(size_t len)
@@ -247,29 +246,37 @@ static void *raw_realloc(void *p, size_t len)
 
 void *mem_alloc(size_t len)
 {
+	bool section CRITICAL = critical_begin();
+
 	return raw_alloc(len);
 }
 
 void *mem_zalloc(size_t len)
 {
+	bool section CRITICAL = critical_begin();
+
 	return raw_zalloc(len);
 }
 
 void *mem_realloc(void *p, size_t len)
 {
+	bool section CRITICAL = critical_begin();
+
 	return p ? raw_realloc(p, len) : raw_alloc(len);
 }
 
 char *mem_strdup(const char *s)
 {
 	size_t len = strlen(s) + 1;
-	char *copy = raw_alloc(len);
+	char *copy = mem_alloc(len);
 
 	return copy ? memcpy(copy, s, len) : NULL;
 }
 
 void mem_free(void *p)
 {
+	bool section CRITICAL = critical_begin();
+
 	if (p)
 		raw_free(p);
 }

@@ -57,19 +57,19 @@ static int file_new(struct plfs_mount *m, int fd, const struct stat *st, int fla
 		mem_free(f);
 		return ret;
 	}
-	pthread_mutex_lock(&f->ino->lock);
+	mutex_lock(&f->ino->lock);
 	if (f->ino->files)
 		inode_refresh(f->ino); /* an open sees what was closed before it, though we have the file open already */
 	f->next = f->ino->files;
 	f->ino->files = f;
-	pthread_mutex_unlock(&f->ino->lock);
+	mutex_unlock(&f->ino->lock);
 	*out = f;
 	return 0;
 }
 
 static int begin(struct plfs_file *f)
 {
-	pthread_mutex_lock(&f->ino->lock);
+	mutex_lock(&f->ino->lock);
 	if (unlikely(f->append_flag)) {
 		int flags = sys.fcntl(f->fd, F_GETFL);
 
@@ -87,7 +87,7 @@ static void end(struct plfs_file *f)
 		if (flags >= 0)
 			sys.fcntl(f->fd, F_SETFL, flags | O_APPEND);
 	}
-	pthread_mutex_unlock(&f->ino->lock);
+	mutex_unlock(&f->ino->lock);
 }
 
 /* Names with a kernel meaning of their own, or no data: opened as they are. */
@@ -149,8 +149,13 @@ static int open_existing(struct plfs_mount *m, int dirfd, const char *path, int 
 		return -EEXIST;
 	if (S_ISDIR(st.st_mode) && flags & O_CREAT)
 		return -EISDIR;
-	if (!stub_marked(st.st_mode) || !mount_has_dev(st.st_dev))
-		return kernel_open(dirfd, path, flags & ~O_CREAT, mode);
+	if (!stub_marked(st.st_mode) || !mount_has_dev(st.st_dev)) {
+		unsigned depth = critical_pause(); /* a fifo waits for its other end */
+
+		fd = kernel_open(dirfd, path, flags & ~O_CREAT, mode);
+		critical_resume(depth);
+		return fd;
+	}
 	fd = kernel_open(dirfd, path, stub_flags(flags), 0);
 	if (fd < 0)
 		return fd;

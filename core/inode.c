@@ -57,9 +57,9 @@ struct inode *inode_find(dev_t dev, ino_t number)
 
 	if (!__atomic_load_n(&table, __ATOMIC_RELAXED))
 		return NULL;
-	pthread_mutex_lock(&table_lock);
+	mutex_lock(&table_lock);
 	ino = find_locked(dev, number);
-	pthread_mutex_unlock(&table_lock);
+	mutex_unlock(&table_lock);
 	return ino;
 }
 
@@ -68,7 +68,7 @@ int inode_get(struct plfs_mount *m, int fd, const struct stat *st, struct inode 
 	struct inode *ino;
 	int ret = 0;
 
-	pthread_mutex_lock(&table_lock);
+	mutex_lock(&table_lock);
 	ino = find_locked(st->st_dev, st->st_ino);
 	if (ino)
 		goto out;
@@ -95,7 +95,7 @@ int inode_get(struct plfs_mount *m, int fd, const struct stat *st, struct inode 
 		ino = NULL;
 	}
 out:
-	pthread_mutex_unlock(&table_lock);
+	mutex_unlock(&table_lock);
 	*out = ino;
 	return ret;
 }
@@ -138,11 +138,11 @@ void inode_put(struct inode *ino, int *fd)
 {
 	bool last;
 
-	pthread_mutex_lock(&table_lock);
+	mutex_lock(&table_lock);
 	last = --ino->refs == 0;
 	if (last)
 		HASH_DEL(table, ino);
-	pthread_mutex_unlock(&table_lock);
+	mutex_unlock(&table_lock);
 	if (last) {
 		inode_close_writer(ino, *fd);
 		if (ino->lock_h >= 0)
@@ -563,22 +563,22 @@ void inode_each(void (*fn)(struct inode *ino, int fd))
 {
 	struct inode *ino, *tmp;
 
-	pthread_mutex_lock(&table_lock);
+	mutex_lock(&table_lock);
 	HASH_ITER(hh, table, ino, tmp) {
-		pthread_mutex_lock(&ino->lock);
+		mutex_lock(&ino->lock);
 		fn(ino, file_any_fd(ino));
-		pthread_mutex_unlock(&ino->lock);
+		mutex_unlock(&ino->lock);
 	}
-	pthread_mutex_unlock(&table_lock);
+	mutex_unlock(&table_lock);
 }
 
 void inode_lock_all(void)
 {
 	struct inode *ino, *tmp;
 
-	pthread_mutex_lock(&table_lock);
+	mutex_lock(&table_lock);
 	HASH_ITER(hh, table, ino, tmp)
-		pthread_mutex_lock(&ino->lock);
+		mutex_lock(&ino->lock);
 }
 
 void inode_unlock_all(void)
@@ -586,6 +586,6 @@ void inode_unlock_all(void)
 	struct inode *ino, *tmp;
 
 	HASH_ITER(hh, table, ino, tmp)
-		pthread_mutex_unlock(&ino->lock);
-	pthread_mutex_unlock(&table_lock);
+		mutex_unlock(&ino->lock);
+	mutex_unlock(&table_lock);
 }

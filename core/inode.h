@@ -9,13 +9,12 @@
 #ifndef PLFS_INODE_H
 #define PLFS_INODE_H
 
+#include "critical.h"
 #include "hash.h"
 #include "mount.h"
 #include "reader.h"
 #include "stub.h"
 #include "writer.h"
-
-#include <pthread.h>
 
 struct plfs_file;
 

@@ -59,6 +59,7 @@ static void doomed_finish(struct doomed *d, struct plfs_mount *m)
 int plfs_unlink(struct plfs_mount *m, int dirfd, const char *path)
 {
 	int saved ERRNO_KEPT = errno;
+	bool section CRITICAL = critical_begin();
 	struct doomed d;
 	int ret;
 
@@ -71,6 +72,7 @@ int plfs_unlink(struct plfs_mount *m, int dirfd, const char *path)
 int plfs_rename(struct plfs_mount *m, int fromfd, const char *from, int tofd, const char *to, unsigned flags)
 {
 	int saved ERRNO_KEPT = errno;
+	bool section CRITICAL = critical_begin();
 	struct doomed d = { .fd = -1 };
 	int ret;
 
@@ -99,11 +101,11 @@ static bool find_container(int dirfd, const char *path, const struct stat *st, i
 	bool found = false;
 
 	if (ino) {
-		pthread_mutex_lock(&ino->lock);
+		mutex_lock(&ino->lock);
 		found = ino->stub.has_container;
 		if (found)
 			*c = ino->c;
-		pthread_mutex_unlock(&ino->lock);
+		mutex_unlock(&ino->lock);
 		inode_put(ino, &none);
 		return found;
 	}
@@ -133,15 +135,16 @@ static void remember_mode(const struct stat *st, mode_t mode)
 
 	if (!ino)
 		return;
-	pthread_mutex_lock(&ino->lock);
+	mutex_lock(&ino->lock);
 	ino->c.mode = mode & 0777;
-	pthread_mutex_unlock(&ino->lock);
+	mutex_unlock(&ino->lock);
 	inode_put(ino, &none);
 }
 
 int plfs_chmod(int dirfd, const char *path, mode_t mode, int at_flags)
 {
 	int saved ERRNO_KEPT = errno;
+	bool section CRITICAL = critical_begin();
 	struct container c;
 	struct stat st;
 	bool stub, found = false;
@@ -167,6 +170,7 @@ int plfs_chmod(int dirfd, const char *path, mode_t mode, int at_flags)
 int plfs_chown(int dirfd, const char *path, uid_t uid, gid_t gid, int at_flags)
 {
 	int saved ERRNO_KEPT = errno;
+	bool section CRITICAL = critical_begin();
 	struct container c;
 	struct stat st;
 	bool found = false;
@@ -185,6 +189,7 @@ int plfs_chown(int dirfd, const char *path, uid_t uid, gid_t gid, int at_flags)
 void plfs_before_utimes(int dirfd, const char *path, int at_flags)
 {
 	int saved ERRNO_KEPT = errno;
+	bool section CRITICAL = critical_begin();
 	struct inode *ino;
 	struct stat st;
 	int none = -1;
@@ -194,9 +199,9 @@ void plfs_before_utimes(int dirfd, const char *path, int at_flags)
 	ino = inode_find(st.st_dev, st.st_ino);
 	if (!ino)
 		return;
-	pthread_mutex_lock(&ino->lock);
+	mutex_lock(&ino->lock);
 	inode_commit(ino, file_any_fd(ino));
-	pthread_mutex_unlock(&ino->lock);
+	mutex_unlock(&ino->lock);
 	inode_put(ino, &none);
 }
 
@@ -204,14 +209,15 @@ void plfs_before_utimes(int dirfd, const char *path, int at_flags)
 static uint64_t size_of(const struct stat *st)
 {
 	int saved ERRNO_KEPT = errno;
+	bool section CRITICAL = critical_begin();
 	struct inode *ino = inode_find(st->st_dev, st->st_ino);
 	uint64_t size = stub_body_len(st->st_size);
 	int none = -1;
 
 	if (ino) {
-		pthread_mutex_lock(&ino->lock);
+		mutex_lock(&ino->lock);
 		inode_size(ino, file_any_fd(ino), st, &size);
-		pthread_mutex_unlock(&ino->lock);
+		mutex_unlock(&ino->lock);
 		inode_put(ino, &none);
 	}
 	return size;

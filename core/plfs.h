@@ -9,6 +9,7 @@
 
 #include "alloc.h"
 #include "base.h"
+#include "critical.h"
 #include "log.h"
 #include "sys.h"
 

@@ -10,6 +10,7 @@
 #include <fts.h>
 #include <ftw.h>
 #include <glob.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -207,8 +208,13 @@
 	X(ssize_t, recvmsg, (int sock, struct msghdr *msg, int flags)) \
 	X(int, sendmmsg, (int sock, struct mmsghdr *msgs, unsigned nr, int flags)) \
 	X(int, recvmmsg, (int sock, struct mmsghdr *msgs, unsigned nr, int flags, struct timespec *timeout)) \
+	/* signals */ \
+	X(int, sigaction, (int sig, const struct sigaction *act, struct sigaction *old)) \
+	X(int, siginterrupt, (int sig, int interrupts)) \
+	X(int, sigprocmask, (int how, const sigset_t *set, sigset_t *old)) \
 	/* the rest that the library itself calls */ \
 	X(pid_t, getpid, (void)) \
+	X(long, syscall, (long nr, ...)) \
 	X(int, gethostname, (char *buf, size_t len)) \
 	X(int, clock_gettime, (clockid_t clock, struct timespec *ts)) \
 	X(int, nanosleep, (const struct timespec *want, struct timespec *left)) \

@@ -42,17 +42,19 @@ struct ofile *fd_get_slow(int fd, bool any)
 {
 	struct ofile *f;
 
+	critical_enter();
 	while ((f = __atomic_load_n(&fdtable[fd], __ATOMIC_ACQUIRE))) {
 		if (!ofile_try_get(f))
 			continue; /* dropped in between: the slot has changed */
 		if (__atomic_load_n(&fdtable[fd], __ATOMIC_ACQUIRE) == f) {
 			if (any || f->kind == OFILE_FILE)
 				return f;
-			ofile_put(f);
-			return NULL;
+			ofile_unref(f);
+			break;
 		}
-		ofile_put(f);
+		ofile_unref(f);
 	}
+	critical_leave();
 	return NULL;
 }
 
@@ -62,7 +64,7 @@ int fd_install(int fd, struct ofile *f)
 	unsigned top;
 
 	if ((unsigned)fd >= fdtable_len) {
-		ofile_put(f);
+		ofile_unref(f);
 		return -EMFILE;
 	}
 	top = __atomic_load_n(&fdtable_top, __ATOMIC_RELAXED);
@@ -72,7 +74,7 @@ int fd_install(int fd, struct ofile *f)
 	fd_forget_far(fd);
 	old = __atomic_exchange_n(&fdtable[fd], f, __ATOMIC_ACQ_REL);
 	if (old)
-		ofile_put(old);
+		ofile_unref(old);
 	if (fd <= STDERR_FILENO && f->kind == OFILE_FILE)
 		stream_hook(fd);
 	return 0;
@@ -90,9 +92,10 @@ struct ofile *fd_take(int fd)
 
 int fd_drop(int fd)
 {
+	bool section CRITICAL = critical_begin();
 	struct ofile *old = fd_take(fd);
 
-	return old ? ofile_put(old) : 0;
+	return old ? ofile_unref(old) : 0;
 }
 
 void fd_share_all(void)
@@ -105,7 +108,7 @@ void fd_share_all(void)
 		if (!f)
 			continue;
 		ofile_share(f, (int)fd);
-		ofile_put(f);
+		fd_put(f);
 	}
 }
 
@@ -119,7 +122,7 @@ void fd_refresh_all(void)
 		if (!f)
 			continue;
 		plfs_refresh(f->file);
-		ofile_put(f);
+		fd_put(f);
 	}
 }
 
@@ -128,7 +131,7 @@ void fd_freeze(void)
 	unsigned fd, top;
 	struct ofile *f;
 
-	pthread_mutex_lock(&freeze_lock);
+	mutex_lock(&freeze_lock);
 	top = __atomic_load_n(&fdtable_top, __ATOMIC_RELAXED);
 	for (fd = 0; fd < top; fd++) {
 		f = fd_get((int)fd);
@@ -136,7 +139,7 @@ void fd_freeze(void)
 			continue;
 		if (f->frozen) { /* another descriptor of one that we have */
 			ofile_freeze(f, (int)fd);
-			ofile_put(f);
+			fd_put(f);
 			continue;
 		}
 		ofile_freeze(f, (int)fd);
@@ -154,9 +157,9 @@ void fd_thaw(void)
 	while ((f = frozen_list)) {
 		frozen_list = f->next_frozen;
 		ofile_thaw(f);
-		ofile_put(f);
+		fd_put(f);
 	}
-	pthread_mutex_unlock(&freeze_lock);
+	mutex_unlock(&freeze_lock);
 }
 
 bool fd_is_far(int fd) { return (unsigned)fd < fdtable_len && __atomic_load_n(&far[fd], __ATOMIC_RELAXED); }

@@ -3,6 +3,8 @@
  * From a descriptor number to the open file description behind it, for the descriptors that
  * are ours: logical files, and directories below a backend. Everything else has an empty slot.
  *
+ * From fd_get() to fd_put() or fd_done() the thread is in a critical section (core/critical.h): signal handlers wait.
+ *
  * fd_get() takes no lock: descriptions are never given back to the system (ofile.h), so one may be looked at,
  * counted up if its count is not zero, and then checked to be still the one in the slot.
  */
@@ -31,7 +33,7 @@ static inline bool fd_is_ours(int fd)
 }
 
 /*
- * The logical file open at @fd, with a reference for the caller to ofile_put() or fd_done(); NULL: not ours,
+ * The logical file open at @fd, with a reference for the caller to fd_put() or fd_done(); NULL: not ours,
  * pass through.
  */
 static inline struct ofile *fd_get(int fd) { return fd_is_ours(fd) ? fd_get_slow(fd, false) : NULL; }
@@ -39,10 +41,19 @@ static inline struct ofile *fd_get(int fd) { return fd_is_ours(fd) ? fd_get_slow
 /* The same, and directories below a backend too. */
 static inline struct ofile *fd_get_any(int fd) { return fd_is_ours(fd) ? fd_get_slow(fd, true) : NULL; }
 
+/* Drop the reference of fd_get(). Returns what plfs_close() said, if it was the last. */
+static inline int fd_put(struct ofile *f)
+{
+	int r = ofile_unref(f);
+
+	critical_leave();
+	return r;
+}
+
 /* End of a call on @f: drop the reference of fd_get(), and turn -errno into errno and -1. */
 static inline long fd_done(struct ofile *f, long ret)
 {
-	ofile_put(f);
+	fd_put(f);
 	return done(ret);
 }
 
@@ -51,6 +62,15 @@ static inline long fd_done(struct ofile *f, long ret)
  * there is dropped. Descriptors 0 to 2 also get a stream that goes through us. -EMFILE: no such slot.
  */
 int fd_install(int fd, struct ofile *f);
+
+/* The same with the reference of fd_get(), whose section ends. */
+static inline int fd_install_got(int fd, struct ofile *f)
+{
+	int r = fd_install(fd, f);
+
+	critical_leave();
+	return r;
+}
 
 /*
  * Empty the slot of @fd and hand its reference to the caller, to be put when the kernel's descriptor is

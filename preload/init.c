@@ -24,6 +24,7 @@ static __thread bool starting __attribute__((tls_model("initial-exec")));
 
 static void start(void)
 {
+	bool section CRITICAL = critical_begin(); /* what a handler calls now would pass through, and harm stubs */
 	int r, saved = errno;
 
 	starting = true;

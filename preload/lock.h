@@ -7,7 +7,13 @@
 
 #include "ofile.h"
 
-/* fcntl() with one of the six lock commands. 0 or -errno. */
+/* Whether it is one of the six lock commands of fcntl(). */
+bool lock_is_command(int cmd);
+
+/*
+ * fcntl() with one of them. Takes over the reference to @f, for while the kernel waits nothing is held, and signals end
+ * the wait. 0 or -errno.
+ */
 int lock_fcntl(struct ofile *f, int fd, int cmd, struct flock *fl);
 
 #endif

@@ -18,11 +18,11 @@ static struct ofile *ofile_new(enum ofile_kind kind)
 {
 	struct ofile *f;
 
-	pthread_mutex_lock(&free_lock);
+	mutex_lock(&free_lock);
 	f = free_list;
 	if (f)
 		free_list = f->next_free;
-	pthread_mutex_unlock(&free_lock);
+	mutex_unlock(&free_lock);
 	if (!f) {
 		f = mem_zalloc(sizeof(*f));
 		if (!f)
@@ -68,7 +68,7 @@ struct ofile *ofile_new_dir(struct plfs_mount *m, const char *path)
 	f->path = mem_strdup(path);
 	if (f->path)
 		return f;
-	ofile_put(f);
+	ofile_unref(f);
 	return NULL;
 }
 
@@ -84,8 +84,9 @@ bool ofile_try_get(struct ofile *f)
 	return false;
 }
 
-int ofile_put(struct ofile *f)
+int ofile_unref(struct ofile *f)
 {
+	bool section CRITICAL = critical_begin();
 	struct plfs_file *file;
 
 	if (__atomic_sub_fetch(&f->refs, 1, __ATOMIC_ACQ_REL))
@@ -93,15 +94,16 @@ int ofile_put(struct ofile *f)
 	file = f->file;
 	mem_free(f->path);
 	f->path = NULL;
-	pthread_mutex_lock(&free_lock);
+	mutex_lock(&free_lock);
 	f->next_free = free_list;
 	free_list = f;
-	pthread_mutex_unlock(&free_lock);
+	mutex_unlock(&free_lock);
 	return file ? plfs_close(file) : 0;
 }
 
 int ofile_open(const struct where *w, int flags, mode_t mode, bool *logical)
 {
+	bool section CRITICAL = critical_begin();
 	struct plfs_file *file = NULL;
 	struct ofile *f = NULL;
 	struct stat st;
@@ -218,15 +220,15 @@ static void share(struct ofile *f, int fd)
 
 void ofile_share(struct ofile *f, int fd)
 {
-	pthread_mutex_lock(&f->lock);
+	mutex_lock(&f->lock);
 	share(f, fd);
-	pthread_mutex_unlock(&f->lock);
+	mutex_unlock(&f->lock);
 }
 
 void ofile_freeze(struct ofile *f, int fd)
 {
 	if (!f->frozen)
-		pthread_mutex_lock(&f->lock);
+		mutex_lock(&f->lock);
 	f->frozen = true;
 	share(f, fd);
 }
@@ -234,20 +236,20 @@ void ofile_freeze(struct ofile *f, int fd)
 void ofile_thaw(struct ofile *f)
 {
 	f->frozen = false;
-	pthread_mutex_unlock(&f->lock);
+	mutex_unlock(&f->lock);
 }
 
-void ofile_freeze_list(void) { pthread_mutex_lock(&free_lock); }
+void ofile_freeze_list(void) { mutex_lock(&free_lock); }
 
-void ofile_thaw_list(void) { pthread_mutex_unlock(&free_lock); }
+void ofile_thaw_list(void) { mutex_unlock(&free_lock); }
 
 off_t ofile_tell(struct ofile *f, int fd)
 {
 	off_t off;
 
-	pthread_mutex_lock(&f->lock);
+	mutex_lock(&f->lock);
 	off = offset_get(f, fd);
-	pthread_mutex_unlock(&f->lock);
+	mutex_unlock(&f->lock);
 	return off;
 }
 
@@ -255,7 +257,7 @@ off_t ofile_lseek(struct ofile *f, int fd, off_t off, int whence)
 {
 	off_t base = 0;
 
-	pthread_mutex_lock(&f->lock);
+	mutex_lock(&f->lock);
 	if (whence == SEEK_CUR)
 		base = offset_get(f, fd);
 	else if (whence == SEEK_END)
@@ -273,7 +275,7 @@ off_t ofile_lseek(struct ofile *f, int fd, off_t off, int whence)
 		base = -EINVAL;
 	else if (base >= 0)
 		base = whence == SEEK_CUR && !off ? base : offset_set(f, fd, base + off);
-	pthread_mutex_unlock(&f->lock);
+	mutex_unlock(&f->lock);
 	return base;
 }
 
@@ -346,12 +348,12 @@ ssize_t ofile_readv(struct ofile *f, int fd, const struct iovec *iov, int cnt)
 	if (ret <= 0)
 		return ret;
 	len = min_size((size_t)ret, IO_MAX);
-	pthread_mutex_lock(&f->lock);
+	mutex_lock(&f->lock);
 	off = offset_take(f, fd, &len);
 	ret = off < 0 ? off : get(f, iov, cnt, off);
 	if (off >= 0)
 		offset_settle(f, fd, off, len, ret);
-	pthread_mutex_unlock(&f->lock);
+	mutex_unlock(&f->lock);
 	return ret;
 }
 
@@ -368,12 +370,12 @@ ssize_t ofile_writev(struct ofile *f, int fd, const struct iovec *iov, int cnt)
 	if (ret <= 0)
 		return ret;
 	len = min_size((size_t)ret, IO_MAX);
-	pthread_mutex_lock(&f->lock);
+	mutex_lock(&f->lock);
 	off = offset_take(f, fd, &len);
 	ret = off < 0 ? off : put(f, iov, cnt, off);
 	if (off >= 0)
 		offset_settle(f, fd, off, len, ret);
-	pthread_mutex_unlock(&f->lock);
+	mutex_unlock(&f->lock);
 	return ret;
 }
 
@@ -386,11 +388,11 @@ ssize_t ofile_appendv(struct ofile *f, int fd, const struct iovec *iov, int cnt)
 		return -EBADF;
 	if (ret <= 0)
 		return ret;
-	pthread_mutex_lock(&f->lock);
+	mutex_lock(&f->lock);
 	ret = append(f, iov, cnt, &end);
 	if (ret > 0 && fd >= 0)
 		offset_set(f, fd, end);
-	pthread_mutex_unlock(&f->lock);
+	mutex_unlock(&f->lock);
 	return ret;
 }
 

@@ -14,8 +14,6 @@
 
 #include "shim.h"
 
-#include <pthread.h>
-
 struct where;
 
 enum ofile_kind { OFILE_FILE, OFILE_DIR };
@@ -44,8 +42,11 @@ struct ofile *ofile_new_dir(struct plfs_mount *m, const char *path);
 /* One more reference, unless the description is gone already. */
 bool ofile_try_get(struct ofile *f);
 static inline void ofile_get(struct ofile *f) { __atomic_fetch_add(&f->refs, 1, __ATOMIC_RELAXED); }
-/* One reference less. With the last one the file is closed: returns what plfs_close() said, else 0. */
-int ofile_put(struct ofile *f);
+/*
+ * One reference less; for what fd_get() returned there is fd_put(). With the last one the file is closed: returns what
+ * plfs_close() said, else 0.
+ */
+int ofile_unref(struct ofile *f);
 
 /*
  * open(2) of a mapped path; puts logical files and directories into the table. Returns the

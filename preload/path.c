@@ -271,7 +271,7 @@ static int find_from_dir(struct where *w)
 		r = find_fresh(w);
 	else if (dir->kind == OFILE_DIR)
 		r = find_remembered(w, dir->path, strlen(dir->path));
-	ofile_put(dir);
+	fd_put(dir);
 	return r;
 }
 
@@ -411,7 +411,7 @@ void path_cwd_changed(void)
 	int class = OUTSIDE;
 	ssize_t len;
 
-	pthread_mutex_lock(&cwd_lock);
+	mutex_lock(&cwd_lock);
 	len = real_dir(AT_FDCWD, real);
 	if (len >= 0)
 		class = plfs_cwd_class(real, &m);
@@ -422,7 +422,7 @@ void path_cwd_changed(void)
 	__atomic_store_n(&cwd_seq, cwd_seq + 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&cwd_mount, class == INSIDE ? m : NULL, __ATOMIC_RELAXED);
 	__atomic_store_n(&cwd_class, class, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&cwd_lock);
+	mutex_unlock(&cwd_lock);
 }
 
 bool path_cwd_inside(void) { return __atomic_load_n(&cwd_class, __ATOMIC_RELAXED) == INSIDE; }

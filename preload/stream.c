@@ -83,14 +83,14 @@ static int cookie_close(void *cookie)
 	struct stream *s = cookie, **p;
 	int fd = s->fd;
 
-	pthread_mutex_lock(&streams_lock);
+	mutex_lock(&streams_lock);
 	for (p = bucket(s->fp); *p; p = &(*p)->next) {
 		if (*p == s) {
 			*p = s->next;
 			break;
 		}
 	}
-	pthread_mutex_unlock(&streams_lock);
+	mutex_unlock(&streams_lock);
 	mem_free(s);
 	return shim_close(fd);
 }
@@ -159,10 +159,10 @@ FILE *stream_open(int fd, const struct stream_mode *mode)
 		errno = ENOMEM;
 		return NULL;
 	}
-	pthread_mutex_lock(&streams_lock);
+	mutex_lock(&streams_lock);
 	s->next = *bucket(fp);
 	__atomic_store_n(bucket(fp), s, __ATOMIC_RELEASE); /* a fork in between finds a whole list */
-	pthread_mutex_unlock(&streams_lock);
+	mutex_unlock(&streams_lock);
 	/* As glibc does: a stream that can only append starts at the end. */
 	if ((mode->flags & O_APPEND) && (mode->flags & O_ACCMODE) == O_WRONLY)
 		shim_lseek(fd, 0, SEEK_END);
@@ -178,10 +178,10 @@ struct stream *stream_find(FILE *fp)
 		if (fp == hooks[i].s.fp)
 			return &hooks[i].s;
 	}
-	pthread_mutex_lock(&streams_lock);
+	mutex_lock(&streams_lock);
 	for (s = *bucket(fp); s && s->fp != fp; s = s->next)
 		;
-	pthread_mutex_unlock(&streams_lock);
+	mutex_unlock(&streams_lock);
 	return s;
 }
 
@@ -243,7 +243,7 @@ void stream_hook(int fd)
 {
 	FILE **var = standard(fd), *old = *var;
 
-	pthread_mutex_lock(&hook_lock);
+	mutex_lock(&hook_lock);
 	/* Another stream there is the program's own idea, and one on another descriptor does not concern us.
 	 */
 	if (old && old != hooks[fd].s.fp && old->_fileno == fd && !stream_find(old)) {
@@ -257,7 +257,7 @@ void stream_hook(int fd)
 			*var = hooks[fd].s.fp;
 		}
 	}
-	pthread_mutex_unlock(&hook_lock);
+	mutex_unlock(&hook_lock);
 }
 
 bool stream_is_hook(FILE *fp)
@@ -283,7 +283,7 @@ int stream_close_hook(FILE *fp)
 	clearerr(fp);
 	f = fd_take(i);
 	closed = sys.fclose(hooks[i].original);
-	ended = f ? ofile_put(f) : 0;
+	ended = f ? ofile_unref(f) : 0;
 	if (closed || (!r && !ended))
 		return closed;
 	errno = r ? saved : -ended;

@@ -35,12 +35,16 @@ static ssize_t end_read(const struct end *e, void *buf, size_t len)
 static ssize_t end_write(const struct end *e, bool in_order, const void *buf, size_t len)
 {
 	struct iovec iov = {(void *)buf, len};
+	unsigned depth;
 	ssize_t ret;
 
 	if (e->f)
 		return ofile_pwritev(e->f, &iov, 1, e->off);
+	depth = critical_pause(); /* it may be a pipe, or a socket */
 	ret = in_order ? sys.write(e->fd, buf, len) : sys.pwrite(e->fd, buf, len, e->off);
-	return ret < 0 ? -errno : ret;
+	ret = ret < 0 ? -errno : ret;
+	critical_resume(depth);
+	return ret;
 }
 
 /* Find e->off, and whether @len bytes can follow it. 0 or -errno. */
@@ -68,9 +72,9 @@ static void end_settle(const struct end *e)
 static ssize_t ends_done(const struct end *a, const struct end *b, ssize_t ret)
 {
 	if (a->f)
-		ofile_put(a->f);
+		fd_put(a->f);
 	if (b->f)
-		ofile_put(b->f);
+		fd_put(b->f);
 	return done(ret);
 }
 
@@ -121,6 +125,7 @@ static ssize_t copy_to_pipe(struct end *in, int pipe, size_t len, unsigned flags
 	off_t start = in->off % PAGE, off = start;
 	char *buf = NULL;
 	ssize_t got, ret;
+	unsigned depth;
 
 	len = min_size(len, size > 0 ? (size_t)size : PAGE);
 	fd = memfd_create("pipe", MFD_CLOEXEC);
@@ -133,8 +138,10 @@ static ssize_t copy_to_pipe(struct end *in, int pipe, size_t len, unsigned flags
 	mem_free(buf);
 	ret = got;
 	if (got >= 0) {
+		depth = critical_pause();
 		ret = sys.splice(fd, &off, pipe, NULL, len, flags);
 		ret = ret < 0 ? -errno : ret;
+		critical_resume(depth);
 	}
 	sys.close(fd);
 	if (ret > 0)
@@ -304,12 +311,15 @@ static ssize_t copy_from_pipe(int pipe, int side[2], struct end *out, size_t len
 {
 	ssize_t got = 0, put = 0;
 	size_t total = 0;
+	unsigned depth;
 	char *buf = mem_alloc(PIECE);
 
 	if (!buf)
 		return -ENOMEM;
 	while (total < len) {
+		depth = critical_pause();
 		got = sys.tee(pipe, side[1], min_size(len - total, PIECE), flags | (total ? SPLICE_F_NONBLOCK : 0));
+		critical_resume(depth);
 		if (got > 0)
 			got = sys.read(side[0], buf, (size_t)got);
 		if (got < 0)

@@ -14,19 +14,24 @@ EXPORT int chdir(const char *path)
 
 	if (r < 0)
 		return (int)done(r);
+	critical_enter();
 	r = sys.chdir(w.path);
 	if (!r && shim_active)
 		path_cwd_changed();
+	critical_leave();
 	return r;
 }
 
 EXPORT int fchdir(int fd)
 {
 	bool on = shim_on();
-	int r = sys.fchdir(fd);
+	int r;
 
+	critical_enter();
+	r = sys.fchdir(fd);
 	if (!r && on)
 		path_cwd_changed();
+	critical_leave();
 	return r;
 }
 
@@ -37,9 +42,11 @@ EXPORT int chroot(const char *path)
 
 	if (r < 0)
 		return (int)done(r);
+	critical_enter();
 	r = sys.chroot(w.path);
 	if (!r && shim_active)
 		path_cwd_changed();
+	critical_leave();
 	return r;
 }
 

@@ -26,7 +26,7 @@ static bool is_logical_fd(int fd)
 	struct ofile *f = fd_get(fd);
 
 	if (f)
-		ofile_put(f);
+		fd_put(f);
 	return f != NULL;
 }
 

@@ -14,10 +14,10 @@ static int installed(int fd, struct ofile *f)
 	if (!f)
 		return fd;
 	if (fd < 0) {
-		ofile_put(f);
+		fd_put(f);
 		return fd;
 	}
-	r = fd_install(fd, f);
+	r = fd_install_got(fd, f);
 	if (r < 0)
 		sys.close(fd);
 	return r < 0 ? (int)done(r) : fd;
@@ -51,7 +51,7 @@ EXPORT int dup2(int from, int to)
 		r = sys.dup2(from, to);
 	if (r < 0 || from == to) {
 		if (f)
-			ofile_put(f);
+			fd_put(f);
 		return r;
 	}
 	return replaced(to, f);
@@ -69,7 +69,7 @@ EXPORT int dup3(int from, int to, int flags)
 		r = sys.dup3(from, to, flags);
 	if (r < 0) {
 		if (f)
-			ofile_put(f);
+			fd_put(f);
 		return r;
 	}
 	return replaced(to, f);
@@ -100,9 +100,9 @@ static int set_flags(struct ofile *f, int fd, int flags)
 
 	if (sys.fcntl(fd, F_SETFL, flags & ~kept_here) < 0)
 		return -errno;
-	pthread_mutex_lock(&f->lock);
+	mutex_lock(&f->lock);
 	f->flags = (f->flags & ~settable) | (flags & settable);
-	pthread_mutex_unlock(&f->lock);
+	mutex_unlock(&f->lock);
 	return 0;
 }
 
@@ -116,13 +116,6 @@ static int fcntl_ours(struct ofile *f, int fd, int cmd, void *arg)
 		return get_flags(f, fd);
 	case F_SETFL:
 		return set_flags(f, fd, (int)(intptr_t)arg);
-	case F_GETLK:
-	case F_OFD_GETLK:
-	case F_SETLK:
-	case F_SETLKW:
-	case F_OFD_SETLK:
-	case F_OFD_SETLKW:
-		return lock_fcntl(f, fd, cmd, arg);
 	default:
 		r = sys.fcntl(fd, cmd, arg);
 		return r < 0 ? -errno : r;
@@ -143,9 +136,11 @@ EXPORT int fcntl(int fd, int cmd, ...)
 	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)
 		return installed(sys.fcntl(fd, cmd, arg), f);
 	if (f->kind != OFILE_FILE) {
-		ofile_put(f);
+		fd_put(f);
 		return sys.fcntl(fd, cmd, arg);
 	}
+	if (lock_is_command(cmd))
+		return (int)done(lock_fcntl(f, fd, cmd, arg));
 	return (int)fd_done(f, fcntl_ours(f, fd, cmd, arg));
 }
 ALIAS(fcntl64, fcntl);

@@ -187,26 +187,32 @@ EXPORT int ftruncate(int fd, off_t len)
 }
 ALIAS(ftruncate64, ftruncate);
 
-/* On a path: opened for as long as it takes; what turns out to be no logical file is left to the kernel. */
+/* Opened for as long as it takes; what turns out to be no logical file is left to the kernel. */
+static int truncate_mapped(const struct where *w, off_t len)
+{
+	bool section CRITICAL = critical_begin();
+	struct plfs_file *file = NULL;
+	int fd, err, r;
+
+	fd = plfs_open(w->m, w->dirfd, w->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0, &file);
+	if (fd < 0)
+		return fd == -ENXIO ? -EINVAL : fd; /* a fifo that nobody reads */
+	r = file ? plfs_truncate(file, len) : sys.truncate(w->path, len) ? -errno : 0;
+	sys.close(fd);
+	err = file ? plfs_close(file) : 0;
+	return r ? r : err;
+}
+
 EXPORT int truncate(const char *path, off_t len)
 {
-	struct plfs_file *file = NULL;
 	struct where w;
-	int fd, err, r = path_find(&w, AT_FDCWD, path);
+	int r = path_find(&w, AT_FDCWD, path);
 
 	if (!r)
 		r = path_through(&w, 0);
 	if (r < 0)
 		return (int)done(r);
-	if (!w.m)
-		return sys.truncate(w.path, len);
-	fd = plfs_open(w.m, w.dirfd, w.path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0, &file);
-	if (fd < 0)
-		return (int)done(fd == -ENXIO ? -EINVAL : fd); /* a fifo that nobody reads */
-	r = file ? plfs_truncate(file, len) : sys.truncate(w.path, len) ? -errno : 0;
-	sys.close(fd);
-	err = file ? plfs_close(file) : 0;
-	return (int)done(r ? r : err);
+	return w.m ? (int)done(truncate_mapped(&w, len)) : sys.truncate(w.path, len);
 }
 ALIAS(truncate64, truncate);
 
@@ -229,7 +235,7 @@ EXPORT int posix_fallocate(int fd, off_t off, off_t len)
 	if (!f)
 		return sys.posix_fallocate(fd, off, len);
 	r = ofile_can_write(f) ? plfs_fallocate(f->file, 0, off, len) : -EBADF;
-	ofile_put(f);
+	fd_put(f);
 	return -r;
 }
 ALIAS(posix_fallocate64, posix_fallocate);
@@ -242,7 +248,7 @@ EXPORT int posix_fadvise(int fd, off_t off, off_t len, int advice)
 
 	if (!f)
 		return sys.posix_fadvise(fd, off, len, advice);
-	ofile_put(f);
+	fd_put(f);
 	return len < 0 || advice < POSIX_FADV_NORMAL || advice > POSIX_FADV_NOREUSE ? EINVAL : 0;
 }
 ALIAS(posix_fadvise64, posix_fadvise);

@@ -55,13 +55,11 @@ static int to_stub(struct ofile *f, int fd, const struct flock *fl, struct flock
 }
 
 /* F_GETLK: who holds it, in the program's terms. */
-static int get_lock(int fd, int cmd, struct flock *fl, struct flock *stub)
+static void show_holder(struct flock *fl, const struct flock *stub)
 {
-	if (sys.fcntl(fd, cmd, stub) < 0)
-		return -errno;
 	if (stub->l_type == F_UNLCK) { /* nobody: the rest stays as it was */
 		fl->l_type = F_UNLCK;
-		return 0;
+		return;
 	}
 	*fl = *stub;
 	fl->l_start -= PLFS_BODY_OFF;
@@ -70,61 +68,85 @@ static int get_lock(int fd, int cmd, struct flock *fl, struct flock *stub)
 			fl->l_len += fl->l_start > -fl->l_len ? fl->l_start : 1 - fl->l_len;
 		fl->l_start = 0;
 	}
-	return 0;
+}
+
+bool lock_is_command(int cmd)
+{
+	return cmd == F_GETLK || cmd == F_SETLK || cmd == F_SETLKW || cmd == F_OFD_GETLK || cmd == F_OFD_SETLK ||
+	       cmd == F_OFD_SETLKW;
+}
+
+/* Before a lock changes: what was written so far can be seen by the next holder. */
+static int prepare(struct ofile *f, int fd, bool get, const struct flock *fl, struct flock *stub)
+{
+	int r = fl ? to_stub(f, fd, fl, stub) : -EFAULT;
+
+	if (r < 0 || get)
+		return r;
+	r = check_access(f, fl);
+	if (!r && fl->l_type != F_WRLCK) /* unlocked, or no longer alone */
+		r = plfs_commit(f->file);
+	return r;
+}
+
+/* A lock on @fd has been got: what the holders before wrote is to be seen. */
+static int acquired(int fd)
+{
+	struct ofile *f = fd_get(fd);
+	int r = 0;
+
+	if (f) {
+		r = plfs_refresh(f->file);
+		fd_put(f);
+	}
+	return r;
 }
 
 int lock_fcntl(struct ofile *f, int fd, int cmd, struct flock *fl)
 {
 	bool get = cmd == F_GETLK || cmd == F_OFD_GETLK;
 	struct flock stub;
-	int r;
+	int r = prepare(f, fd, get, fl, &stub);
 
-	if (!fl)
-		return -EFAULT;
-	r = to_stub(f, fd, fl, &stub);
+	fd_put(f);
 	if (r < 0)
 		return r;
-	if (get)
-		return get_lock(fd, cmd, fl, &stub);
-	r = check_access(f, fl);
-	if (r < 0)
-		return r;
-	if (fl->l_type != F_WRLCK) { /* unlocked, or no longer alone */
-		r = plfs_commit(f->file);
-		if (r < 0)
-			return r;
-	}
 	if (sys.fcntl(fd, cmd, &stub) < 0)
 		return -errno;
-	return fl->l_type == F_UNLCK ? 0 : plfs_refresh(f->file);
-}
-
-static int flock_ours(struct ofile *f, int fd, int op)
-{
-	int r = 0, what = op & ~LOCK_NB;
-
-	if (what != LOCK_EX)
-		r = plfs_commit(f->file);
-	if (r < 0)
-		return r;
-	if (sys.flock(fd, op) < 0)
-		return -errno;
-	return what == LOCK_UN ? 0 : plfs_refresh(f->file);
+	if (get)
+		show_holder(fl, &stub);
+	return get || fl->l_type == F_UNLCK ? 0 : acquired(fd);
 }
 
 EXPORT int flock(int fd, int op)
 {
 	struct ofile *f = fd_get(fd);
+	int r = 0, what = op & ~LOCK_NB;
 
 	if (!f)
 		return sys.flock(fd, op);
-	return (int)fd_done(f, flock_ours(f, fd, op));
+	if (what != LOCK_EX)
+		r = plfs_commit(f->file);
+	fd_put(f); /* nothing is held while the kernel waits */
+	if (!r && sys.flock(fd, op) < 0)
+		return -1;
+	return (int)done(r || what == LOCK_UN ? r : acquired(fd));
 }
 
+/* Locks of this process do not show in F_GETLK. */
+static int test_lock(struct ofile *f, int fd, struct flock *fl)
+{
+	int r;
+
+	fl->l_type = F_RDLCK;
+	r = lock_fcntl(f, fd, F_GETLK, fl);
+	return r < 0 || fl->l_type == F_UNLCK || fl->l_pid == sys.getpid() ? r : -EACCES;
+}
+
+/* Takes over the reference to @f. */
 static int lockf_ours(struct ofile *f, int fd, int cmd, off_t len)
 {
 	struct flock fl = {.l_type = F_WRLCK, .l_whence = SEEK_CUR, .l_len = len};
-	int r;
 
 	switch (cmd) {
 	case F_ULOCK:
@@ -134,11 +156,10 @@ static int lockf_ours(struct ofile *f, int fd, int cmd, off_t len)
 		return lock_fcntl(f, fd, F_SETLKW, &fl);
 	case F_TLOCK:
 		return lock_fcntl(f, fd, F_SETLK, &fl);
-	case F_TEST: /* locks of this process do not show in F_GETLK */
-		fl.l_type = F_RDLCK;
-		r = lock_fcntl(f, fd, F_GETLK, &fl);
-		return r < 0 ? r : fl.l_type == F_UNLCK || fl.l_pid == sys.getpid() ? 0 : -EACCES;
+	case F_TEST:
+		return test_lock(f, fd, &fl);
 	default:
+		fd_put(f);
 		return -EINVAL;
 	}
 }
@@ -149,6 +170,6 @@ EXPORT int lockf(int fd, int cmd, off_t len)
 
 	if (!f)
 		return sys.lockf(fd, cmd, len);
-	return (int)fd_done(f, lockf_ours(f, fd, cmd, len));
+	return (int)done(lockf_ours(f, fd, cmd, len));
 }
 ALIAS(lockf64, lockf);

@@ -129,7 +129,7 @@ static void commit_for_times(int fd)
 	if (!f)
 		return;
 	plfs_commit(f->file);
-	ofile_put(f);
+	fd_put(f);
 }
 
 EXPORT int utime(const char *path, const struct utimbuf *times)

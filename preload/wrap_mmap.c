@@ -119,7 +119,7 @@ EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off
 	if (!f)
 		return sys.mmap(addr, len, prot, flags, fd, off);
 	map = map_ours(f, addr, len, prot, flags, fd, off);
-	ofile_put(f);
+	fd_put(f);
 	return map;
 }
 ALIAS(mmap64, mmap);

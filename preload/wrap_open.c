@@ -69,24 +69,26 @@ ALIAS(creat64, creat);
 /*
  * The slot is emptied first: once the kernel has the number back another thread may get it. The description
  * ends last: whether anybody else still has an unlinked file open shows only when our own descriptor is
- * closed. Descriptors of the library itself are not the program's to close.
+ * closed.
  */
+static int close_ours(int fd)
+{
+	bool section CRITICAL = critical_begin();
+	struct ofile *f = fd_take(fd);
+	int ret = sys.close(fd), r = f ? ofile_unref(f) : 0;
+
+	return ret < 0 ? ret : (int)done(r);
+}
+
+/* Descriptors of the library itself are not the program's to close. */
 EXPORT int close(int fd)
 {
-	struct ofile *f = NULL;
-	int ret, r;
-
 	if (unlikely(fd_is_ours(fd)))
-		f = fd_take(fd);
-	else if (unlikely(sys_fd_is_hidden(fd)))
+		return close_ours(fd);
+	if (unlikely(sys_fd_is_hidden(fd)))
 		return (int)done(-EBADF);
-	else
-		fd_forget_far(fd);
-	ret = sys.close(fd);
-	if (likely(!f))
-		return ret;
-	r = ofile_put(f);
-	return ret < 0 ? ret : (int)done(r);
+	fd_forget_far(fd);
+	return sys.close(fd);
 }
 ALIAS(__close, close);
 SHIM_NAME(shim_close, close);

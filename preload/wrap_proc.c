@@ -12,6 +12,7 @@
 
 #include "fdtable.h"
 #include "path.h"
+#include "signal.h"
 #include "stream.h"
 
 /*
@@ -24,27 +25,33 @@ extern void _IO_list_resetlock(void) __attribute__((weak));
 
 static void before_fork(void)
 {
+	critical_enter();
 	if (_IO_list_lock)
 		_IO_list_lock();
 	fd_freeze();
 	plfs_fork_prepare();
+	signal_freeze();
 }
 
 static void in_parent(void)
 {
+	signal_thaw();
 	plfs_fork_parent();
 	fd_thaw();
 	if (_IO_list_unlock)
 		_IO_list_unlock();
+	critical_leave();
 }
 
 static void in_child(void)
 {
+	signal_thaw();
 	plfs_fork_child();
 	fd_thaw();
 	stream_fork_child();
 	if (_IO_list_resetlock)
 		_IO_list_resetlock();
+	critical_leave();
 }
 
 void proc_watch_forks(void) { pthread_atfork(before_fork, in_parent, in_child); }

@@ -15,7 +15,7 @@ static bool is_logical(int fd)
 	struct ofile *f = fd_get(fd);
 
 	if (f)
-		ofile_put(f);
+		fd_put(f);
 	return f != NULL;
 }
 

@@ -187,7 +187,7 @@ static void share_sent(int fd)
 		return;
 	ofile_share(f, fd);
 	plfs_commit(f->file);
-	ofile_put(f);
+	fd_put(f);
 }
 
 EXPORT ssize_t sendmsg(int sock, const struct msghdr *msg, int flags)

@@ -157,7 +157,7 @@ EXPORT FILE *freopen(const char *path, const char *mode, FILE *fp)
 		f = fd_take(fp->_fileno); /* closed inside the C library, and given to another file */
 	fp = sys.freopen(w.path, mode, fp);
 	if (f)
-		ofile_put(f);
+		ofile_unref(f);
 	return fp;
 }
 ALIAS(freopen64, freopen);
@@ -176,7 +176,7 @@ EXPORT int fclose(FILE *fp)
 	}
 	r = sys.fclose(fp);
 	if (f)
-		ofile_put(f);
+		ofile_unref(f);
 	return r;
 }
 ALIAS(_IO_fclose, fclose);

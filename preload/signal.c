@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/*
+ * Between the kernel and the program's handlers. The kernel knows one handler, on_signal(), with the program's flags
+ * and mask; the program's own are in a table, and what sigaction() tells of the past is made from it. SIG_DFL and
+ * SIG_IGN go to the kernel as they are.
+ *
+ * A signal that may not be handled now is sent once more, to this thread and with all that came with it, and blocked by
+ * the mask that the kernel puts back when on_signal() returns. Unblocking it is all that critical_leave() has to do:
+ * masks, alternate stacks, siginfo, the context, nesting and handlers that never return stay the kernel's.
+ *
+ * Handlers installed past us (by a system call, or before we were there) run as ever.
+ */
+#include "signal.h"
+
+#include <sys/syscall.h>
+#include <ucontext.h>
+
+#define OUR_FLAGS (SA_SIGINFO | SA_RESETHAND) /* of which the kernel is not told the program's wish */
+
+struct action {
+	void (*handler)(int sig, siginfo_t *info, void *context); /* takes one argument without SA_SIGINFO */
+	int flags;                                                 /* of OUR_FLAGS */
+};
+
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER; /* innermost */
+static struct action table[NSIG];
+
+/* Raised by what the thread itself does this moment: it cannot wait, and if it is our doing it is the end anyway. */
+static bool is_fault(int sig, const siginfo_t *info)
+{
+	switch (sig) {
+	case SIGSEGV:
+	case SIGBUS:
+	case SIGFPE:
+	case SIGILL:
+	case SIGTRAP:
+	case SIGSYS:
+		return info->si_code > 0;
+	case SIGABRT: /* abort() */
+		return info->si_code == SI_TKILL && info->si_pid == sys.getpid();
+	default:
+		return false;
+	}
+}
+
+/* Have the kernel keep @sig until the thread leaves its critical section. False: it cannot. */
+static bool put_off(int sig, siginfo_t *info, ucontext_t *context)
+{
+	int saved ERRNO_KEPT = errno;
+	long pid = sys.getpid(), tid = sys.syscall(SYS_gettid);
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, sig);
+	sys.sigprocmask(SIG_BLOCK, &set, NULL); /* with SA_NODEFER it would come back at once */
+	/* Its queue is full: a signal that does not queue is kept all the same, though without its particulars. */
+	if (sys.syscall(SYS_rt_tgsigqueueinfo, pid, tid, sig, info) && sys.syscall(SYS_tgkill, pid, tid, sig))
+		return false;
+	sigaddset(&context->uc_sigmask, sig);
+	critical.pending |= 1ULL << (sig - 1);
+	return true;
+}
+
+static void on_signal(int sig, siginfo_t *info, void *context);
+
+/* What the program wants to be called now. With SA_RESETHAND it is the last time. */
+static struct action take_action(int sig)
+{
+	struct sigaction now;
+	struct action a;
+
+	mutex_lock(&table_lock);
+	a = table[sig];
+	if ((a.flags & (int)SA_RESETHAND) && !sys.sigaction(sig, NULL, &now) && now.sa_sigaction == on_signal) {
+		now.sa_handler = SIG_DFL;
+		now.sa_flags = (now.sa_flags & ~OUR_FLAGS) | a.flags;
+		sys.sigaction(sig, &now, NULL);
+	}
+	mutex_unlock(&table_lock);
+	return a;
+}
+
+/* A handler that is called inside a section, for a fault, may leave by siglongjmp(): the section ends here. */
+static void on_signal(int sig, siginfo_t *info, void *context)
+{
+	unsigned depth = critical.depth;
+	struct action a;
+
+	if (depth && !is_fault(sig, info) && put_off(sig, info, context))
+		return;
+	a = take_action(sig);
+	critical.depth = 0;
+	a.handler(sig, info, context);
+	critical_resume(depth);
+}
+
+static bool is_handler(const struct sigaction *act)
+{
+	return act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN;
+}
+
+/* Let @sig go to the handler in @act: @act becomes what the kernel is told. With the table's lock. */
+static void enter_action(int sig, struct sigaction *act)
+{
+	if (act->sa_sigaction != on_signal) { /* else it is one that the program read past us */
+		table[sig].handler = act->sa_sigaction;
+		table[sig].flags = act->sa_flags & OUR_FLAGS;
+	}
+	act->sa_sigaction = on_signal;
+	act->sa_flags = (act->sa_flags & ~OUR_FLAGS) | SA_SIGINFO;
+}
+
+int signal_set(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	struct sigaction want, was;
+	struct action before;
+	int r;
+
+	if (!shim_on() || sig < 1 || sig >= NSIG)
+		return sys.sigaction(sig, act, old);
+	if (act)
+		want = *act;
+	mutex_lock(&table_lock);
+	before = table[sig];
+	if (act && is_handler(&want))
+		enter_action(sig, &want);
+	r = sys.sigaction(sig, act ? &want : NULL, &was);
+	if (r < 0)
+		table[sig] = before;
+	mutex_unlock(&table_lock);
+	if (!r && was.sa_sigaction == on_signal) {
+		was.sa_sigaction = before.handler;
+		was.sa_flags = (was.sa_flags & ~OUR_FLAGS) | before.flags;
+	}
+	if (!r && old)
+		*old = was;
+	return r;
+}
+
+void signal_freeze(void) { mutex_lock(&table_lock); }
+
+void signal_thaw(void) { mutex_unlock(&table_lock); }
