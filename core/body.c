@@ -167,11 +167,11 @@ static int move_locked(struct inode *ino, int fd)
 }
 
 /* With @locked, nobody appends; -EAGAIN: that is needed, the stub has got a container. */
-static int move(struct inode *ino, int lock_fd, bool locked)
+static int move(struct inode *ino, int fd, bool locked)
 {
 	struct stub now;
 	struct stat st;
-	int ret = stub_begin_move(lock_fd, &now), ret2;
+	int ret = stub_begin_move(fd, &now), ret2;
 
 	if (!ret && now.in_body) {
 		inode_enter_body(ino, &now);
@@ -179,46 +179,56 @@ static int move(struct inode *ino, int lock_fd, bool locked)
 	}
 	if (!ret && now.has_container && !ino->stub.has_container) {
 		ino->stub = now;
-		if (!sys.fstat(lock_fd, &st))
+		if (!sys.fstat(fd, &st))
 			inode_adopt_container(ino, st.st_mode);
 	}
 	if (!ret && now.has_container)
-		ret = locked ? move_locked(ino, lock_fd) : -EAGAIN;
+		ret = locked ? move_locked(ino, fd) : -EAGAIN;
 	if (now.moving) {
-		ret2 = stub_end_move(lock_fd, &now, !ret);
+		ret2 = stub_end_move(fd, &now, !ret);
 		ret = ret ? ret : ret2;
 	}
 	if (ret)
 		return ret;
 	/* The header must not be lost while the logs are. */
-	if (ino->stub.has_container && sys.fdatasync(lock_fd))
+	if (ino->stub.has_container && sys.fdatasync(fd))
 		ino->stub.has_container = false;
 	inode_enter_body(ino, &now);
 	return 0;
 }
 
+/* A descriptor of the stub that can be written to, and does not append. */
+static int fd_to_move(struct inode *ino)
+{
+	for (const struct plfs_file *f = ino->files; f; f = f->next)
+		if (f->writable && !f->append_flag)
+			return f->fd;
+	if (ino->move_fd < 0 && ino->record_locks)
+		return -EACCES; /* a descriptor of our own would take them away when it is moved out of the way */
+	if (ino->move_fd < 0)
+		ino->move_fd = stub_reopen(file_any_fd(ino), O_RDWR);
+	return ino->move_fd;
+}
+
 int body_move(struct inode *ino)
 {
-	int lock_fd, ret = -EAGAIN;
+	int fd, ret = -EAGAIN;
 
 	if (ino->stub.in_body)
 		return 0;
-	inode_close_writer(ino, file_any_fd(ino));
-	lock_fd = stub_reopen(file_any_fd(ino), O_RDWR);
-	if (lock_fd == -EACCES) /* its mode forbids what this description may */
-		lock_fd = sys_fd_dup(file_any_fd(ino));
-	if (lock_fd < 0)
-		return lock_fd;
+	fd = fd_to_move(ino);
+	if (fd < 0)
+		return fd;
+	inode_close_writer(ino, fd);
 	for (int tries = 0; tries < 2 && ret == -EAGAIN; tries++) {
 		bool locked = ino->stub.has_container;
 
 		ret = locked ? inode_lock_end(ino) : 0;
 		if (ret)
 			break;
-		ret = move(ino, lock_fd, locked);
+		ret = move(ino, fd, locked);
 		if (locked)
 			inode_unlock_end(ino);
 	}
-	sys_fd_close(&lock_fd);
 	return ret;
 }

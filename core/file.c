@@ -23,20 +23,35 @@ int file_any_fd(const struct inode *ino)
 	return best ? best->fd : -1;
 }
 
+/* Whether this process has taken record locks on the stub. */
+static bool has_record_locks(const struct stat *st)
+{
+	struct inode *ino = inode_find(st->st_dev, st->st_ino);
+	int none = -1;
+	bool has;
+
+	if (!ino)
+		return false;
+	has = ino->record_locks;
+	inode_put(ino, &none);
+	return has;
+}
+
 /*
  * A hidden descriptor of the stub beside the program's @fd. It shares the description, unless that appends: pwrite() on
- * such a one ignores its offset, so the header and the size need another.
+ * such a one ignores its offset, so the header and the size need another. But to move that out of the program's way means to
+ * close a descriptor of the file, which would take the process's record locks away: then O_APPEND is lifted for each call.
  */
-static int own_fd(struct plfs_file *f, int fd, int flags)
+static int own_fd(struct plfs_file *f, int fd, const struct stat *st, int flags)
 {
-	if (flags & O_APPEND) {
+	if (flags & O_APPEND && !has_record_locks(st)) {
 		f->fd = stub_reopen(fd, f->writable ? O_RDWR : O_RDONLY);
 		if (f->fd >= 0) {
 			stub_mark_in_use(f->fd);
 			return 0;
 		}
-		f->append_flag = f->writable;
 	}
+	f->append_flag = flags & O_APPEND && f->writable;
 	f->fd = sys_fd_dup(fd);
 	return f->fd < 0 ? f->fd : 0;
 }
@@ -49,7 +64,7 @@ static int file_new(struct plfs_mount *m, int fd, const struct stat *st, int fla
 	if (!f)
 		return ret;
 	f->writable = (flags & O_ACCMODE) != O_RDONLY;
-	ret = own_fd(f, fd, flags);
+	ret = own_fd(f, fd, st, flags);
 	if (!ret)
 		ret = inode_get(m, f->fd, st, &f->ino);
 	if (ret) {
@@ -388,6 +403,13 @@ ssize_t plfs_appendv(struct plfs_file *f, const struct iovec *iov, int cnt, off_
 	}
 	end(f);
 	return ret;
+}
+
+void plfs_note_record_lock(struct plfs_file *f)
+{
+	begin(f);
+	f->ino->record_locks = true;
+	end(f);
 }
 
 /* ---- size ---- */

@@ -80,7 +80,7 @@ int inode_get(struct plfs_mount *m, int fd, const struct stat *st, struct inode 
 	ino->key.ino = st->st_ino;
 	ino->refs = 1;
 	ino->m = m;
-	ino->lock_h = -1;
+	ino->lock_h = ino->move_fd = -1;
 	ino->body_len = stub_body_len(st->st_size);
 	pthread_mutex_init(&ino->lock, NULL);
 	reader_init(&ino->r, &ino->c);
@@ -147,6 +147,7 @@ void inode_put(struct inode *ino, int *fd)
 		inode_close_writer(ino, *fd);
 		if (ino->lock_h >= 0)
 			store_close(&ino->m->store, &ino->lock_h);
+		sys_fd_close(&ino->move_fd);
 		if (*fd >= 0)
 			remove_if_unlinked(ino, fd);
 		reader_release(&ino->r);

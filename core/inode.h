@@ -41,6 +41,8 @@ struct inode {
 	bool touched;       /* written to since the stub's times were last set */
 	uint64_t last_publish_ns;
 	int lock_h;         /* the container's lock file, or -1 */
+	int move_fd;        /* another description of the stub, or -1 (body.c) */
+	bool record_locks;  /* this process may hold some, which go when any descriptor of the stub is closed here */
 	bool acquired;      /* what others have released is to be looked for before the next read: an open, a lock, a sync */
 	bool shared;        /* another process may have one of our descriptions: a fork, an exec */
 	bool removed;       /* at exit: nobody can ever read what is still written */

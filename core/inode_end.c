@@ -87,7 +87,11 @@ int inode_truncate(struct inode *ino, int fd, uint64_t size)
 	if (!ino->stub.in_body && ino->stub.has_container && !size)
 		return 0;
 	ino->touched = !ino->stub.in_body;
-	return resize_body(ino, fd, size);
+	ret = resize_body(ino, fd, size);
+	if (ret || ino->stub.in_body)
+		return ret;
+	ret = inode_heed_notice(ino, fd);
+	return !ret && ino->stub.in_body ? resize_body(ino, fd, size) : ret; /* whoever moved it may have seen the old size */
 }
 
 /* ---- appending ---- */

@@ -110,6 +110,9 @@ off_t plfs_seek_hole(struct plfs_file *f, off_t logical_off, int whence);
 enum plfs_map_use { PLFS_MAP_COPY, PLFS_MAP_READ, PLFS_MAP_WRITE };
 int plfs_in_body(struct plfs_file *f, enum plfs_map_use use);
 
+/* The program has taken a record lock (fcntl, lockf) on the file, which is lost when any descriptor of it is closed here. */
+void plfs_note_record_lock(struct plfs_file *f);
+
 /* Release: what this process wrote is visible to everybody who acquires afterwards. (Unlock, close, fork, before utimes.) */
 int plfs_commit(struct plfs_file *f);
 

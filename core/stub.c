@@ -205,32 +205,24 @@ int stub_settle(int fd, struct stub *stub)
 	return ret;
 }
 
-/* As lock_header(), but owned by the description: the process may close others of this file meanwhile. */
-static int lock_move(int fd, short type)
+int stub_begin_move(int fd, struct stub *stub)
 {
-	struct flock lk = { .l_type = type, .l_whence = SEEK_SET, .l_start = LOCK_CLAIM, .l_len = 1 };
-	int ret;
+	int ret = lock_header(fd, F_WRLCK);
 
-	do {
-		ret = sys.fcntl(fd, F_OFD_SETLKW, &lk);
-	} while (ret < 0 && errno == EINTR);
-	return ret < 0 ? -errno : 0;
-}
-
-int stub_begin_move(int lock_fd, struct stub *stub)
-{
-	int ret = lock_move(lock_fd, F_WRLCK);
-
-	if (!ret)
-		ret = stub_read(lock_fd, stub);
+	if (ret)
+		return ret;
+	ret = stub_read(fd, stub);
 	if (!ret && !stub->in_body) {
 		stub->moving = true;
-		ret = write_header(lock_fd, stub, !stub->has_container);
+		ret = write_header(fd, stub, !stub->has_container);
+		if (!ret)
+			return 0;
 	}
+	lock_header(fd, F_UNLCK);
 	return ret;
 }
 
-int stub_end_move(int lock_fd, struct stub *stub, bool in_body)
+int stub_end_move(int fd, struct stub *stub, bool in_body)
 {
 	int ret;
 
@@ -240,8 +232,8 @@ int stub_end_move(int lock_fd, struct stub *stub, bool in_body)
 		stub->has_container = false;
 		memset(stub->id, 0, STUB_ID_LEN);
 	}
-	ret = write_header(lock_fd, stub, false);
-	lock_move(lock_fd, F_UNLCK);
+	ret = write_header(fd, stub, false);
+	lock_header(fd, F_UNLCK);
 	return ret;
 }
 

@@ -74,13 +74,13 @@ int stub_claim(int fd, struct stub *stub, uint64_t now_ns, int (*make)(void *arg
 int stub_settle(int fd, struct stub *stub);
 
 /*
- * Begin to copy the logs into the body: waits for the lock on the header, which @lock_fd, a description of its own, owns until it is closed
- * or stub_end_move(). Reads the header, and marks it as moving unless it is in the body already.
+ * Begin to copy the logs into the body: locks and reads the header, and marks it as moving; it stays locked until stub_end_move(). If
+ * the file is in its body already (stub->in_body) nothing is left to do, nor to end. Conditions as for stub_claim().
  */
-int stub_begin_move(int lock_fd, struct stub *stub);
+int stub_begin_move(int fd, struct stub *stub);
 
 /* The copy is complete (@in_body: the container can go) or given up. */
-int stub_end_move(int lock_fd, struct stub *stub, bool in_body);
+int stub_end_move(int fd, struct stub *stub, bool in_body);
 
 /* Void all records stamped at or before @generation_ns. Conditions as for stub_claim(). */
 int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns);

@@ -77,15 +77,17 @@ bool lock_is_command(int cmd)
 }
 
 /* Before a lock changes: what was written so far can be seen by the next holder. */
-static int prepare(struct ofile *f, int fd, bool get, const struct flock *fl, struct flock *stub)
+static int prepare(struct ofile *f, int fd, int cmd, const struct flock *fl, struct flock *stub)
 {
 	int r = fl ? to_stub(f, fd, fl, stub) : -EFAULT;
 
-	if (r < 0 || get)
+	if (r < 0 || cmd == F_GETLK || cmd == F_OFD_GETLK)
 		return r;
 	r = check_access(f, fl);
 	if (!r && fl->l_type != F_WRLCK) /* unlocked, or no longer alone */
 		r = plfs_commit(f->file);
+	if (!r && fl->l_type != F_UNLCK && (cmd == F_SETLK || cmd == F_SETLKW))
+		plfs_note_record_lock(f->file);
 	return r;
 }
 
@@ -106,7 +108,7 @@ int lock_fcntl(struct ofile *f, int fd, int cmd, struct flock *fl)
 {
 	bool get = cmd == F_GETLK || cmd == F_OFD_GETLK;
 	struct flock stub;
-	int r = prepare(f, fd, get, fl, &stub);
+	int r = prepare(f, fd, cmd, fl, &stub);
 
 	fd_put(f);
 	if (r < 0)

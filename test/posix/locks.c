@@ -282,3 +282,25 @@ CASE(what_was_written_under_a_lock_is_read_under_the_next)
 	say_child(c);
 	show("f");
 }
+
+/* Closing any descriptor of a file takes its record locks away; opening one must not. */
+CASE(record_locks_outlive_other_opens)
+{
+	static const int flags[] = {O_RDONLY, O_WRONLY | O_APPEND, O_RDWR | O_APPEND, O_RDWR | O_CREAT, O_WRONLY | O_TRUNC};
+	struct flock lk = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 20, .l_len = 8};
+	int fd = open(at("f"), O_RDWR | O_CREAT, 0644), ap = open(at("f"), O_WRONLY | O_APPEND);
+
+	T(fcntl(fd, F_SETLK, &lk));
+	for (unsigned i = 0; i < sizeof flags / sizeof *flags; i++) {
+		int other = open(at("f"), flags[i], 0644);
+
+		if (other >= 0 && (flags[i] & O_ACCMODE) != O_RDONLY)
+			T(write(other, "0123456789", 10));
+		T(write(ap, "appended", 8));
+		IN_CHILD({
+			T(fcntl(fd, F_GETLK, &lk));
+			say("%s\n", lk.l_type == F_WRLCK ? "locked" : "not locked");
+		});
+	}
+	show("f");
+}

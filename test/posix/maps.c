@@ -154,6 +154,19 @@ CASE(two_processes_and_a_lock)
 	say("counted %d\n", *n);
 }
 
+CASE(record_locks_outlive_the_first_map)
+{
+	struct flock lk = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 120, .l_len = 8};
+	int fd = made("f", 1, 0);
+
+	T(fcntl(fd, F_SETLK, &lk));
+	map(fd, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+	IN_CHILD({
+		T(fcntl(fd, F_GETLK, &lk));
+		say("%s at %ld\n", lk.l_type == F_WRLCK ? "locked" : "not locked", (long)lk.l_start);
+	});
+}
+
 /* A process that has the file open, and a log, from before goes on writing. */
 CASE(a_writer_from_before_goes_on)
 {
