@@ -27,7 +27,7 @@ PLFS_CFLAGS = -std=gnu11 -fPIC -fvisibility=hidden -pthread -Wall -Wextra -Wshad
 	-U_FORTIFY_SOURCE -DPLFS_VERSION='"$(VERSION)"'
 PLFS_LDFLAGS = -pthread -Wl,-z,relro,-z,now -Wl,--as-needed
 SO_LDFLAGS = -shared -static-libgcc -Wl,-soname,libplfs.so -Wl,--version-script=preload/libplfs.map \
-	-Wl,--exclude-libs,ALL
+	-Wl,--exclude-libs,ALL -Wl,-Bsymbolic-functions
 PLFS_LIBS = -ldl
 
 ifdef SANITIZE

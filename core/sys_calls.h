@@ -90,6 +90,8 @@
 	X(int, removexattr, (const char *path, const char *name)) \
 	X(int, lremovexattr, (const char *path, const char *name)) \
 	X(int, name_to_handle_at, (int dirfd, const char *path, struct file_handle *handle, int *mount_id, int flags)) \
+	X(int, open_by_handle_at, (int mount_fd, struct file_handle *handle, int flags)) \
+	X(int, pidfd_getfd, (int pidfd, int fd, unsigned flags)) /* glibc 2.36 */ \
 	X(int, inotify_add_watch, (int fd, const char *path, uint32_t mask)) \
 	/* the namespace */ \
 	X(int, unlink, (const char *path)) \
@@ -173,6 +175,7 @@
 	/* processes */ \
 	X(pid_t, fork, (void)) \
 	X(pid_t, _Fork, (void)) /* glibc 2.34 */ \
+	X(int, clone, (int (*fn)(void *), void *stack, int flags, void *arg, ...)) \
 	X(int, execve, (const char *path, char *const argv[], char *const envp[])) \
 	X(int, execvpe, (const char *file, char *const argv[], char *const envp[])) \
 	X(int, fexecve, (int fd, char *const argv[], char *const envp[])) \

@@ -44,6 +44,12 @@ int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b
  */
 int path_through(struct where *w, int at_flags);
 
+/*
+ * Let @w lead to what is open at @fd, by its real path; w->m stays NULL if that is not below a mount. 0 or -errno:
+ * -ENOENT inside the container directory.
+ */
+int path_of_fd(struct where *w, int fd);
+
 #define PATH_NOT_OPENED INT_MIN
 
 /*

@@ -10,4 +10,9 @@
 /* Register with the C library, so that every fork() in the process, its own included, comes by. At start. */
 void proc_watch_forks(void);
 
+/* What happens there, for a fork that the C library does not know about: before it, in the parent, in the child. */
+void proc_fork_prepare(void);
+void proc_fork_parent(void);
+void proc_fork_child(void);
+
 #endif

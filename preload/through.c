@@ -79,6 +79,21 @@ static int lead_to(struct where *w, const char *real)
 	return 0;
 }
 
+int path_of_fd(struct where *w, int fd)
+{
+	char real[PATH_MAX], link[32];
+	int saved ERRNO_KEPT = errno;
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	len = sys.readlink(link, real, sizeof(real) - 1);
+	if (len < 0)
+		return -errno;
+	real[len] = '\0';
+	w->m = NULL;
+	return lead_to(w, real);
+}
+
 int path_through(struct where *w, int at_flags)
 {
 	char real[PATH_MAX];
@@ -117,7 +132,7 @@ static int open_without_links(const struct where *w, int flags, mode_t mode)
 		return -ENOSYS;
 	if ((flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE)
 		how.mode = mode & 07777;
-	r = (int)syscall(SYS_openat2, w->dirfd, w->path, &how, sizeof(how));
+	r = (int)sys.syscall(SYS_openat2, w->dirfd, w->path, &how, sizeof(how));
 	if (r < 0) {
 		r = -errno;
 		errno = saved;

@@ -128,7 +128,7 @@ static ssize_t copy_to_pipe(struct end *in, int pipe, size_t len, unsigned flags
 	unsigned depth;
 
 	len = min_size(len, size > 0 ? (size_t)size : PAGE);
-	fd = memfd_create("pipe", MFD_CLOEXEC);
+	fd = sys.memfd_create("pipe", MFD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	buf = mem_alloc(len);
@@ -154,14 +154,18 @@ static ssize_t copy_to_pipe(struct end *in, int pipe, size_t len, unsigned flags
 static ssize_t send_file(struct end *in, struct end *out, size_t len)
 {
 	int saved ERRNO_KEPT = errno;
+	unsigned depth;
 	off_t zero = 0;
 	ssize_t ret;
 
 	if (!may_read(in) || !may_write(out))
 		return -EBADF;
 	if (!in->given || *in->given >= 0) {
-		if (sys.sendfile(out->fd, in->fd, in->given ? &zero : NULL, 0) < 0)
-			return -errno;
+		depth = critical_pause(); /* a full pipe is waited for */
+		ret = sys.sendfile(out->fd, in->fd, in->given ? &zero : NULL, 0) < 0 ? -errno : 0;
+		critical_resume(depth);
+		if (ret < 0)
+			return ret;
 	}
 	ret = end_begin(in, len);
 	if (!ret && out->f)

@@ -3,9 +3,11 @@
  * The working directory. Changing into a prefix really changes into the backend directory; asked
  * where it is, the answer is mapped back.
  */
+#include "bynumber.h"
 #include "path.h"
 
 #include <stdlib.h>
+#include <sys/syscall.h>
 
 EXPORT int chdir(const char *path)
 {
@@ -84,6 +86,21 @@ EXPORT char *getcwd(char *buf, size_t len)
 	if (!buf) /* the program's own malloc: it is the program that frees it */
 		buf = malloc(len ? len : need + 1);
 	return buf ? memcpy(buf, shown, need + 1) : NULL;
+}
+
+long bynumber_getcwd(char *buf, size_t len)
+{
+	char shown[PATH_MAX];
+	size_t need = shown_cwd(shown);
+
+	if (!need)
+		return sys.syscall(SYS_getcwd, buf, len);
+	if (len <= need)
+		return done(-ERANGE);
+	if (!buf)
+		return done(-EFAULT);
+	memcpy(buf, shown, need + 1);
+	return (long)need + 1;
 }
 
 EXPORT char *__getcwd_chk(char *buf, size_t len, size_t room)

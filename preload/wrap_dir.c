@@ -3,6 +3,7 @@
  * Directories: opened by translated paths, and listed without the container directory. The walkers (ftw,
  * nftw, fts, glob) open what they walk inside the C library; on a mapped path they are refused.
  */
+#include "bynumber.h"
 #include "fdtable.h"
 #include "path.h"
 
@@ -77,28 +78,43 @@ EXPORT int readdir_r(DIR *dir, struct dirent *entry, struct dirent **result)
 }
 ALIAS64(readdir64_r, readdir_r);
 
+/* Take the container directory out of the @n bytes of entries, whose names begin at @name_at. What is left. */
+static ssize_t without_hidden(int fd, char *buf, ssize_t n, size_t name_at)
+{
+	uint16_t len;
+	ssize_t at;
+
+	for (at = 0; at < n; at += len) {
+		memcpy(&len, buf + at + offsetof(struct dirent64, d_reclen), sizeof(len));
+		if (!is_hidden(fd, buf + at + name_at))
+			continue;
+		memmove(buf + at, buf + at + len, (size_t)(n - at) - len);
+		return n - len;
+	}
+	return n;
+}
+
 EXPORT ssize_t getdents64(int fd, void *buf, size_t len)
 {
-	struct dirent64 *e;
-	ssize_t n, at;
-	size_t gone;
+	ssize_t n, left;
 
 	shim_on();
 	do {
 		n = sys.getdents64(fd, buf, len);
-		if (n <= 0)
-			return n;
-		for (at = 0; at < n; at += e->d_reclen) {
-			e = (struct dirent64 *)((char *)buf + at);
-			if (!is_hidden(fd, e->d_name))
-				continue;
-			gone = e->d_reclen;
-			memmove(e, (char *)e + gone, (size_t)n - (size_t)at - gone);
-			n -= (ssize_t)gone;
-			break;
-		}
-	} while (!n); /* it was alone: 0 would mean the end */
-	return n;
+		left = n > 0 ? without_hidden(fd, buf, n, offsetof(struct dirent64, d_name)) : n;
+	} while (n > 0 && !left); /* it was alone: 0 would mean the end */
+	return left;
+}
+
+long bynumber_getdents(long nr, int fd, void *buf, size_t len, size_t name_at)
+{
+	ssize_t n, left;
+
+	do {
+		n = sys.syscall(nr, fd, buf, len);
+		left = n > 0 ? without_hidden(fd, buf, n, name_at) : n;
+	} while (n > 0 && !left);
+	return left;
 }
 
 /*

@@ -23,7 +23,7 @@ extern void _IO_list_lock(void) __attribute__((weak));
 extern void _IO_list_unlock(void) __attribute__((weak));
 extern void _IO_list_resetlock(void) __attribute__((weak));
 
-static void before_fork(void)
+void proc_fork_prepare(void)
 {
 	critical_enter();
 	if (_IO_list_lock)
@@ -33,7 +33,7 @@ static void before_fork(void)
 	signal_freeze();
 }
 
-static void in_parent(void)
+void proc_fork_parent(void)
 {
 	signal_thaw();
 	plfs_fork_parent();
@@ -43,7 +43,7 @@ static void in_parent(void)
 	critical_leave();
 }
 
-static void in_child(void)
+void proc_fork_child(void)
 {
 	signal_thaw();
 	plfs_fork_child();
@@ -54,7 +54,7 @@ static void in_child(void)
 	critical_leave();
 }
 
-void proc_watch_forks(void) { pthread_atfork(before_fork, in_parent, in_child); }
+void proc_watch_forks(void) { pthread_atfork(proc_fork_prepare, proc_fork_parent, proc_fork_child); }
 
 /*
  * The child of a real vfork() shares our memory but not our descriptors: its close() and dup2() would change
@@ -70,12 +70,12 @@ EXPORT pid_t _Fork(void)
 
 	if (!shim_on())
 		return sys._Fork();
-	before_fork();
+	proc_fork_prepare();
 	pid = sys._Fork();
 	if (pid)
-		in_parent();
+		proc_fork_parent();
 	else
-		in_child();
+		proc_fork_child();
 	return pid;
 }
 
