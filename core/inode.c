@@ -266,12 +266,25 @@ int inode_publish(struct inode *ino, int fd)
 	return ret;
 }
 
-/* @ret of reader_load(), with a missing container told by the file's name. */
+/*
+ * @ret of reader_load(), with a missing container told by the file's name; unless somebody has moved the file into its
+ * body since we read the header.
+ */
 static int loaded(struct inode *ino, int ret)
 {
 	char name[PATH_MAX];
+	struct stub now;
+	struct stat st;
 
 	if (ret != -ESTALE)
+		return ret;
+	ret = stub_settle(file_any_fd(ino), &now);
+	if (!ret && now.in_body) {
+		inode_enter_body(ino, &now);
+		if (!sys.fstat(file_any_fd(ino), &st))
+			ino->body_len = stub_body_len(st.st_size);
+	}
+	if (ret || now.in_body)
 		return ret;
 	log_error("%s: its container %s is missing", stub_name(file_any_fd(ino), name, sizeof(name)), ino->c.dir);
 	return -EIO;

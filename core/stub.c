@@ -43,8 +43,11 @@ int stub_decode(struct stub *stub, const void *buf, size_t len)
 	uint8_t copy[STUB_HEADER_LEN];
 
 	memset(stub, 0, sizeof(*stub));
-	if (len < STUB_HEADER_LEN || !memcmp(buf, zeros, STUB_HEADER_LEN))
+	len = len < STUB_HEADER_LEN ? len : STUB_HEADER_LEN;
+	if (!memcmp(buf, zeros, len))
 		return 0;
+	if (len < STUB_HEADER_LEN)
+		return -EIO;
 	memcpy(copy, buf, sizeof(copy));
 	if (memcmp(copy, STUB_MAGIC, 8))
 		return -EIO;

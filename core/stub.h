@@ -19,8 +19,8 @@
  * in_body: the body holds all of the file, for ever, and there is no container. moving: somebody who holds
  * byte 0 is copying the logs into the body; if nobody holds it he died, and the logs are the file as before.
  *
- * A stub carries the sticky bit, which the program is not shown. One that is shorter than the header, or
- * whose header is all zeros, has no container yet: its body is all there is.
+ * A stub carries the sticky bit, which the program is not shown. One that is empty, or whose header, as far as there is
+ * one, is all zeros, has no container yet: its body is all there is.
  *
  * Advisory locks on header bytes, out of the program's reach because its own are shifted by 4096:
  *   byte 0  exclusive, while the header is written or the logs are copied into the body

@@ -78,6 +78,17 @@ Test(stub_codec, nothing_and_zeros_are_a_stub_without_container)
 	cr_assert_not(stub.has_container);
 }
 
+Test(stub_codec, a_few_bytes_of_somebody_else_are_no_stub)
+{
+	const char text[] = "by somebody else";
+	uint8_t zeros[20] = { 0 };
+	struct stub stub;
+
+	cr_assert_eq(stub_decode(&stub, text, sizeof(text)), -EIO);
+	cr_assert_eq(stub_decode(&stub, zeros, sizeof(zeros)), 0);
+	cr_assert_not(stub.has_container);
+}
+
 Test(stub_codec, any_flipped_bit_is_found)
 {
 	uint8_t buf[STUB_HEADER_LEN];

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Programs that the library does not reach (linked statically, or making their own system calls, as Go's do), and paths that
+# it does not know (a bind mount of the backend). What such a program does to a logical file either is right or ends in a
+# clear error; libplfs.7, LIMITS, says which.
+. "$HERE/bad.bash"
+
+# Both kinds do the same.
+_strangers() { # FUNCTION
+	local stranger seen=
+	for stranger in "$BIN/stranger" "$BIN/store"; do
+		[ -x "$stranger" ] || continue
+		[ -z "$SANITIZED" ] || [ "$stranger" != "$BIN/store" ] || continue
+		rm -rf "${B:?}"/* "$B/.plfs"
+		"$1" "$stranger"
+		seen=yes
+	done
+	[ "$seen" ] || _skip "neither a static C library nor Go"
+}
+
+_content() { # WANT
+	_under cat $PFX/a >"$W/out"
+	[ $rc = 0 ] || _fail "cat: $(cat "$W/err")"
+	cmp -s "$W/out" <(printf %s "$1") || _fail "content is '$(head -c 300 "$W/out" | tr '\0' .)', not '$1'"
+}
+
+# The file gives an error that names it, is left alone, and can be made anew.
+_is_damaged() {
+	cp "$B/a" "$W/damaged"
+	_under cat $PFX/a >"$W/out"
+	[ $rc != 0 ] && [ ! -s "$W/out" ] || _fail "an error: $(head -c 300 "$W/out")"
+	grep -q 'Input/output error' "$W/err" && grep -q '^libplfs.*/a: damaged stub' "$W/err" || _fail "a clear one: $(cat "$W/err")"
+	_under sh -c "echo more >>$PFX/a"
+	[ $rc != 0 ] || _fail "no appending"
+	cmp -s "$B/a" "$W/damaged" || _fail "it was changed"
+	_under sh -c "rm $PFX/a; echo anew >$PFX/a"
+	_content $'anew\n'
+}
+
+_nothing_left() {
+	_under rm -f $PFX/a
+	[ -z "$(find "$B" -type f ! -path '*/.plfs/format')" ] || _fail "left behind: $(find "$B" -type f)"
+}
+
+_reads_by_name() {
+	_under sh -c "printf 'the content' >$PFX/a"
+	_under "$1" read "$B/a" >"$W/out"
+	_is "exit code" $rc 0
+	head -c 4096 "$W/out" | tr '\0' '\n' | grep -q 'plfs flatten' || _fail "what it reads says how to get the content"
+	grep -qa 'the content' "$W/out" && _fail "the content is not in there"
+	_under "$1" stat "$B/a" >"$W/out"
+	grep -q '^4107 ' "$W/out" || _fail "it sees the stub's length: $(cat "$W/out")"
+	_content 'the content'
+	_under "$1" read $PFX/a >"$W/out"
+	[ $rc != 0 ] || _fail "a virtual prefix does not exist for it"
+	_nothing_left
+}
+reads_by_name() { _strangers _reads_by_name; }
+
+_writes_inherited() {
+	_under sh -c "echo first >$PFX/a; $1 say second >>$PFX/a; echo third >>$PFX/a"
+	_content $'first\nsecond\nthird\n'
+	_under sh -c "(echo first; $1 say second; echo third; $1 say fourth) >$PFX/a; echo fifth >>$PFX/a"
+	_content $'first\nsecond\nthird\nfourth\nfifth\n'
+	_under sh -c "$1 say alone >$PFX/a"
+	_content $'alone\n'
+	_under sh -c "seq 1 30000 | $1 copy >$PFX/a"
+	_content "$(seq 1 30000)"$'\n'
+	_under sh -c "rm $PFX/a; $1 say first >$PFX/a; echo second >>$PFX/a; $1 say third 1<>$PFX/a"
+	_under cat $PFX/a >"$W/out"
+	_is "the first line, written over at the beginning by a stranger" "$(head -n 1 "$W/out")" third
+	_nothing_left
+}
+writes_to_an_inherited_descriptor() { _strangers _writes_inherited; }
+
+# In place it finds the name; its bytes go behind the stub, where the end of the file is.
+_appends_by_name() {
+	_under sh -c "echo first >$PFX/a"
+	_under "$1" append "$B/a"
+	_content $'first\nby the stranger\n'
+	_under sh -c "echo last >>$PFX/a"
+	_content $'first\nby the stranger\nlast\n'
+	_under sh -c "rm $PFX/a; : >$PFX/a" # a stub that is empty still
+	_under "$1" append "$B/a"
+	_is_damaged
+	_nothing_left
+}
+appends_by_name() { _strangers _appends_by_name; }
+
+_writes_by_name() {
+	_under sh -c "echo first >$PFX/a"
+	_under "$1" write "$B/a"
+	_is_damaged
+	rm -rf "${B:?}"/* "$B/.plfs"
+	_under sh -c "seq 1 5000 >$PFX/a"
+	_under "$1" create "$B/a"
+	_is_damaged
+}
+writes_over_a_stub() { _strangers _writes_by_name; }
+
+_truncates() {
+	_under sh -c "seq 1 5000 >$PFX/a"
+	_under "$1" truncate "$B/a"
+	_content ''
+	_under sh -c "echo new >>$PFX/a"
+	_content $'new\n'
+	_under "$1" unlink "$B/a"
+	_under cat $PFX/a >"$W/out"
+	grep -q 'No such file' "$W/err" || _fail "it is gone: $(cat "$W/err")"
+	_under sh -c "echo anew >$PFX/a"
+	_content $'anew\n'
+}
+truncates_and_unlinks() { _strangers _truncates; }
+
+# Its own new files are plain, and stay so.
+_creates() {
+	_under "$1" create "$B/a"
+	_content $'by the stranger\n'
+	_under sh -c "echo more >>$PFX/a"
+	_is "the plain file" "$(cat "$B/a")" $'by the stranger\nmore'
+	_under "$1" read "$B/a" >"$W/out"
+	_is "for the stranger" "$(cat "$W/out")" $'by the stranger\nmore'
+	_nothing_left
+}
+creates_plain_files() { _strangers _creates; }
+
+# ---- another name of the backend ----
+
+_need_mounts() {
+	[ "$(id -u)" = 0 ] || _skip "needs root, to mount"
+	unshare -m true 2>/dev/null || _skip "cannot unshare the mounts"
+	mkdir -p "$W/other"
+	export B PFX PRE W MAP
+}
+
+# A bind mount that is mapped too is one more name of the same files.
+bind_mount_that_is_mapped() {
+	_need_mounts
+	MAP="$PFX=$B:$W/other"
+	unshare -m bash -c '. "$HERE/bad.bash"; mount --bind "$B" "$W/other" || exit 77
+		_under sh -c "echo one >$PFX/a; cat $W/other/a; echo two >>$W/other/a; cat $PFX/a; stat -c %s $PFX/a $W/other/a" >"$W/out"
+		_is "what is read" "$(tr "\n" " " <"$W/out")" "one one two 8 8 "
+		_under sh -c "exec 3<>$PFX/a; cat <&3 | wc -l; printf X >$W/other/b; mv $W/other/b $W/other/c; cat $PFX/c; rm $PFX/c; ls $W/other" >"$W/out"
+		_is "what is read" "$(tr "\n" " " <"$W/out")" "2 Xa "'
+}
+
+# One that is not: a stub there explains itself, and says so where it can be told.
+bind_mount_that_is_not_mapped() {
+	_need_mounts
+	MAP="$PFX=$B"
+	unshare -m bash -c '. "$HERE/bad.bash"; mount --bind "$B" "$W/other" || exit 77
+		_under sh -c "echo one >$PFX/a; echo kept >$PFX/k"
+		_under cat "$W/other/a" >"$W/out"
+		tr "\0" "\n" <"$W/out" | grep -q "plfs flatten" || _fail "the stub explains itself: $(head -c 100 "$W/out")"
+		_under sh -c "echo two >>$W/other/a; cat $PFX/a" >"$W/out"
+		_is "appended to" "$(cat "$W/out")" "one
+two"
+		_under sh -c "echo over >$W/other/k; cat $PFX/k" >"$W/out"
+		[ $rc != 0 ] && grep -q "damaged stub" "$W/err" || _fail "written over, it is an error: $(cat "$W/out")"
+		_under sh -c "mv $W/other/a $PFX/b" >"$W/out"
+		_under ls $PFX $W/other >"$W/out"
+		grep -q b "$W/out" || _fail "moved"'
+}
