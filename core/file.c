@@ -316,6 +316,27 @@ ssize_t plfs_preadv(struct plfs_file *f, const struct iovec *iov, int cnt, off_t
 	return done;
 }
 
+ssize_t plfs_extent(struct plfs_file *f, off_t logical_off, size_t len, int *fd, off_t *fd_off)
+{
+	int saved ERRNO_KEPT = errno;
+	struct inode *ino = f->ino;
+	off_t size = plfs_size(f); /* has the map made */
+	uint64_t off;
+	ssize_t ret;
+
+	*fd = -1;
+	if (size < 0)
+		return size;
+	begin(f);
+	ret = ino->stub.in_body ? (ssize_t)len : reader_extent(&ino->r, (uint64_t)logical_off, len, fd, &off);
+	if (*fd >= 0) {
+		*fd_off = (off_t)off;
+		*fd = sys_fd_dup(*fd);
+	}
+	end(f);
+	return ret;
+}
+
 static ssize_t write_locked(struct plfs_file *f, int fd, const struct iovec *iov, int cnt, uint64_t logical_off)
 {
 	ssize_t done = 0;

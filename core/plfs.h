@@ -80,6 +80,13 @@ int plfs_close(struct plfs_file *f);
 ssize_t plfs_pread(struct plfs_file *f, void *buf, size_t len, off_t logical_off);
 ssize_t plfs_preadv(struct plfs_file *f, const struct iovec *iov, int cnt, off_t logical_off);
 
+/*
+ * Where bytes of a file that is not in its body lie: returns how many from @logical_off on, at most @len, lie together in one log, *@fd gets a
+ * descriptor of that, which the caller closes, and *@fd_off where they begin there; *@fd -1: they have to be read. Bytes in a log never
+ * change. Positions at or behind the end of the file are none of its business. -errno.
+ */
+ssize_t plfs_extent(struct plfs_file *f, off_t logical_off, size_t len, int *fd, off_t *fd_off);
+
 /* Bytes written, all of them or, if the disk fills up within, fewer; -ENOSPC, -EFBIG, -EDQUOT, -EIO ... */
 ssize_t plfs_pwrite(struct plfs_file *f, const void *buf, size_t len, off_t logical_off);
 ssize_t plfs_pwritev(struct plfs_file *f, const struct iovec *iov, int cnt, off_t logical_off);

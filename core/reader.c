@@ -459,6 +459,29 @@ static int read_piece(struct reader *r, const struct writer *w, struct reader_lo
 	return 0;
 }
 
+ssize_t reader_extent(struct reader *r, uint64_t logical_off, uint64_t len, int *fd, uint64_t *fd_off)
+{
+	struct index_piece piece;
+	struct reader_log *log;
+	struct stat st;
+	int ret;
+
+	*fd = -1;
+	reader_lookup(r, logical_off, len, &piece);
+	if (piece.log_no >= r->nr_logs)
+		return (ssize_t)piece.len;
+	log = &r->logs[piece.log_no];
+	ret = open_log(r, log);
+	if (!ret)
+		ret = r->c->store->ops->fstat(r->c->store, log->h, &st);
+	if (ret)
+		return ret;
+	*fd_off = DROPPING_DATA_OFF + piece.log_off;
+	if (*fd_off + piece.len <= (uint64_t)st.st_size) /* else its end is in a stage */
+		*fd = log->h;
+	return (ssize_t)piece.len;
+}
+
 static int read_body(int stub_fd, void *buf, size_t len, uint64_t logical_off)
 {
 	size_t done = 0;

@@ -85,6 +85,12 @@ uint64_t reader_end(const struct reader *r);
 int reader_read(struct reader *r, const struct writer *w, int stub_fd, void *buf, size_t len, uint64_t logical_off);
 void reader_log_missing(const struct reader *r);
 
+/*
+ * How many bytes from @logical_off on, at most @len, lie together, and where in a log: *@fd, which stays the reader's, and the
+ * offset in it. *@fd -1: in no log's file. -errno as reader_read().
+ */
+ssize_t reader_extent(struct reader *r, uint64_t logical_off, uint64_t len, int *fd, uint64_t *fd_off);
+
 /* The piece of the file at @logical_off; as index_map_lookup(). */
 void reader_lookup(const struct reader *r, uint64_t logical_off, uint64_t len, struct index_piece *piece);
 

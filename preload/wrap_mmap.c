@@ -6,20 +6,47 @@
  */
 #include "fdtable.h"
 
-/* Of a file up to this size all that follows is copied as well: mremap() may make the map longer. */
+/*
+ * A file up to this size is copied as far as it goes, and as one piece: mremap() may make the map longer. Of a larger one
+ * what is mapped, and long extents are mapped from the logs.
+ */
 #define COPY_WHOLE_MAX (64 << 20)
+#define EXTENT_MIN (64 << 10)
+#define EXTENTS_MAX 1024
 
-/* [off, stop) of the file to the beginning of @fd. 0 or -errno. */
-static int copy_to(int fd, struct ofile *f, off_t off, off_t stop)
+struct extent {
+	off_t at; /* from the beginning of the map */
+	size_t len;
+	int fd; /* of a log */
+	off_t fd_off;
+};
+
+/* What a map is made of: a file in memory, and extents that lie over it. */
+struct copy {
+	int fd;
+	struct extent *extents;
+	unsigned nr_extents;
+};
+
+static void copy_release(struct copy *c)
+{
+	while (c->nr_extents)
+		sys_fd_close(&c->extents[--c->nr_extents].fd);
+	mem_free(c->extents);
+	if (c->fd >= 0)
+		sys.close(c->fd);
+}
+
+/* [off + at, off + stop) of the file to @at of the copy. 0 or -errno. */
+static int copy_bytes(struct copy *c, struct ofile *f, off_t off, off_t at, off_t stop)
 {
 	const size_t cap = 1 << 20;
 	char *buf = mem_alloc(cap);
 	ssize_t n = buf ? 1 : -ENOMEM;
-	off_t at = 0;
 
-	while (n > 0 && at < stop - off) {
-		n = plfs_pread(f->file, buf, min_size(cap, (size_t)(stop - off - at)), off + at);
-		if (n > 0 && sys.pwrite(fd, buf, (size_t)n, at) != n)
+	while (n > 0 && at < stop) {
+		n = plfs_pread(f->file, buf, min_size(cap, (size_t)(stop - at)), off + at);
+		if (n > 0 && sys.pwrite(c->fd, buf, (size_t)n, at) != n)
 			n = -ENOMEM; /* what is out of space is memory */
 		at += n;
 	}
@@ -27,30 +54,90 @@ static int copy_to(int fd, struct ofile *f, off_t off, off_t stop)
 	return n < 0 ? (int)n : 0;
 }
 
-/* A file in memory with a copy of @f from @off on, as long as @f is: beyond, a map of it is SIGBUS, as it must be. */
-static int make_copy(struct ofile *f, size_t len, off_t off)
+/* If whole pages of [at, at + len), which begin at @fd_off of the log @fd, can be mapped from there: note that, and close @fd if not. */
+static bool take_extent(struct copy *c, off_t at, size_t len, int fd, off_t fd_off)
 {
-	off_t size = plfs_size(f->file), stop = size;
-	int fd, r;
+	off_t page = sysconf(_SC_PAGESIZE), skip = (page - at % page) % page;
+	struct extent *e;
 
+	if (c->nr_extents < EXTENTS_MAX && len >= EXTENT_MIN && (fd_off - at) % page == 0) {
+		e = &c->extents[c->nr_extents++];
+		*e = (struct extent){at + skip, (len - (size_t)skip) / (size_t)page * (size_t)page, fd, fd_off + skip};
+		return true;
+	}
+	sys_fd_close(&fd);
+	return false;
+}
+
+/* The same as copy_bytes() from the beginning on, but leaves out what take_extent() takes. */
+static int copy_pieces(struct copy *c, struct ofile *f, off_t off, off_t stop)
+{
+	off_t at = 0, done = 0, fd_off;
+	ssize_t n;
+	int fd, r = 0;
+
+	c->extents = mem_alloc(EXTENTS_MAX * sizeof(*c->extents));
+	if (!c->extents)
+		return -ENOMEM;
+	for (; !r && at < stop; at += n) {
+		n = plfs_extent(f->file, off + at, (size_t)(stop - at), &fd, &fd_off);
+		if (n <= 0)
+			return n ? (int)n : -EIO;
+		if (fd >= 0 && take_extent(c, at, (size_t)n, fd, fd_off)) {
+			const struct extent *e = &c->extents[c->nr_extents - 1];
+
+			r = copy_bytes(c, f, off, done, e->at);
+			done = e->at + (off_t)e->len;
+		}
+	}
+	return r ? r : copy_bytes(c, f, off, done, stop);
+}
+
+/* A copy of @f from @off on, as long as @f is: beyond, a map of it is SIGBUS, as it must be. */
+static int copy_make(struct copy *c, struct ofile *f, size_t len, off_t off)
+{
+	off_t size = plfs_size(f->file), stop = size > off ? size - off : 0;
+	int r;
+
+	*c = (struct copy){.fd = -1};
 	if (size < 0)
 		return (int)size;
-	if (size > COPY_WHOLE_MAX && (off_t)len < size - off)
-		stop = off + (off_t)len;
-	fd = sys.memfd_create("plfs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0)
+	c->fd = sys.memfd_create("plfs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (c->fd < 0)
 		return -errno;
-	r = stop > off ? copy_to(fd, f, off, stop) : 0;
-	if (!r && stop > off && sys.ftruncate(fd, stop - off))
+	if (size <= COPY_WHOLE_MAX) {
+		r = copy_bytes(c, f, off, 0, stop);
+	} else {
+		stop = (off_t)min_size(len, (size_t)stop);
+		r = copy_pieces(c, f, off, stop);
+	}
+	if (!r && sys.ftruncate(c->fd, stop))
 		r = -errno;
 #ifdef F_SEAL_FUTURE_WRITE
 	if (!r && !ofile_can_write(f)) /* nor may mprotect() make it writable later */
-		sys.fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+		sys.fcntl(c->fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
 #endif
-	if (!r)
-		return fd;
-	sys.close(fd);
 	return r;
+}
+
+static void *copy_map(const struct copy *c, void *addr, size_t len, int prot, int flags)
+{
+	char *map = sys.mmap(addr, len, prot, flags, c->fd, 0);
+	unsigned i;
+
+	for (i = 0; i < c->nr_extents && map != MAP_FAILED; i++) {
+		const struct extent *e = &c->extents[i];
+		int fixed = (flags & ~MAP_FIXED_NOREPLACE) | MAP_FIXED;
+
+		if (sys.mmap(map + e->at, e->len, prot, fixed, e->fd, e->fd_off) == MAP_FAILED) {
+			int saved = errno;
+
+			sys.munmap(map, len);
+			errno = saved;
+			return MAP_FAILED;
+		}
+	}
+	return map;
 }
 
 /* What the kernel would say of the arguments. */
@@ -87,22 +174,23 @@ static int find_in_body(struct ofile *f, int prot, int type)
 static void *map_ours(struct ofile *f, void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
 	const int type = flags & MAP_TYPE;
-	int copy, r = check_args(f, len, prot, type, off);
+	int r = check_args(f, len, prot, type, off);
+	struct copy copy;
 	void *map;
 
 	if (!r)
 		r = find_in_body(f, prot, type);
 	if (r > 0)
 		return sys.mmap(addr, len, prot, flags, fd, off + PLFS_BODY_OFF);
-	copy = r < 0 ? r : make_copy(f, len, off);
-	if (copy < 0) {
-		done(copy);
-		return MAP_FAILED;
-	}
-	map = sys.mmap(addr, len, prot, flags, copy, 0);
-	r = errno;
-	sys.close(copy);
-	errno = r;
+	copy = (struct copy){.fd = -1};
+	if (!r)
+		r = copy_make(&copy, f, len, off);
+	map = r < 0 ? MAP_FAILED : copy_map(&copy, addr, len, prot, flags);
+	if (r >= 0)
+		r = map == MAP_FAILED ? -errno : 0;
+	copy_release(&copy);
+	if (r < 0)
+		done(r);
 	return map;
 }
 

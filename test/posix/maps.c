@@ -349,3 +349,48 @@ CASE(allocation_in_a_mapped_file)
 	T(lseek(fd, 0, SEEK_END));
 }
 
+
+/* Larger than what is copied whole; pieces that lie on pages of a log, and pieces that do not. */
+CASE(a_large_file_in_pieces)
+{
+	enum { PIECES = 80, LEN = 1 << 20 };
+	static const int flags[] = {MAP_PRIVATE, MAP_SHARED};
+	int fd = open(at("f"), O_RDWR | O_CREAT, 0644), ro;
+	char *buf = malloc(LEN), *p;
+
+	for (int i = 0; i < PIECES; i++) {
+		int piece = i % 2 ? PIECES - i : i; /* not in order */
+
+		for (int k = 0; k < LEN; k++)
+			buf[k] = (char)(piece * 7 + k / 4096 + k % 251);
+		pwrite(fd, buf, LEN, (off_t)piece * LEN);
+		if (i == 30)
+			pwrite(fd, "odd", 3, (off_t)PIECES * LEN); /* from here on they lie askew in the log */
+		if (i == 40)
+			pwrite(fd, buf, 4093, 17LL * LEN + 100);
+	}
+	pwrite(fd, "patch", 5, 3LL * LEN + 77);
+	close(fd);
+	ro = open(at("f"), O_RDONLY);
+	for (unsigned k = 0; k < 2; k++) {
+		long wrong = 0;
+
+		p = map(ro, (long)PIECES * LEN + 3 - 2 * PAGE, PROT_READ, flags[k], 2 * PAGE);
+		if (!p)
+			continue;
+		for (long i = 0; i < (long)PIECES * LEN + 3 - 2 * PAGE; i += LEN) {
+			ssize_t n = pread(ro, buf, LEN, 2 * PAGE + i);
+
+			for (ssize_t b = 0; b < n; b++)
+				wrong += p[i + b] != buf[b];
+		}
+		say("%ld bytes wrong\n", wrong);
+		show_text("patch", p + 3L * LEN + 77 - 2 * PAGE, 5);
+		munmap(p, (size_t)PIECES * LEN);
+	}
+	p = map(ro, 5L * LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE, 16L * LEN);
+	memset(p + LEN, 'x', LEN);
+	show_text("mine", p + LEN + 4000, 5);
+	T(pread(ro, buf, 5, 17L * LEN + 4000));
+	say("%d\n", buf[0] == 'x');
+}
