@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <wordexp.h>
 
 #define SYS_CALLS(X) \
 	/* open and close */ \
@@ -24,6 +25,8 @@
 	X(int, mkstemps, (char *name, int suffix_len)) \
 	X(int, mkostemps, (char *name, int suffix_len, int flags)) \
 	X(char *, mkdtemp, (char *name)) \
+	X(char *, mktemp, (char *name)) \
+	X(char *, tempnam, (const char *dir, const char *prefix)) \
 	X(int, close, (int fd)) \
 	X(int, close_range, (unsigned first, unsigned last, int flags)) /* glibc 2.34 */ \
 	X(void, closefrom, (int first)) /* glibc 2.34 */ \
@@ -91,8 +94,10 @@
 	X(int, lremovexattr, (const char *path, const char *name)) \
 	X(int, name_to_handle_at, (int dirfd, const char *path, struct file_handle *handle, int *mount_id, int flags)) \
 	X(int, open_by_handle_at, (int mount_fd, struct file_handle *handle, int flags)) \
-	X(int, pidfd_getfd, (int pidfd, int fd, unsigned flags)) /* glibc 2.36 */ \
 	X(int, inotify_add_watch, (int fd, const char *path, uint32_t mask)) \
+	X(int, fanotify_mark, (int fd, unsigned flags, uint64_t mask, int dirfd, const char *path)) \
+	X(key_t, ftok, (const char *path, int id)) \
+	X(int, pidfd_getfd, (int pidfd, int fd, unsigned flags)) /* glibc 2.36 */ \
 	/* the namespace */ \
 	X(int, unlink, (const char *path)) \
 	X(int, unlinkat, (int dirfd, const char *path, int flags)) \
@@ -129,8 +134,12 @@
 	X(int, ftw, (const char *path, __ftw_func_t fn, int nr_fds)) \
 	X(int, nftw, (const char *path, __nftw_func_t fn, int nr_fds, int flags)) \
 	X(FTS *, fts_open, (char *const *paths, int options, int (*compar)(const FTSENT **, const FTSENT **))) \
-	X(FTS64 *, fts64_open, (char *const *paths, int options, int (*compar)(const FTSENT64 **, const FTSENT64 **))) \
+	X(FTSENT *, fts_read, (FTS *fts)) \
+	X(FTSENT *, fts_children, (FTS *fts, int instr)) \
+	X(int, fts_set, (FTS *fts, FTSENT *entry, int instr)) \
+	X(int, fts_close, (FTS *fts)) \
 	X(int, glob, (const char *pattern, int flags, int (*errfunc)(const char *, int), glob_t *out)) \
+	X(int, wordexp, (const char *words, wordexp_t *we, int flags)) \
 	/* the current directory */ \
 	X(int, chdir, (const char *path)) \
 	X(int, fchdir, (int fd)) \

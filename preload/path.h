@@ -50,6 +50,9 @@ int path_through(struct where *w, int at_flags);
  */
 int path_of_fd(struct where *w, int fd);
 
+/* Whether @path leads into a mount, or to a directory above one. Two system calls unless its text says it. */
+bool path_is_near_mount(const char *path);
+
 #define PATH_NOT_OPENED INT_MIN
 
 /*

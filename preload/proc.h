@@ -15,4 +15,7 @@ void proc_fork_prepare(void);
 void proc_fork_parent(void);
 void proc_fork_child(void);
 
+/* Before the C library makes a child: what that finds on its descriptors is everything written so far, at the offsets as they are now. */
+void proc_share_with_child(void);
+
 #endif

@@ -111,6 +111,17 @@ int path_through(struct where *w, int at_flags)
 	return r ? 0 : lead_to(w, real);
 }
 
+bool path_is_near_mount(const char *path)
+{
+	struct plfs_mount *m;
+	char real[PATH_MAX];
+	struct where w;
+
+	if (path_find(&w, AT_FDCWD, path) < 0 || w.m)
+		return true;
+	return real_path(w.dirfd, w.path, 0, real) > 0 && plfs_cwd_class(real, &m);
+}
+
 /* There are links on the way of an open(): see where they lead. */
 static int follow(struct where *w, int flags)
 {

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * Directories: opened by translated paths, and listed without the container directory. The walkers (ftw,
- * nftw, fts, glob) open what they walk inside the C library; on a mapped path they are refused.
+ * Directories: opened by translated paths, and listed without the container directory.
  */
 #include "bynumber.h"
 #include "fdtable.h"
 #include "path.h"
-
-#include <fts.h>
-#include <ftw.h>
-#include <glob.h>
-#include <stdlib.h>
 
 /* A stream on a mapped directory: its descriptor may be used in the *at calls. */
 static DIR *opened(DIR *dir, struct plfs_mount *m)
@@ -156,64 +150,3 @@ EXPORT int scandir(const char *path, struct dirent ***list, int (*filter)(const 
 	return scandirat(AT_FDCWD, path, list, filter, compar);
 }
 ALIAS64(scandir64, scandir);
-
-/* ---- walkers ---- */
-
-static bool is_mapped(const char *path)
-{
-	struct where w;
-
-	return !path_find(&w, AT_FDCWD, path) && w.m;
-}
-
-EXPORT int ftw(const char *path, __ftw_func_t fn, int nr_fds)
-{
-	if (is_mapped(path))
-		return (int)done(refused("ftw", ENOSYS));
-	return sys.ftw(path, fn, nr_fds);
-}
-ALIAS64(ftw64, ftw);
-
-EXPORT int nftw(const char *path, __nftw_func_t fn, int nr_fds, int flags)
-{
-	if (is_mapped(path))
-		return (int)done(refused("nftw", ENOSYS));
-	return sys.nftw(path, fn, nr_fds, flags);
-}
-ALIAS64(nftw64, nftw);
-
-EXPORT FTS *fts_open(char *const *paths, int options, int (*compar)(const FTSENT **, const FTSENT **))
-{
-	char *const *p;
-
-	for (p = paths; *p; p++) {
-		if (!is_mapped(*p))
-			continue;
-		done(refused("fts_open", ENOSYS));
-		return NULL;
-	}
-	return sys.fts_open(paths, options, compar);
-}
-
-EXPORT FTS64 *fts64_open(char *const *paths, int options, int (*compar)(const FTSENT64 **, const FTSENT64 **))
-{
-	char *const *p;
-
-	for (p = paths; *p; p++) {
-		if (!is_mapped(*p))
-			continue;
-		done(refused("fts64_open", ENOSYS));
-		return NULL;
-	}
-	return sys.fts64_open(paths, options, compar);
-}
-
-EXPORT int glob(const char *pattern, int flags, int (*errfunc)(const char *path, int err), glob_t *out)
-{
-	if (is_mapped(pattern)) {
-		done(refused("glob", ENOSYS));
-		return GLOB_ABORTED;
-	}
-	return sys.glob(pattern, flags, errfunc, out);
-}
-ALIAS64(glob64, glob);

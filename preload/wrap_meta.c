@@ -6,6 +6,7 @@
 #include "path.h"
 
 #include <sys/inotify.h>
+#include <sys/ipc.h>
 #include <sys/xattr.h>
 
 /* path_find() for a call that must not reach a stub by a road that we do not see. */
@@ -273,4 +274,20 @@ EXPORT int inotify_add_watch(int fd, const char *path, uint32_t mask)
 	int r = path_find(&w, AT_FDCWD, path);
 
 	return r < 0 ? (int)done(r) : sys.inotify_add_watch(fd, w.path, mask);
+}
+
+EXPORT int fanotify_mark(int fd, unsigned flags, uint64_t mask, int dirfd, const char *path)
+{
+	struct where w;
+	int r = path_find(&w, dirfd, path);
+
+	return r < 0 ? (int)done(r) : sys.fanotify_mark(fd, flags, mask, w.dirfd, w.path);
+}
+
+EXPORT key_t ftok(const char *path, int id)
+{
+	struct where w;
+	int r = path_find(&w, AT_FDCWD, path);
+
+	return r < 0 ? (key_t)done(r) : sys.ftok(w.path, id);
 }

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * open, creat, close and the mkstemp family.
+ * open, creat and close.
  */
 #include "fdtable.h"
 #include "path.h"
 #include "stream.h"
-
-#include <stdlib.h>
-#include <sys/random.h>
 
 static inline bool wants_mode(int flags) { return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE; }
 
@@ -137,108 +134,4 @@ EXPORT void closefrom(int first)
 		return;
 	}
 	close_range(first < 0 ? 0 : (unsigned)first, ~0U, 0);
-}
-
-/* ---- temporary files; the C library's own opens them where we cannot see it ---- */
-
-/* Write a random name over the six X of @template before its last @suffix_len bytes. -EINVAL: there are none.
- */
-static int new_name(char *template, int suffix_len)
-{
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-	size_t len = strlen(template), i;
-	uint8_t random[6];
-	struct timespec now;
-
-	if (suffix_len < 0 || len < 6 + (size_t)suffix_len)
-		return -EINVAL;
-	if (!sys.getrandom ||
-	    sys.getrandom(random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random)) {
-		sys.clock_gettime(CLOCK_MONOTONIC, &now);
-		memcpy(random, &now.tv_nsec, 4);
-		memcpy(random + 4, &now.tv_sec, 2);
-	}
-	for (i = 0; i < 6; i++)
-		template[len - (size_t)suffix_len - 6 + i] = letters[random[i] % (sizeof(letters) - 1)];
-	return 0;
-}
-
-static bool has_x(const char *template, int suffix_len)
-{
-	size_t len = strlen(template);
-
-	return suffix_len >= 0 && len >= 6 + (size_t)suffix_len &&
-	       !strncmp(template + len - (size_t)suffix_len - 6, "XXXXXX", 6);
-}
-
-/*
- * A new file, or with @dir a new directory, named after @template, which is mapped. The descriptor or 0, or
- * -errno.
- */
-static int make_temp(char *template, int suffix_len, int flags, bool dir)
-{
-	struct where w;
-	int tries, r = -EEXIST;
-
-	if (!has_x(template, suffix_len))
-		return -EINVAL;
-	for (tries = 0; tries < TMP_MAX && r == -EEXIST; tries++) {
-		r = new_name(template, suffix_len);
-		if (!r)
-			r = path_find(&w, AT_FDCWD, template);
-		if (r < 0)
-			break;
-		if (dir)
-			r = sys.mkdirat(w.dirfd, w.path, 0700) ? -errno : 0;
-		else
-			r = ofile_open(&w, (flags & ~O_ACCMODE) | O_RDWR | O_CREAT | O_EXCL, 0600, NULL);
-	}
-	return r;
-}
-
-/* Whether the template lies below a mount; the name as it is, for the X are as good as any. */
-static bool is_mapped(const char *template)
-{
-	struct where w;
-
-	return shim_on() && !path_find(&w, AT_FDCWD, template) && w.m;
-}
-
-EXPORT int mkostemps(char *template, int suffix_len, int flags)
-{
-	if (!is_mapped(template))
-		return sys.mkostemps(template, suffix_len, flags);
-	return (int)done(make_temp(template, suffix_len, flags, false));
-}
-ALIAS(mkostemps64, mkostemps);
-
-EXPORT int mkostemp(char *template, int flags)
-{
-	if (!is_mapped(template))
-		return sys.mkostemp(template, flags);
-	return (int)done(make_temp(template, 0, flags, false));
-}
-ALIAS(mkostemp64, mkostemp);
-
-EXPORT int mkstemps(char *template, int suffix_len)
-{
-	if (!is_mapped(template))
-		return sys.mkstemps(template, suffix_len);
-	return (int)done(make_temp(template, suffix_len, 0, false));
-}
-ALIAS(mkstemps64, mkstemps);
-
-EXPORT int mkstemp(char *template)
-{
-	if (!is_mapped(template))
-		return sys.mkstemp(template);
-	return (int)done(make_temp(template, 0, 0, false));
-}
-ALIAS(mkstemp64, mkstemp);
-
-EXPORT char *mkdtemp(char *template)
-{
-	if (!is_mapped(template))
-		return sys.mkdtemp(template);
-	return done(make_temp(template, 0, 0, true)) < 0 ? NULL : template;
 }

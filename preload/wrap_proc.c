@@ -101,8 +101,7 @@ EXPORT int daemon(int nochdir, int noclose)
 
 /* ---- children that the C library makes ---- */
 
-/* What the child will find on its descriptors: offsets in the kernel, and everything written so far. */
-static void share_with_child(void)
+void proc_share_with_child(void)
 {
 	if (!shim_on())
 		return;
@@ -124,13 +123,13 @@ static long waited(long ret)
 
 EXPORT int system(const char *command)
 {
-	share_with_child();
+	proc_share_with_child();
 	return (int)waited(sys.system(command));
 }
 
 EXPORT FILE *popen(const char *command, const char *type)
 {
-	share_with_child();
+	proc_share_with_child();
 	return sys.popen(command, type);
 }
 

@@ -17,17 +17,45 @@ static bool has_path(const struct sockaddr_un *un, socklen_t len)
 	return un && len > NAME_OFF && len <= sizeof(*un) && un->sun_family == AF_UNIX && un->sun_path[0];
 }
 
+/* An address for the kernel, when it is not the caller's own. */
+struct name {
+	struct sockaddr_un un;
+	int dirfd; /* the directory, held open while a name goes by way of it; or -1 */
+};
+
+static void name_put(struct name *n) { sys_fd_close(&n->dirfd); }
+
+/* @path is too long for an address: go by way of a descriptor of its directory. 0 or -errno. */
+static int name_by_dir(struct name *n, const char *path)
+{
+	const char *last = strrchr(path, '/') + 1;
+	char dir[PATH_MAX];
+
+	memcpy(dir, path, (size_t)(last - path));
+	dir[last - path] = '\0';
+	n->dirfd = sys_fd_hide(sys.open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC));
+	if (n->dirfd < 0)
+		return -errno;
+	if (snprintf(n->un.sun_path, sizeof(n->un.sun_path), "/proc/self/fd/%d/%s", n->dirfd, last) <
+	    (int)sizeof(n->un.sun_path))
+		return 0;
+	name_put(n);
+	log_debug(LOG_REFUSE, "socket %s: its name on the backend is too long", path);
+	return -ENAMETOOLONG;
+}
+
 /*
  * If the address @un of *@len bytes names a socket whose path the kernel needs otherwise, write it to @out and
- * let *@len follow. Returns the address to use, or NULL and the -errno in *@err.
+ * let *@len follow. Returns the address to use, or NULL and the -errno in *@err. name_put() after the call.
  */
-static const struct sockaddr *find_name(const void *un, socklen_t *len, struct sockaddr_un *out, int *err)
+static const struct sockaddr *find_name(const void *un, socklen_t *len, struct name *out, int *err)
 {
-	char name[sizeof(out->sun_path) + 1];
+	char name[sizeof(out->un.sun_path) + 1];
 	const char *path = ((const struct sockaddr_un *)un)->sun_path;
 	struct where w;
 	size_t n;
 
+	out->dirfd = -1;
 	if (!shim_on() || !has_path(un, *len))
 		return un;
 	n = strnlen(path, *len - NAME_OFF);
@@ -39,15 +67,24 @@ static const struct sockaddr *find_name(const void *un, socklen_t *len, struct s
 	if (w.path == name)
 		return un;
 	n = strlen(w.path);
-	if (n >= sizeof(out->sun_path)) {
-		log_debug(LOG_REFUSE, "socket %s: its name on the backend is too long", name);
-		*err = -ENAMETOOLONG;
+	out->un.sun_family = AF_UNIX;
+	if (n < sizeof(out->un.sun_path))
+		memcpy(out->un.sun_path, w.path, n + 1);
+	else
+		*err = name_by_dir(out, w.path);
+	if (*err)
 		return NULL;
-	}
-	out->sun_family = AF_UNIX;
-	memcpy(out->sun_path, w.path, n + 1);
-	*len = (socklen_t)(NAME_OFF + n + 1);
-	return (const struct sockaddr *)out;
+	*len = (socklen_t)(NAME_OFF + strlen(out->un.sun_path) + 1);
+	return (const struct sockaddr *)&out->un;
+}
+
+/* The result of a call with a name from find_name(): @to NULL, there was none. */
+static long named(long ret, const struct sockaddr *to, struct name *n, int err)
+{
+	if (!to)
+		return done(err);
+	name_put(n);
+	return ret;
 }
 
 /* The kernel put the address @un of *@len bytes where there is room for @room: show it as programs spell it. */
@@ -67,40 +104,40 @@ static void show_name(struct sockaddr_un *un, socklen_t *len, socklen_t room)
 
 EXPORT int bind(int sock, __CONST_SOCKADDR_ARG addr, socklen_t len)
 {
-	struct sockaddr_un buf;
+	struct name buf;
 	const struct sockaddr *to;
 	int err;
 
 	if (!addr.__sockaddr__)
 		return sys.bind(sock, NULL, len);
 	to = find_name(addr.__sockaddr__, &len, &buf, &err);
-	return to ? sys.bind(sock, to, len) : (int)done(err);
+	return (int)named(to ? sys.bind(sock, to, len) : -1, to, &buf, err);
 }
 
 EXPORT int connect(int sock, __CONST_SOCKADDR_ARG addr, socklen_t len)
 {
-	struct sockaddr_un buf;
+	struct name buf;
 	const struct sockaddr *to;
 	int err;
 
 	if (!addr.__sockaddr__)
 		return sys.connect(sock, NULL, len);
 	to = find_name(addr.__sockaddr__, &len, &buf, &err);
-	return to ? sys.connect(sock, to, len) : (int)done(err);
+	return (int)named(to ? sys.connect(sock, to, len) : -1, to, &buf, err);
 }
 ALIAS(__connect, connect);
 
 EXPORT ssize_t sendto(int sock, const void *data, size_t size, int flags, __CONST_SOCKADDR_ARG addr,
                       socklen_t len)
 {
-	struct sockaddr_un buf;
+	struct name buf;
 	const struct sockaddr *to;
 	int err;
 
 	if (!addr.__sockaddr__)
 		return sys.sendto(sock, data, size, flags, NULL, len);
 	to = find_name(addr.__sockaddr__, &len, &buf, &err);
-	return to ? sys.sendto(sock, data, size, flags, to, len) : done(err);
+	return named(to ? sys.sendto(sock, data, size, flags, to, len) : -1, to, &buf, err);
 }
 
 /* ---- names that come back ---- */
@@ -192,8 +229,9 @@ static void share_sent(int fd)
 
 EXPORT ssize_t sendmsg(int sock, const struct msghdr *msg, int flags)
 {
-	struct sockaddr_un buf;
-	struct msghdr named;
+	struct name buf;
+	struct msghdr sent;
+	const struct sockaddr *to;
 	int err;
 
 	if (!shim_on() || !msg)
@@ -201,9 +239,10 @@ EXPORT ssize_t sendmsg(int sock, const struct msghdr *msg, int flags)
 	each_sent_fd(msg, share_sent);
 	if (!has_path(msg->msg_name, msg->msg_namelen))
 		return sys.sendmsg(sock, msg, flags);
-	named = *msg;
-	named.msg_name = (void *)find_name(msg->msg_name, &named.msg_namelen, &buf, &err);
-	return named.msg_name ? sys.sendmsg(sock, &named, flags) : done(err);
+	sent = *msg;
+	to = find_name(msg->msg_name, &sent.msg_namelen, &buf, &err);
+	sent.msg_name = (void *)to;
+	return named(to ? sys.sendmsg(sock, &sent, flags) : -1, to, &buf, err);
 }
 
 EXPORT ssize_t recvmsg(int sock, struct msghdr *msg, int flags)

@@ -67,24 +67,6 @@ _container() { # the directory of the only container
 	echo "$c"
 }
 
-socket_name_too_long_on_the_backend() {
-	local long
-	long=$(printf 'a%.0s' {1..100})
-	mkdir "$B/$long"
-	cat >"$W/bind.py" <<-'EOF'
-		import errno, os, socket, sys
-		for kind in "bind", "connect":
-		    try:
-		        getattr(socket.socket(socket.AF_UNIX), kind)(sys.argv[1])
-		    except OSError as e:
-		        print(kind, errno.errorcode[e.errno])
-	EOF
-	MAP=/p=$B/$long PLFS_DEBUG=refuse _under python3 "$W/bind.py" /p/s >"$W/out"
-	_is "what it says" "$(cat "$W/out")" $'bind ENAMETOOLONG\nconnect ENAMETOOLONG'
-	[ "$(grep -c 'socket /p/s: its name on the backend is too long' "$W/err")" = 2 ] || _fail "no line of the refuse category"
-	[ -z "$(ls "$B/$long")" ] || _fail "something was made"
-}
-
 backend_missing() {
 	_refuses "$PFX=$W/none" "$W/none"
 	_refuses "$W/none" "$W/none"
@@ -460,4 +442,26 @@ copied_stub_without_the_library() {
 	grep -aq 'plfs flatten' "$W/note" || _fail "a stub explains itself"
 	_under cat $PFX/a $PFX/b >"$W/out"
 	_is content "$(cat "$W/out")" $'content\ncontent'
+}
+
+socket_with_a_longer_name_behind_it() {
+	local long=$B/$(printf '%0100d' 0)
+	mkdir "$long"
+	MAP=$PFX=$long _under python3 -c '
+import os, socket, sys
+p = sys.argv[1] + "/socket"
+s, c = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+s.bind(p)
+s.listen(1)
+c.connect(p)
+s.accept()[0].send(b"x")
+print(c.recv(1), os.listdir(sys.argv[1]))
+n = "n" * 60 + "m" * 30
+try:
+    socket.socket(socket.AF_UNIX).bind(sys.argv[1] + "/" + n)
+except OSError as e:
+    print(e.errno)
+' "$PFX" >"$W/out"
+	_is "what came" "$(paste -sd' ' "$W/out")" "b'x' ['socket'] 36"
+	[ -S "$long/socket" ] || _fail "the socket is in the backend"
 }
