@@ -7,6 +7,7 @@
 
 #include "body.h"
 #include "stamp.h"
+#include "usermem.h"
 
 #define LOGICAL_MAX ((uint64_t)INT64_MAX - PLFS_BODY_OFF)
 
@@ -344,8 +345,11 @@ static ssize_t write_locked(struct plfs_file *f, int fd, const struct iovec *iov
 	for (int i = 0; i < cnt; i++) {
 		ssize_t n = 0;
 
-		if (iov[i].iov_len)
-			n = inode_write(f->ino, fd, iov[i].iov_base, iov[i].iov_len, logical_off + (uint64_t)done);
+		if (iov[i].iov_len) {
+			size_t len = user_readable(iov[i].iov_base, iov[i].iov_len);
+
+			n = len ? inode_write(f->ino, fd, iov[i].iov_base, len, logical_off + (uint64_t)done) : -EFAULT;
+		}
 		if (n < 0)
 			return done ? done : n;
 		done += n;

@@ -9,6 +9,7 @@
 #include "log.h"
 #include "stamp.h"
 #include "sys.h"
+#include "usermem.h"
 
 /*
  * While a file grows its stub is told at least so often, so that ls shows a checkpoint grow, and what a
@@ -406,6 +407,9 @@ static ssize_t read_at(struct inode *ino, int fd, void *buf, size_t len, uint64_
 	if (logical_off >= size)
 		return 0;
 	len = (size_t)min_u64(len, size - logical_off);
+	len = user_writable(buf, len);
+	if (!len)
+		return -EFAULT;
 	ret = reader_read(&ino->r, ino->writing ? &ino->w : NULL, fd, buf, len, logical_off);
 	if (ret == -ENOENT && !again) { /* removed by a truncation to 0 that we have not seen yet? */
 		struct stat st;

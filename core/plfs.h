@@ -12,6 +12,7 @@
 #include "critical.h"
 #include "log.h"
 #include "sys.h"
+#include "usermem.h"
 
 struct plfs_mount; /* one mapping: a prefix and the backend directory behind it */
 struct plfs_file;  /* an open file description of a logical file */

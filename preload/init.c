@@ -7,6 +7,7 @@
 #include "fdtable.h"
 #include "path.h"
 #include "proc.h"
+#include "signal.h"
 
 #include <sched.h>
 
@@ -34,6 +35,7 @@ static void start(void)
 	if (r > 0) {
 		env_remember();
 		proc_watch_forks();
+		signal_guard_faults();
 		path_cwd_changed();
 		/*
 		 * On before the descriptors are looked at: a standard stream that is ours gets its hook,

@@ -86,7 +86,6 @@ bool ofile_try_get(struct ofile *f)
 
 int ofile_unref(struct ofile *f)
 {
-	bool section CRITICAL = critical_begin();
 	struct plfs_file *file;
 
 	if (__atomic_sub_fetch(&f->refs, 1, __ATOMIC_ACQ_REL))
@@ -281,10 +280,7 @@ off_t ofile_lseek(struct ofile *f, int fd, off_t off, int whence)
 
 /* ---- data ---- */
 
-/*
- * The bytes that @iov asks for, or -EINVAL. Of the addresses that the kernel would refuse, only NULL is:
- * -EFAULT.
- */
+/* The bytes that @iov asks for, or -EINVAL. The memory that they are in is judged when it is used. */
 static ssize_t iov_total(const struct iovec *iov, int cnt)
 {
 	size_t total = 0;
@@ -295,8 +291,6 @@ static ssize_t iov_total(const struct iovec *iov, int cnt)
 	for (i = 0; i < cnt; i++) {
 		if (iov[i].iov_len > (size_t)SSIZE_MAX - total)
 			return -EINVAL;
-		if (iov[i].iov_len && !iov[i].iov_base)
-			return -EFAULT;
 		total += iov[i].iov_len;
 	}
 	return (ssize_t)total;

@@ -368,6 +368,8 @@ static int find_absolute(struct where *w, const char *path)
 
 int path_find_mapped(struct where *w, int dirfd, const char *path)
 {
+	if (path && !user_readable(path, 1))
+		return -EFAULT;
 	if (!path || !*path)
 		return 0;
 	if (*path == '/')

@@ -8,6 +8,8 @@
  * the mask that the kernel puts back when on_signal() returns. Unblocking it is all that critical_leave() has to do:
  * masks, alternate stacks, siginfo, the context, nesting and handlers that never return stay the kernel's.
  *
+ * Two signals are handled whether the program wants it or not, for bad addresses that it gives us.
+ *
  * Handlers installed past us (by a system call, or before we were there) run as ever.
  */
 #include "signal.h"
@@ -19,7 +21,8 @@
 
 struct action {
 	void (*handler)(int sig, siginfo_t *info, void *context); /* takes one argument without SA_SIGINFO */
-	int flags;                                                 /* of OUR_FLAGS */
+	int flags;                                                /* of OUR_FLAGS */
+	bool unset; /* it is the default, and the program has not touched it: the kernel's flags are not its own */
 };
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER; /* innermost */
@@ -63,6 +66,11 @@ static bool put_off(int sig, siginfo_t *info, ucontext_t *context)
 
 static void on_signal(int sig, siginfo_t *info, void *context);
 
+static bool is_default(void (*handler)(int sig, siginfo_t *info, void *context))
+{
+	return (uintptr_t)handler == (uintptr_t)SIG_DFL;
+}
+
 /* What the program wants to be called now. With SA_RESETHAND it is the last time. */
 static struct action take_action(int sig)
 {
@@ -80,23 +88,41 @@ static struct action take_action(int sig)
 	return a;
 }
 
+/* For a signal that we handle though the program does not: as if we did not. */
+static void die(int sig, siginfo_t *info)
+{
+	struct sigaction act = {.sa_handler = SIG_DFL};
+
+	sys.sigaction(sig, &act, NULL);
+	if (info->si_code <= 0) /* else the instruction that we return to does it again, with a better core dump */
+		sys.syscall(SYS_rt_tgsigqueueinfo, sys.getpid(), sys.syscall(SYS_gettid), sig, info);
+}
+
 /* A handler that is called inside a section, for a fault, may leave by siglongjmp(): the section ends here. */
 static void on_signal(int sig, siginfo_t *info, void *context)
 {
 	unsigned depth = critical.depth;
 	struct action a;
 
+	if ((sig == SIGSEGV || sig == SIGBUS) && info->si_code > 0 && user_fixup(context))
+		return;
 	if (depth && !is_fault(sig, info) && put_off(sig, info, context))
 		return;
 	a = take_action(sig);
 	critical.depth = 0;
-	a.handler(sig, info, context);
+	if (is_default(a.handler))
+		die(sig, info);
+	else
+		a.handler(sig, info, context);
 	critical_resume(depth);
 }
 
-static bool is_handler(const struct sigaction *act)
+/* Whether we have to handle @sig for the program to get @act. */
+static bool is_ours(int sig, const struct sigaction *act)
 {
-	return act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN;
+	if (is_default(act->sa_sigaction))
+		return sig == SIGSEGV || sig == SIGBUS;
+	return act->sa_handler != SIG_IGN;
 }
 
 /* Let @sig go to the handler in @act: @act becomes what the kernel is told. With the table's lock. */
@@ -105,6 +131,7 @@ static void enter_action(int sig, struct sigaction *act)
 	if (act->sa_sigaction != on_signal) { /* else it is one that the program read past us */
 		table[sig].handler = act->sa_sigaction;
 		table[sig].flags = act->sa_flags & OUR_FLAGS;
+		table[sig].unset = false;
 	}
 	act->sa_sigaction = on_signal;
 	act->sa_flags = (act->sa_flags & ~OUR_FLAGS) | SA_SIGINFO;
@@ -122,7 +149,7 @@ int signal_set(int sig, const struct sigaction *act, struct sigaction *old)
 		want = *act;
 	mutex_lock(&table_lock);
 	before = table[sig];
-	if (act && is_handler(&want))
+	if (act && is_ours(sig, &want))
 		enter_action(sig, &want);
 	r = sys.sigaction(sig, act ? &want : NULL, &was);
 	if (r < 0)
@@ -130,11 +157,27 @@ int signal_set(int sig, const struct sigaction *act, struct sigaction *old)
 	mutex_unlock(&table_lock);
 	if (!r && was.sa_sigaction == on_signal) {
 		was.sa_sigaction = before.handler;
-		was.sa_flags = (was.sa_flags & ~OUR_FLAGS) | before.flags;
+		was.sa_flags = before.unset ? 0 : (was.sa_flags & ~OUR_FLAGS) | before.flags;
 	}
 	if (!r && old)
 		*old = was;
 	return r;
+}
+
+static void guard(int sig)
+{
+	struct sigaction act = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO}, now;
+
+	if (sys.sigaction(sig, NULL, &now) || !is_default(now.sa_sigaction))
+		return; /* somebody was earlier, or it is ignored */
+	table[sig].unset = true;
+	sys.sigaction(sig, &act, NULL);
+}
+
+void signal_guard_faults(void)
+{
+	guard(SIGSEGV);
+	guard(SIGBUS);
 }
 
 void signal_freeze(void) { mutex_lock(&table_lock); }

@@ -56,13 +56,21 @@ ALIAS(pwrite64, pwrite);
 ALIAS(__pwrite64, pwrite);
 ALIAS(__libc_pwrite, pwrite);
 
+/* Whether the array itself can be read; a count that makes no sense is judged later. */
+static bool has_iov(const struct iovec *iov, int cnt)
+{
+	size_t len = cnt > 0 && cnt <= IOV_MAX ? (size_t)cnt * sizeof(*iov) : 0;
+
+	return user_readable(iov, len) == len;
+}
+
 EXPORT ssize_t readv(int fd, const struct iovec *iov, int cnt)
 {
 	struct ofile *f = fd_get(fd);
 
 	if (!f)
 		return sys.readv(fd, iov, cnt);
-	return fd_done(f, ofile_readv(f, fd, iov, cnt));
+	return fd_done(f, has_iov(iov, cnt) ? ofile_readv(f, fd, iov, cnt) : -EFAULT);
 }
 
 EXPORT ssize_t writev(int fd, const struct iovec *iov, int cnt)
@@ -71,7 +79,7 @@ EXPORT ssize_t writev(int fd, const struct iovec *iov, int cnt)
 
 	if (!f)
 		return sys.writev(fd, iov, cnt);
-	return fd_done(f, ofile_writev(f, fd, iov, cnt));
+	return fd_done(f, has_iov(iov, cnt) ? ofile_writev(f, fd, iov, cnt) : -EFAULT);
 }
 
 EXPORT ssize_t preadv(int fd, const struct iovec *iov, int cnt, off_t off)
@@ -80,7 +88,7 @@ EXPORT ssize_t preadv(int fd, const struct iovec *iov, int cnt, off_t off)
 
 	if (!f)
 		return sys.preadv(fd, iov, cnt, off);
-	return fd_done(f, ofile_preadv(f, iov, cnt, off));
+	return fd_done(f, has_iov(iov, cnt) ? ofile_preadv(f, iov, cnt, off) : -EFAULT);
 }
 ALIAS(preadv64, preadv);
 
@@ -90,7 +98,7 @@ EXPORT ssize_t pwritev(int fd, const struct iovec *iov, int cnt, off_t off)
 
 	if (!f)
 		return sys.pwritev(fd, iov, cnt, off);
-	return fd_done(f, ofile_pwritev(f, iov, cnt, off));
+	return fd_done(f, has_iov(iov, cnt) ? ofile_pwritev(f, iov, cnt, off) : -EFAULT);
 }
 ALIAS(pwritev64, pwritev);
 
@@ -98,6 +106,8 @@ ALIAS(pwritev64, pwritev);
 
 static ssize_t readv_flags(struct ofile *f, int fd, const struct iovec *iov, int cnt, off_t off, int flags)
 {
+	if (!has_iov(iov, cnt))
+		return -EFAULT;
 	if (flags & ~RWF_HIPRI)
 		return refused("preadv2 with flags", EOPNOTSUPP);
 	return off == -1 ? ofile_readv(f, fd, iov, cnt) : ofile_preadv(f, iov, cnt, off);
@@ -110,8 +120,8 @@ static ssize_t writev_flags(struct ofile *f, int fd, const struct iovec *iov, in
 
 	if (flags & ~(RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_APPEND))
 		return refused("pwritev2 with flags", EOPNOTSUPP);
-	if (off < -1)
-		ret = -EINVAL;
+	if (off < -1 || !has_iov(iov, cnt))
+		ret = off < -1 ? -EINVAL : -EFAULT;
 	else if (flags & RWF_APPEND)
 		ret = ofile_appendv(f, off == -1 ? fd : -1, iov, cnt);
 	else

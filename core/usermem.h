@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory whose address the program gave us. The kernel answers a bad one with EFAULT; we would die of it, with locks
+ * held. So it is touched before it is used, page by page, by an instruction that the handler of the fault knows.
+ *
+ * That handler is preload/signal.c's. Where there is none (the tools), and on machines that user_fixup() does not
+ * know, a bad address is a fault, but for NULL. So it is if another thread unmaps the memory meanwhile.
+ */
+#ifndef PLFS_USERMEM_H
+#define PLFS_USERMEM_H
+
+#include "base.h"
+
+/* How many of @len bytes at @p can be read, or read and written, up to the first that cannot. Their values stay. */
+size_t user_readable(const void *p, size_t len);
+size_t user_writable(void *p, size_t len);
+
+/* In a handler of SIGSEGV or SIGBUS: if one of the above was touching the memory, have it go on. */
+bool user_fixup(void *ucontext);
+
+#endif
