@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <wchar.h>
 #include <wordexp.h>
 
 #define SYS_CALLS(X) \
@@ -181,6 +182,16 @@
 	X(int, fcloseall, (void)) \
 	X(int, fflush, (FILE *stream)) \
 	X(int, fileno, (FILE *stream)) \
+	X(wint_t, fgetwc, (FILE *stream)) \
+	X(wchar_t *, fgetws, (wchar_t *s, int n, FILE *stream)) \
+	X(wint_t, fputwc, (wchar_t wc, FILE *stream)) \
+	X(int, fputws, (const wchar_t *s, FILE *stream)) \
+	X(wint_t, ungetwc, (wint_t wc, FILE *stream)) \
+	X(int, fwide, (FILE *stream, int mode)) \
+	X(int, vfwprintf, (FILE *stream, const wchar_t *format, va_list ap)) \
+	X(int, __vfwprintf_chk, (FILE *stream, int flag, const wchar_t *format, va_list ap)) \
+	X(int, vfwscanf, (FILE *stream, const wchar_t *format, va_list ap)) \
+	X(int, __isoc99_vfwscanf, (FILE *stream, const wchar_t *format, va_list ap)) \
 	/* processes */ \
 	X(pid_t, fork, (void)) \
 	X(pid_t, _Fork, (void)) /* glibc 2.34 */ \

@@ -3,8 +3,7 @@
  * The streams behind stream.h. Some fields of the public struct _IO_FILE are set by hand, because stdio has
  * no call for them: _fileno, so that fileno() of such a stream is its descriptor as of any other, and the
  * mode bits of _flags, when freopen() changes them. They have been where they are since glibc 2.1.
- *
- * Limit: the C library's cookie streams are for bytes; wide characters fail on them.
+ * The C library's cookie streams are for bytes; wide characters on them are wrap_wide.c's.
  */
 #include "stream.h"
 
@@ -27,6 +26,7 @@
 struct stream {
 	FILE *fp;
 	int fd;
+	bool wide;           /* its orientation */
 	struct stream *next; /* in its bucket */
 };
 
@@ -129,10 +129,10 @@ int stream_parse_mode(const char *mode, struct stream_mode *out)
 /* ---- streams ---- */
 
 /*
- * Where glibc has a bad pointer, to crash programs that read wide characters from a cookie stream: with this
- * they get WEOF.
+ * Where glibc has a bad pointer, to crash programs that read wide characters from a cookie stream: what it then finds is an
+ * empty buffer, should it ever look.
  */
-static uint64_t no_wide_data[128];
+uint64_t stream_no_wide_data[128];
 
 static FILE *make(struct stream *s, int fd, const char *mode)
 {
@@ -141,7 +141,7 @@ static FILE *make(struct stream *s, int fd, const char *mode)
 	if (!fp)
 		return NULL;
 	fp->_fileno = fd;
-	fp->_wide_data = (struct _IO_wide_data *)no_wide_data;
+	fp->_wide_data = (struct _IO_wide_data *)stream_no_wide_data;
 	s->fp = fp;
 	s->fd = fd;
 	return fp;
@@ -185,6 +185,21 @@ struct stream *stream_find(FILE *fp)
 	return s;
 }
 
+void stream_set_wide(FILE *fp)
+{
+	struct stream *s = stream_find(fp);
+
+	if (s)
+		s->wide = true;
+}
+
+bool stream_get_wide(FILE *fp)
+{
+	const struct stream *s = stream_find(fp);
+
+	return s && s->wide;
+}
+
 FILE *stream_reopen(struct stream *s, int fd, const struct stream_mode *mode)
 {
 	const int mask = FILE_NO_READS | FILE_NO_WRITES | FILE_IS_APPENDING | _IO_EOF_SEEN | _IO_ERR_SEEN;
@@ -206,6 +221,7 @@ FILE *stream_reopen(struct stream *s, int fd, const struct stream_mode *mode)
 	fp->_flags |= (acc == O_RDONLY ? FILE_NO_WRITES : 0) | (acc == O_WRONLY ? FILE_NO_READS : 0) |
 	              (mode->flags & O_APPEND ? FILE_IS_APPENDING : 0);
 	fp->_offset = -1;
+	s->wide = false;
 	if (fp->_mode < 0)
 		fp->_mode = 0; /* neither bytes nor wide characters yet */
 	if (fd >= 0 && (mode->flags & O_APPEND) && acc == O_WRONLY)

@@ -27,6 +27,14 @@ int stream_parse_mode(const char *mode, struct stream_mode *out);
  */
 FILE *stream_open(int fd, const struct stream_mode *mode);
 
+/* Whether @fp was made here, by a look at it. */
+extern uint64_t stream_no_wide_data[];
+static inline bool stream_is_ours(const FILE *fp) { return (const void *)fp->_wide_data == stream_no_wide_data; }
+
+/* Its orientation, as fwide() tells it; with the stream locked. It holds until the stream is reopened. */
+void stream_set_wide(FILE *fp);
+bool stream_get_wide(FILE *fp);
+
 /* Our own record of @fp, or NULL: not made here. */
 struct stream *stream_find(FILE *fp);
 
