@@ -152,7 +152,26 @@ static int finish_open(struct plfs_mount *m, int fd, const struct stat *st, int 
 	return fd;
 }
 
-static int open_existing(struct plfs_mount *m, int dirfd, const char *path, int flags, mode_t mode,
+/* Whoever unlinked the stub @fd may have left its container to us, who had just opened it. */
+static void remove_unlinked(struct plfs_mount *m, int fd, const struct stat *st)
+{
+	struct container c;
+	struct stub stub;
+
+	if (!stub_marked(st->st_mode) || st->st_nlink || !st->st_size || stub_read(fd, &stub) || !stub.has_container)
+		return;
+	stub_unmark_in_use(fd);
+	if (stub_in_use(fd))
+		return;
+	container_init(&c, &m->store, stub.id, st->st_mode);
+	container_remove(&c);
+}
+
+/*
+ * *@gone: the last file that was found without a name. Found twice, it was reached through /proc/self/fd, which is as good as
+ * a name.
+ */
+static int open_existing(struct plfs_mount *m, int dirfd, const char *path, int flags, mode_t mode, ino_t *gone,
 			 struct plfs_file **out)
 {
 	bool exclusive = (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
@@ -176,8 +195,10 @@ static int open_existing(struct plfs_mount *m, int dirfd, const char *path, int 
 	if (fd < 0)
 		return fd;
 	stub_mark_in_use(fd);
-	/* Replaced in between by something else, or unlinked by somebody who did not see that we have it open. */
-	if (sys.fstat(fd, &st) || !stub_marked(st.st_mode) || !st.st_nlink) {
+	/* Replaced in between by something else, or unlinked by somebody who did or did not see that we have it open. */
+	if (sys.fstat(fd, &st) || !stub_marked(st.st_mode) || (!st.st_nlink && *gone != st.st_ino)) {
+		*gone = st.st_ino;
+		remove_unlinked(m, fd, &st);
 		sys.close(fd);
 		return -EAGAIN;
 	}
@@ -197,8 +218,8 @@ static int create(struct plfs_mount *m, int dirfd, const char *path, int flags, 
 	if (fd < 0)
 		return fd;
 	stub_mark_in_use(fd);
-	if (sys.fstat(fd, &st)) {
-		int ret = -errno;
+	if (sys.fstat(fd, &st) || !st.st_nlink) { /* unlinked or replaced before we could say that we have it open? */
+		int ret = -EAGAIN;
 
 		sys.close(fd);
 		return ret;
@@ -214,6 +235,7 @@ int plfs_open(struct plfs_mount *m, int dirfd, const char *path, int flags, mode
 {
 	int saved ERRNO_KEPT = errno;
 	struct stat st;
+	ino_t gone = 0;
 	int ret = -EAGAIN;
 
 	*out = NULL;
@@ -221,7 +243,7 @@ int plfs_open(struct plfs_mount *m, int dirfd, const char *path, int flags, mode
 		return kernel_open(dirfd, path, flags, mode);
 	/* Whether it exists may change under us; each time round somebody else has got on. */
 	for (int tries = 0; ret == -EAGAIN && tries < 100; tries++) {
-		ret = open_existing(m, dirfd, path, flags, mode, out);
+		ret = open_existing(m, dirfd, path, flags, mode, &gone, out);
 		if (ret == -ENOENT && flags & O_CREAT)
 			ret = create(m, dirfd, path, flags, mode, out);
 		/* A symbolic link to nothing: the kernel makes what it points to. */

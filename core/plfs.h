@@ -177,6 +177,35 @@ void plfs_exec_prepare(void);
  */
 void plfs_exit_prepare(void);
 
+/* ---- plain files ---- */
+
+/* Who watches a file being copied; members may be NULL. */
+struct plfs_watch {
+	void (*progress)(void *arg, uint64_t done);  /* bytes of the file */
+	void (*temp)(void *arg, const char *path);   /* the temporary file that is about to be made; NULL: it is gone */
+	void *arg;
+	char why[256]; /* "" before; after an error what went wrong, in words */
+};
+
+/*
+ * Make a plain file of a logical one in its place: another inode with the same name, bytes, mode, owner, times and
+ * extended attributes; the container is removed. What has the name already is whole at any moment. Follows symbolic links. 0 also if it
+ * is a plain file already. Whoever else opens or flattens it meanwhile waits. -EBUSY: this or another process has it open;
+ * -EMLINK: it has several names; -EACCES and the like: the directory cannot be written to. @watch may be NULL.
+ */
+int plfs_flatten(int dirfd, const char *path, struct plfs_watch *watch);
+
+/*
+ * If (dirfd, path) is being flattened, wait. Returns whether it was, or has just been.
+ */
+bool plfs_wait_flattened(int dirfd, const char *path);
+
+/*
+ * Write @size bytes of the file @f, whose stub is open at @from, to the empty file @to; zeros become holes. @alone: nobody
+ * else in this process uses @f meanwhile. @f NULL: of the plain file @from. 0 or -errno.
+ */
+int plfs_copy_out(struct plfs_file *f, int from, int to, uint64_t size, bool alone, struct plfs_watch *watch);
+
 /* ---- looking inside, for the plfs command ---- */
 
 struct plfs_info {
@@ -184,6 +213,7 @@ struct plfs_info {
 	uint64_t nr_logs;        /* data logs */
 	uint64_t nr_writers;     /* of them, still live or killed: not in a node index */
 	uint64_t nr_hosts;       /* node indexes */
+	bool in_use;             /* by another description, of this or another process */
 	uint64_t nr_records;     /* index records, of all */
 	uint64_t log_bytes;      /* in the logs */
 	uint64_t index_bytes;    /* in node indexes and live files */

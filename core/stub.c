@@ -240,28 +240,57 @@ int stub_end_move(int fd, struct stub *stub, bool in_body)
 	return ret;
 }
 
-static void lock_in_use(int fd, short type)
+/* 0 or -errno; where locks do not work: 0. */
+static int lock_in_use(int fd, int cmd, short type)
 {
 	struct flock lk = { .l_type = type, .l_whence = SEEK_SET, .l_start = LOCK_IN_USE, .l_len = 1 };
+	int ret;
 
-	sys.fcntl(fd, F_OFD_SETLK, &lk);
+	do {
+		ret = sys.fcntl(fd, cmd, &lk);
+	} while (ret < 0 && errno == EINTR);
+	return ret < 0 && (errno == EAGAIN || errno == EACCES) ? -EBUSY : 0;
 }
 
 void stub_mark_in_use(int fd)
 {
-	lock_in_use(fd, F_RDLCK);
+	lock_in_use(fd, F_OFD_SETLKW, F_RDLCK);
 }
 
 void stub_unmark_in_use(int fd)
 {
-	lock_in_use(fd, F_UNLCK);
+	lock_in_use(fd, F_OFD_SETLK, F_UNLCK);
+}
+
+/* What others hold: F_RDLCK, F_WRLCK or F_UNLCK. */
+static short others(int fd)
+{
+	struct flock lk = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCK_IN_USE, .l_len = 1 };
+
+	return sys.fcntl(fd, F_OFD_GETLK, &lk) ? F_UNLCK : lk.l_type;
 }
 
 bool stub_in_use(int fd)
 {
-	struct flock lk = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCK_IN_USE, .l_len = 1 };
+	return others(fd) != F_UNLCK;
+}
 
-	return sys.fcntl(fd, F_OFD_GETLK, &lk) == 0 && lk.l_type != F_UNLCK;
+int stub_wait_flattened(int fd)
+{
+	short type = others(fd);
+
+	if (type != F_WRLCK)
+		return type == F_RDLCK ? -EBUSY : 0;
+	stub_mark_in_use(fd);
+	stub_unmark_in_use(fd);
+	return -EAGAIN;
+}
+
+int stub_lock_out(int fd)
+{
+	int ret = lock_in_use(fd, F_OFD_SETLK, F_WRLCK);
+
+	return ret ? stub_wait_flattened(fd) ? -EAGAIN : ret : 0;
 }
 
 int stub_reopen(int fd, int flags)

@@ -24,7 +24,7 @@
  *
  * Advisory locks on header bytes, out of the program's reach because its own are shifted by 4096:
  *   byte 0  exclusive, while the header is written or the logs are copied into the body
- *   byte 2  shared, by every open file description: somebody has the file open
+ *   byte 2  shared, by every open file description: somebody has the file open; exclusive, while it is made a plain file
  */
 #ifndef PLFS_STUB_H
 #define PLFS_STUB_H
@@ -85,7 +85,10 @@ int stub_end_move(int fd, struct stub *stub, bool in_body);
 /* Void all records stamped at or before @generation_ns. Conditions as for stub_claim(). */
 int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns);
 
-/* Say, for as long as the open file description of @fd lives, that somebody has the file open. Best effort. */
+/*
+ * Say, for as long as the open file description of @fd lives, that somebody has the file open. Waits while it is being made
+ * a plain file: afterwards the stub has no name any more. Best effort.
+ */
 void stub_mark_in_use(int fd);
 
 /* Take that back, for every descriptor of the description. */
@@ -93,6 +96,15 @@ void stub_unmark_in_use(int fd);
 
 /* Whether a description other than that of @fd says so. Where locks do not work: false. */
 bool stub_in_use(int fd);
+
+/*
+ * Keep everybody else from opening the file, until stub_unmark_in_use(). @fd is writable. Where locks do not work: 0.
+ * -EBUSY: somebody has it open; -EAGAIN: things have just changed.
+ */
+int stub_lock_out(int fd);
+
+/* Wait for somebody who does that. 0: nobody; -EBUSY: the file is open; -EAGAIN: somebody did, it is to be looked at again. */
+int stub_wait_flattened(int fd);
 
 /* A new open file description of the same file, hidden. @flags: O_RDONLY or O_RDWR. -errno */
 int stub_reopen(int fd, int flags);

@@ -7,6 +7,7 @@
 #define PLFS_SYS_CALLS_H
 
 #include <aio.h>
+#include <dlfcn.h>
 #include <fts.h>
 #include <ftw.h>
 #include <glob.h>
@@ -93,6 +94,9 @@
 	X(ssize_t, llistxattr, (const char *path, char *list, size_t len)) \
 	X(int, removexattr, (const char *path, const char *name)) \
 	X(int, lremovexattr, (const char *path, const char *name)) \
+	X(ssize_t, flistxattr, (int fd, char *list, size_t len)) \
+	X(ssize_t, fgetxattr, (int fd, const char *name, void *value, size_t len)) \
+	X(int, fsetxattr, (int fd, const char *name, const void *value, size_t len, int flags)) \
 	X(int, name_to_handle_at, (int dirfd, const char *path, struct file_handle *handle, int *mount_id, int flags)) \
 	X(int, open_by_handle_at, (int mount_fd, struct file_handle *handle, int flags)) \
 	X(int, inotify_add_watch, (int fd, const char *path, uint32_t mask)) \
@@ -204,9 +208,18 @@
 			     const posix_spawnattr_t *attr, char *const argv[], char *const envp[])) \
 	X(int, posix_spawnp, (pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, \
 			      const posix_spawnattr_t *attr, char *const argv[], char *const envp[])) \
+	X(int, posix_spawn_file_actions_init, (posix_spawn_file_actions_t *actions)) \
+	X(int, posix_spawn_file_actions_destroy, (posix_spawn_file_actions_t *actions)) \
 	X(int, posix_spawn_file_actions_addopen, (posix_spawn_file_actions_t *actions, int fd, const char *path, \
 						  int flags, mode_t mode)) \
+	X(int, posix_spawn_file_actions_addclose, (posix_spawn_file_actions_t *actions, int fd)) \
+	X(int, posix_spawn_file_actions_adddup2, (posix_spawn_file_actions_t *actions, int fd, int to)) \
 	X(int, posix_spawn_file_actions_addchdir_np, (posix_spawn_file_actions_t *actions, const char *path)) \
+	X(int, posix_spawn_file_actions_addfchdir_np, (posix_spawn_file_actions_t *actions, int fd)) \
+	X(int, posix_spawn_file_actions_addclosefrom_np, (posix_spawn_file_actions_t *actions, int fd)) /* 2.34 */ \
+	X(int, posix_spawn_file_actions_addtcsetpgrp_np, (posix_spawn_file_actions_t *actions, int fd)) /* 2.35 */ \
+	X(void *, dlopen, (const char *name, int flags)) \
+	X(void *, dlmopen, (Lmid_t ns, const char *name, int flags)) \
 	X(int, system, (const char *command)) \
 	X(FILE *, popen, (const char *command, const char *type)) \
 	X(int, pclose, (FILE *stream)) \

@@ -642,7 +642,7 @@ static int act_before_mark(int fd, int cmd, ...)
 	va_start(args, cmd);
 	arg = va_arg(args, void *);
 	va_end(args);
-	if (cmd == F_OFD_SETLK && fn) {
+	if (cmd == F_OFD_SETLKW && fn) {
 		pid_t pid;
 
 		instead = NULL;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * plfs flatten: make a plain file of a logical one, in its place or elsewhere. The bytes go to a temporary file
- * beside the result, which takes the name only when all of them are on stable storage; the container goes last. So
- * at any moment, and after any error, the name leads to a whole file.
+ * plfs flatten: make a plain file of a logical one. In its place that is core's work; elsewhere the bytes go to a
+ * temporary file beside the result, which takes the name only when all of them are on stable storage.
  */
 #include "progress.h"
 #include "tool.h"
@@ -10,11 +9,6 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/xattr.h>
-
-#define BUF_LEN ((size_t)4 << 20)
-#define BLOCK_LEN 4096 /* zeros in what no log holds are left out in units of this */
-#define IN_USE_BYTE 2  /* of a stub: locked by everybody who has the file open; plfs-format(5) */
 
 static const char HELP[] =
 	"usage: plfs flatten [-m MAP] FILE...\n"
@@ -26,310 +20,179 @@ static const char HELP[] =
 	"  -o, --output=OUT  write OUT and leave FILE as it is\n"
 	"  -h, --help\n";
 
-struct flatten {
+struct output {
 	struct target t;
 	char to[PATH_MAX];       /* the name that the result gets */
 	struct plfs_mount *to_m; /* or NULL: below no mapping */
 	char temp[PATH_MAX];     /* the temporary file, "" while there is none */
 	int fd;                  /* it */
-	uint64_t start, end;     /* what is to be copied next: bytes of logs, side by side */
-	char *buf;
-	struct progress progress;
 };
 
-/* ---- the temporary file ---- */
+/* ---- while it is copied ---- */
 
 static char doomed[PATH_MAX]; /* what a signal has to remove */
+static volatile sig_atomic_t is_doomed;
 
 static void remove_and_die(int sig)
 {
-	if (*doomed)
+	if (is_doomed)
 		unlink(doomed);
 	signal(sig, SIG_DFL);
 	raise(sig);
 }
 
-static void block_signals(sigset_t *old)
+static void temp_named(void *arg, const char *path)
 {
-	sigset_t all;
-
-	sigfillset(&all);
-	sigprocmask(SIG_BLOCK, &all, old);
+	(void)arg;
+	is_doomed = 0;
+	if (!path)
+		return;
+	snprintf(doomed, sizeof(doomed), "%s", path);
+	is_doomed = 1;
 }
 
-static int make_temp(struct flatten *f)
+static void copied(void *arg, uint64_t done)
 {
-	sigset_t old;
-	int n = (int)(strrchr(f->to, '/') - f->to);
-	int ret = 0;
+	progress_show(arg, done);
+}
 
-	if (snprintf(f->temp, sizeof(f->temp), "%.*s/.plfs-flatten.XXXXXX", n, f->to) >= (int)sizeof(f->temp)) {
-		*f->temp = '\0';
+/* ---- in its place ---- */
+
+static int flatten_in_place(const char *name)
+{
+	struct progress progress;
+	struct plfs_watch watch = { .progress = copied, .temp = temp_named, .arg = &progress };
+	struct target t;
+	bool plain;
+	int ret;
+
+	if (!target_open(&t, name))
+		return -1;
+	plain = !t.file;
+	target_close(&t);
+	if (plain) {
+		printf("%s is a plain file already\n", name);
+		return 0;
+	}
+	progress_begin(&progress, name, t.size);
+	ret = plfs_flatten(AT_FDCWD, t.path, &watch);
+	progress_end(&progress);
+	if (ret)
+		tool_error("%s: %s%s", name, *watch.why ? watch.why : strerror(-ret),
+			   ret == -EBUSY ? ": close it, or use -o" : ret == -EMLINK ? "; use -o" : "");
+	return ret;
+}
+
+/* ---- elsewhere ---- */
+
+static int make_temp(struct output *o)
+{
+	int n = (int)(strrchr(o->to, '/') - o->to);
+	int ret = 0;
+	sigset_t all, old;
+
+	if (snprintf(o->temp, sizeof(o->temp), "%.*s/.plfs-flatten.XXXXXX", n, o->to) >= (int)sizeof(o->temp)) {
+		*o->temp = '\0';
 		return -ENAMETOOLONG;
 	}
-	block_signals(&old);
-	f->fd = mkostemp(f->temp, O_CLOEXEC);
-	if (f->fd < 0) {
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &old);
+	o->fd = mkostemp(o->temp, O_CLOEXEC);
+	if (o->fd < 0) {
 		ret = -errno;
-		*f->temp = '\0';
+		*o->temp = '\0';
 	}
-	strcpy(doomed, f->temp);
+	temp_named(NULL, *o->temp ? o->temp : NULL);
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	return ret;
 }
 
-static void drop_temp(struct flatten *f)
+static void drop_temp(struct output *o)
 {
-	if (*f->temp)
-		unlink(f->temp);
-	*f->temp = *doomed = '\0';
-	if (f->fd >= 0)
-		close(f->fd);
-	f->fd = -1;
+	if (*o->temp)
+		unlink(o->temp);
+	*o->temp = '\0';
+	temp_named(NULL, NULL);
+	if (o->fd >= 0)
+		close(o->fd);
+	o->fd = -1;
 }
 
-/* ---- bytes ---- */
-
-static int put(struct flatten *f, const char *buf, size_t len, uint64_t off)
+/* Find @out's place; the result may not be the file itself. */
+static int find_output(struct output *o, const char *out)
 {
-	while (len) {
-		ssize_t n = pwrite(f->fd, buf, len, (off_t)off);
+	char path[PATH_MAX];
+	struct stat st;
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) {
-			int ret = n ? -errno : -ENOSPC;
-
-			tool_error("%s: cannot write: %s", f->to, strerror(-ret));
-			return ret;
-		}
-		buf += n;
-		off += (uint64_t)n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
-static int get(struct flatten *f, size_t len, uint64_t off)
-{
-	ssize_t n = target_pread(&f->t, f->buf, len, off);
-
-	if (n == (ssize_t)len)
-		return 0;
-	if (n < 0)
-		tool_error("%s: cannot read byte %llu: %s", f->t.name, (unsigned long long)off, strerror((int)-n));
-	else
-		tool_error("%s: became shorter meanwhile", f->t.name);
-	return n < 0 ? (int)n : -EAGAIN;
-}
-
-/* Copy what has gathered; with @all unset only whole buffers. */
-static int flush(struct flatten *f, bool all)
-{
-	while (f->end - f->start >= (all ? 1 : BUF_LEN)) {
-		size_t len = (size_t)min_u64(f->end - f->start, BUF_LEN);
-		int ret = get(f, len, f->start);
-
-		if (!ret)
-			ret = put(f, f->buf, len, f->start);
-		if (ret)
-			return ret;
-		f->start += len;
-		progress_show(&f->progress, f->start);
-	}
-	return 0;
-}
-
-static bool is_zero(const char *p, size_t len)
-{
-	return !*p && !memcmp(p, p + 1, len - 1);
-}
-
-/* Copy [@from, @to) without its blocks of zeros. */
-static int copy_sparse(struct flatten *f, uint64_t from, uint64_t to)
-{
-	while (from < to) {
-		size_t len = (size_t)min_u64(to - from, BUF_LEN - from % BLOCK_LEN);
-		int ret = get(f, len, from);
-
-		for (size_t at = 0; at < len && !ret;) {
-			size_t n = min_size(len - at, BLOCK_LEN - (from + at) % BLOCK_LEN);
-
-			if (!is_zero(f->buf + at, n))
-				ret = put(f, f->buf + at, n, from + at);
-			at += n;
-		}
-		if (ret)
-			return ret;
-		from += len;
-		progress_show(&f->progress, from);
-	}
-	return 0;
-}
-
-/* What no log holds lies in the open file itself, from @base on; mostly there is nothing. */
-static int copy_body(struct flatten *f, uint64_t from, uint64_t to, uint64_t base)
-{
-	int ret = 0;
-
-	while (from < to && !ret) {
-		off_t data = lseek(f->t.fd, (off_t)(base + from), SEEK_DATA), hole;
-
-		if (data < 0 && errno == ENXIO)
-			break;
-		if (data < 0)
-			data = (off_t)(base + from);
-		if ((uint64_t)data - base >= to)
-			break;
-		hole = lseek(f->t.fd, data, SEEK_HOLE);
-		from = (uint64_t)data - base;
-		data = hole;
-		ret = copy_sparse(f, from, data < 0 ? to : min_u64((uint64_t)data - base, to));
-		from = data < 0 ? to : (uint64_t)data - base;
-	}
-	return ret;
-}
-
-/* Where logs hold the file, side by side pieces are copied together, however small they are. */
-static int copy_piece(void *arg, uint64_t logical_off, uint64_t len, const char *log, uint64_t log_off)
-{
-	struct flatten *f = arg;
-	int ret = 0;
-
-	(void)log_off;
-	if (!log || f->end != logical_off) {
-		ret = flush(f, true);
-		f->start = f->end = logical_off;
-	}
-	if (ret)
-		return ret;
-	if (!log)
-		return copy_body(f, logical_off, logical_off + len, PLFS_BODY_OFF);
-	f->end += len;
-	return flush(f, false);
-}
-
-static int copy_all(struct flatten *f)
-{
-	int ret;
-
-	if (ftruncate(f->fd, (off_t)f->t.size)) {
-		ret = -errno;
-		tool_error("%s: cannot make it %llu bytes long: %s", f->to, (unsigned long long)f->t.size, strerror(-ret));
-		return ret;
-	}
-	if (!f->t.file)
-		return copy_body(f, 0, f->t.size, 0);
-	ret = plfs_get_map(f->t.file, copy_piece, f);
-	return ret ? ret : flush(f, true);
-}
-
-/* ---- attributes ---- */
-
-/* Access control lists above all; labels that the system keeps are its own business. */
-static int copy_xattrs(struct flatten *f)
-{
-	char names[65536], value[65536];
-	ssize_t len = flistxattr(f->t.fd, names, sizeof(names)), n;
-
-	for (const char *name = names; name < names + len; name += strlen(name) + 1) {
-		if (!strncmp(name, "security.", 9) || !strncmp(name, "trusted.", 8))
-			continue;
-		n = fgetxattr(f->t.fd, name, value, sizeof(value));
-		if (n < 0 || fsetxattr(f->fd, name, value, (size_t)n, 0)) {
-			tool_error("%s: cannot keep its attribute %s: %s", f->t.name, name, strerror(errno));
+	if (!target_find(out, path, &o->to_m))
+		return -1;
+	if (!stat(path, &st)) { /* through symbolic links, as cp would write */
+		if (S_ISREG(st.st_mode) && st.st_dev == o->t.st.st_dev && st.st_ino == o->t.st.st_ino) {
+			tool_error("%s: the same file as %s; without -o it is flattened in place", out, o->t.name);
 			return -1;
 		}
-	}
-	return 0;
-}
-
-/* In place, everything but the bytes' home stays; elsewhere the result is ours, as with cp. */
-static int copy_attributes(struct flatten *f, bool in_place)
-{
-	const struct stat *st = &f->t.st;
-	struct timespec times[2] = { st->st_atim, st->st_mtim };
-	mode_t mode = st->st_mode & 0777, mask = umask(0);
-
-	umask(mask);
-	if (!in_place) {
-		if (fchmod(f->fd, mode & ~mask)) {
-			tool_error("%s: cannot set its mode: %s", f->to, strerror(errno));
+		if (!S_ISREG(st.st_mode)) {
+			tool_error("%s: %s", out, S_ISDIR(st.st_mode) ? "a directory" : "no regular file");
 			return -1;
 		}
-		return 0;
+		if (realpath(path, o->to))
+			return 0;
 	}
-	if (fchown(f->fd, st->st_uid, st->st_gid)) {
-		tool_error("%s: cannot keep its owner: %s", f->t.name, strerror(errno));
-		return -1;
-	}
-	if (copy_xattrs(f))
-		return -1;
-	if (fchmod(f->fd, mode) || futimens(f->fd, times)) {
-		tool_error("%s: cannot keep its mode and times: %s", f->t.name, strerror(errno));
-		return -1;
-	}
+	strcpy(o->to, path);
 	return 0;
 }
 
-/* ---- whether it can be done ---- */
-
-/* Whether another process has the file open: 1, 0, or -1 where the file system has no locks to tell. */
-static int in_use(const struct target *t)
-{
-	struct flock lk = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = IN_USE_BYTE, .l_len = 1 };
-
-	if (fcntl(t->fd, F_OFD_GETLK, &lk))
-		return -1;
-	return lk.l_type != F_UNLCK;
-}
-
-static int check_source(const struct flatten *f, bool in_place)
+/* The container is there; and whether somebody may still be writing. */
+static int check_source(const struct target *t)
 {
 	struct plfs_info info = { 0 };
-	const struct target *t = &f->t;
-	int used = t->file ? in_use(t) : 0;
 	int ret = t->file ? plfs_get_info(t->file, &info) : 0;
 
 	if (!ret && *info.container && access(info.container, F_OK))
 		ret = -errno;
-	if (ret) {
+	if (ret)
 		tool_error("%s: its container %s: %s", t->name, info.container, strerror(-ret));
-		return ret;
-	}
-	if (in_place && t->st.st_nlink > 1) {
-		tool_error("%s: has %lu names (hard links), which would become two files; use -o", t->name,
-			   (unsigned long)t->st.st_nlink);
-		return -1;
-	}
-	if (in_place && used > 0) {
-		tool_error("%s: another process has it open; what it writes would be lost: close it, or use -o", t->name);
-		return -1;
-	}
-	if (used && info.nr_writers)
-		tool_error("warning: %s: some of its writers are still at work or were killed: "
+	else if (info.nr_writers && info.in_use)
+		tool_error("warning: %s: some of its writers are still at work: "
 			   "it is copied as it is now", t->name);
+	return ret;
+}
+
+static int copy(struct output *o)
+{
+	struct progress progress;
+	struct plfs_watch watch = { .progress = copied, .arg = &progress };
+	int ret;
+
+	progress_begin(&progress, o->t.name, o->t.size);
+	ret = plfs_copy_out(o->t.file, o->t.fd, o->fd, o->t.size, true, &watch);
+	progress_end(&progress);
+	if (ret)
+		tool_error("%s: %s", o->t.name, watch.why);
+	return ret;
+}
+
+/* The result is ours, as with cp; nothing changed while we copied, as far as the size tells. */
+static int finish(struct output *o)
+{
+	off_t size = o->t.file ? plfs_size(o->t.file) : o->t.st.st_size;
+	mode_t mask = umask(0);
+
+	umask(mask);
+	if (fchmod(o->fd, o->t.st.st_mode & 0777 & ~mask)) {
+		tool_error("%s: cannot set its mode: %s", o->to, strerror(errno));
+		return -1;
+	}
+	if (fsync(o->fd)) {
+		tool_error("%s: cannot write: %s", o->to, strerror(errno));
+		return -1;
+	}
+	if (size < 0 || (uint64_t)size != o->t.size) {
+		tool_error("%s: its size changed meanwhile", o->t.name);
+		return -1;
+	}
 	return 0;
 }
-
-/* Nothing changed while we copied, as far as sizes and open descriptors tell. */
-static int check_result(const struct flatten *f, bool in_place)
-{
-	struct stat st;
-	off_t size = f->t.file ? plfs_size(f->t.file) : f->t.st.st_size;
-
-	if (size < 0 || (uint64_t)size != f->t.size) {
-		tool_error("%s: its size changed meanwhile", f->t.name);
-		return -1;
-	}
-	if (fstat(f->fd, &st) || (uint64_t)st.st_size != f->t.size) {
-		tool_error("%s: came out with another size", f->to);
-		return -1;
-	}
-	return in_place ? check_source(f, true) : 0;
-}
-
-/* ---- the whole ---- */
 
 static int sync_dir_of(const char *path)
 {
@@ -344,102 +207,58 @@ static int sync_dir_of(const char *path)
 	return ret;
 }
 
-/* Give the result its name. The stub that had it is open here, so its container lives until that is closed. */
-static int take_name(struct flatten *f)
+/* Give the result its name; a logical file that had it loses its container. */
+static int take_name(struct output *o)
 {
-	sigset_t old;
 	int ret;
 
-	block_signals(&old);
-	if (f->to_m)
-		ret = plfs_rename(f->to_m, AT_FDCWD, f->temp, AT_FDCWD, f->to, 0);
+	if (o->to_m)
+		ret = plfs_rename(o->to_m, AT_FDCWD, o->temp, AT_FDCWD, o->to, 0);
 	else
-		ret = rename(f->temp, f->to) ? -errno : 0;
-	if (!ret)
-		*f->temp = *doomed = '\0';
-	sigprocmask(SIG_SETMASK, &old, NULL);
+		ret = rename(o->temp, o->to) ? -errno : 0;
 	if (ret) {
-		tool_error("%s: cannot replace it: %s", f->to, strerror(-ret));
+		tool_error("%s: cannot replace it: %s", o->to, strerror(-ret));
 		return ret;
 	}
-	ret = sync_dir_of(f->to);
+	*o->temp = '\0';
+	ret = sync_dir_of(o->to);
 	if (ret)
-		tool_error("warning: %s: its directory could not be synced: %s", f->to, strerror(-ret));
+		tool_error("warning: %s: its directory could not be synced: %s", o->to, strerror(-ret));
 	return 0;
 }
 
-static int make_result(struct flatten *f, bool in_place)
+static int make_output(struct output *o)
 {
-	int ret = make_temp(f);
+	int ret = make_temp(o);
 
 	if (ret) {
-		tool_error("%s: cannot make a file beside it: %s", f->to, strerror(-ret));
+		tool_error("%s: cannot make a file beside it: %s", o->to, strerror(-ret));
 		return ret;
 	}
-	progress_begin(&f->progress, f->t.name, f->t.size);
-	ret = copy_all(f);
-	progress_end(&f->progress);
+	ret = copy(o);
 	if (!ret)
-		ret = copy_attributes(f, in_place);
-	if (!ret && fsync(f->fd)) {
-		ret = -errno;
-		tool_error("%s: cannot write: %s", f->to, strerror(-ret));
-	}
-	if (!ret)
-		ret = check_result(f, in_place);
-	return ret ? ret : take_name(f);
+		ret = finish(o);
+	return ret ? ret : take_name(o);
 }
 
-/* Find @out's place; the result may not be the file itself. */
-static int find_output(struct flatten *f, const char *out)
+static int flatten_elsewhere(const char *name, const char *out)
 {
-	char path[PATH_MAX];
-	struct stat st;
+	struct output o = { .fd = -1 };
+	int ret;
 
-	if (!target_find(out, path, &f->to_m))
+	if (!target_open(&o.t, name))
 		return -1;
-	if (!stat(path, &st)) { /* through symbolic links, as cp would write */
-		if (S_ISREG(st.st_mode) && st.st_dev == f->t.st.st_dev && st.st_ino == f->t.st.st_ino) {
-			tool_error("%s: the same file as %s; without -o it is flattened in place", out, f->t.name);
-			return -1;
-		}
-		if (!S_ISREG(st.st_mode)) {
-			tool_error("%s: %s", out, S_ISDIR(st.st_mode) ? "a directory" : "no regular file");
-			return -1;
-		}
-		if (realpath(path, f->to))
-			return 0;
-	}
-	strcpy(f->to, path);
-	return 0;
-}
-
-static int flatten(const char *name, const char *out)
-{
-	struct flatten f = { .fd = -1 };
-	int ret = -1;
-
-	if (!target_open(&f.t, name))
-		return TOOL_FAILED;
-	if (!out && !f.t.file) {
-		printf("%s is a plain file already\n", name);
-		target_close(&f.t);
-		return TOOL_OK;
-	}
-	strcpy(f.to, f.t.path);
-	f.to_m = f.t.m;
-	f.buf = malloc(BUF_LEN);
-	if (!f.buf)
-		tool_error("%s: %s", name, strerror(ENOMEM));
-	else if (!out || !find_output(&f, out))
-		ret = check_source(&f, !out);
+	ret = find_output(&o, out);
 	if (!ret)
-		ret = make_result(&f, !out);
-	drop_temp(&f);
-	free(f.buf);
-	target_close(&f.t);
-	return ret ? TOOL_FAILED : TOOL_OK;
+		ret = check_source(&o.t);
+	if (!ret)
+		ret = make_output(&o);
+	drop_temp(&o);
+	target_close(&o.t);
+	return ret;
 }
+
+/* ---- the command ---- */
 
 static void watch_signals(void)
 {
@@ -492,7 +311,7 @@ int cmd_flatten(int argc, char **argv)
 	target_setup(map, names, nr + (out != NULL));
 	watch_signals();
 	for (int i = 0; i < nr; i++)
-		if (flatten(names[i], out))
+		if (out ? flatten_elsewhere(names[i], out) : flatten_in_place(names[i]))
 			rc = TOOL_FAILED;
 	free(names);
 	return tool_finish(rc);

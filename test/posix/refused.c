@@ -10,7 +10,6 @@
 #include <glob.h>
 #include <limits.h>
 #include <linux/fs.h>
-#include <spawn.h>
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
@@ -156,67 +155,6 @@ CASE(flags_and_extents)
 	outcome("flags", ret == 0, true, errno);
 	ret = ioctl(fd, FIONREAD, &flags);
 	outcome("bytes to read", ret == 0, flags == 36, errno);
-}
-
-CASE(executed)
-{
-	T(system("cp /bin/true $P/x && chmod +x $P/x"));
-	T(system("$P/x 2>/dev/null; s=$?; [ $s = 0 ] || [ $s = 126 ] && echo 'run or refused'"));
-	T(system("printf '#!/bin/sh\\necho from a script\\n' >$P/s && chmod +x $P/s"));
-	T(system("$P/s >$P/out 2>/dev/null; s=$?; [ $s = 126 ] || grep -q 'from a script' $P/out && echo 'run or refused'; rm $P/out"));
-}
-
-/* The child opens it inside the C library. */
-static void spawned_with(int fd, const char *name, int flags, char *const argv[])
-{
-	posix_spawn_file_actions_t fa;
-	int r, status = 0;
-	pid_t pid;
-
-	posix_spawn_file_actions_init(&fa);
-	r = posix_spawn_file_actions_addopen(&fa, fd, at(name), flags, 0644);
-	if (!r) {
-		r = posix_spawn(&pid, argv[0], &fa, NULL, argv, environ);
-		if (!r)
-			waitpid(pid, &status, 0);
-	}
-	outcome(name, !r, !status, r);
-	posix_spawn_file_actions_destroy(&fa);
-}
-
-CASE(opened_by_a_spawn)
-{
-	posix_spawn_file_actions_t fa;
-	char line[sizeof text] = "";
-	int p[2], r;
-	pid_t pid;
-
-	make("kept", text);
-	spawned_with(1, "kept", O_WRONLY, (char *[]){"/bin/true", NULL});
-	show("kept");
-	spawned_with(1, "cut", O_WRONLY | O_CREAT | O_TRUNC, (char *[]){"/bin/true", NULL});
-	unlink(at("cut"));
-	make("again", text);
-	posix_spawn_file_actions_init(&fa);
-	r = posix_spawn_file_actions_addopen(&fa, 1, at("again"), O_WRONLY | O_TRUNC, 0);
-	if (!r)
-		outcome("truncated", true, true, 0);
-	else
-		outcome("truncated", false, false, r);
-	show("again");
-	posix_spawn_file_actions_destroy(&fa);
-
-	T(mkdir(at("d"), 0755));
-	make("d/f", text);
-	T(pipe(p));
-	posix_spawn_file_actions_init(&fa);
-	posix_spawn_file_actions_adddup2(&fa, p[1], 1);
-	V(posix_spawn_file_actions_addchdir_np(&fa, at("d")));
-	V(posix_spawn(&pid, "/bin/cat", &fa, NULL, (char *[]){"cat", "f", NULL}, environ));
-	waitpid(pid, NULL, 0);
-	V(read(p[0], line, sizeof line - 1));
-	say("%s\n", line);
-	posix_spawn_file_actions_destroy(&fa);
 }
 
 static int visited;
