@@ -19,6 +19,9 @@ long bynumber_getdents(long nr, int fd, void *buf, size_t len, size_t name_at);
 /* getcwd(2): returns the length with the zero. */
 long bynumber_getcwd(char *buf, size_t len);
 
+/* io_submit(2) */
+long bynumber_io_submit(unsigned long ctx, long nr, void *list);
+
 /* The call @nr, by which a child returns from here with memory of its own: as fork() does it. */
 long bynumber_fork(long nr, long a, long b, long c, long d, long e);
 

@@ -227,6 +227,8 @@ static long mapped_syscall(long nr, long a, long b, long c, long d, long e, long
 		if (!is_fork3(P(a), b))
 			break;
 		return bynumber_fork(nr, a, b, c, d, e);
+	case SYS_io_submit:
+		return bynumber_io_submit(a, b, P(c));
 	case SYS_io_uring_setup:
 		return done(refused("io_uring_setup", ENOSYS));
 

@@ -4,15 +4,13 @@
  * makes programs fall back, and leaves the file alone. What is printed is the same either way.
  */
 #include "posix.h"
-#include <aio.h>
 #include <ftw.h>
 #include <fts.h>
 #include <glob.h>
 #include <limits.h>
+#include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
-#include <sys/sendfile.h>
-#include <sys/syscall.h>
 
 static const char text[] = "0123456789abcdefghijklmnopqrstuvwxyz";
 
@@ -67,69 +65,25 @@ CASE(shared_map)
 	show("f");
 }
 
-CASE(copied_by_the_kernel)
+CASE(clones_and_extents)
 {
-	int in = given("in"), out = rw("out"), plain = open("/dev/null", O_WRONLY);
-	off_t off = 3;
+	int in = given("in"), out = rw("out");
+	struct {
+		struct fiemap map;
+		struct fiemap_extent extents[4];
+	} u = {.map = {.fm_length = 36, .fm_extent_count = 4}};
+	struct file_clone_range range = {.src_fd = in};
 	char buf[64] = "";
-	ssize_t n;
+	int n;
 
-	n = copy_file_range(in, &off, out, NULL, 10, 0);
-	outcome("copy_file_range", n >= 0, n == 10 && pread(out, buf, 10, 0) == 10 && !memcmp(buf, text + 3, 10), errno);
-	off = 5;
-	n = sendfile(plain, in, &off, 10);
-	outcome("sendfile from", n >= 0, n == 10 && off == 15, errno);
-	off = 0;
-	n = sendfile(out, open("/proc/self/exe", O_RDONLY), &off, 4);
-	outcome("sendfile to", n >= 0, n == 4, errno);
 	n = ioctl(out, FICLONE, in);
 	outcome("clone", n >= 0, pread(out, buf, 36, 0) == 36 && !memcmp(buf, text, 36), errno);
+	n = ioctl(out, FICLONERANGE, &range);
+	outcome("clone of a range", n >= 0, pread(out, buf, 36, 0) == 36 && !memcmp(buf, text, 36), errno);
+	n = ioctl(in, FS_IOC_FIEMAP, &u);
+	outcome("extents", n >= 0, true, errno);
 	unlink(at("out"));
 	show("in");
-}
-
-CASE(spliced)
-{
-	int fd = given("f"), p[2];
-	off_t off = 2;
-	char buf[64] = "";
-	ssize_t n;
-
-	T(pipe(p));
-	n = splice(fd, &off, p[1], NULL, 6, 0);
-	outcome("splice from", n >= 0, n == 6 && read(p[0], buf, 6) == 6 && !memcmp(buf, text + 2, 6), errno);
-	T(write(p[1], "SPLICE", 6));
-	off = 10;
-	n = splice(p[0], NULL, fd, &off, 6, 0);
-	outcome("splice to", n >= 0, n == 6 && pread(fd, buf, 6, 10) == 6 && !memcmp(buf, "SPLICE", 6), errno);
-	T(pwrite(fd, "SPLICE", 6, 10));
-	show("f");
-}
-
-CASE(asynchronous)
-{
-	int fd = given("f");
-	char buf[64] = "";
-	struct aiocb cb = {.aio_fildes = fd, .aio_buf = buf, .aio_nbytes = 10, .aio_offset = 4};
-	const struct aiocb *list[] = {&cb};
-	int ret = aio_read(&cb), err = errno;
-
-	if (ret == 0) {
-		aio_suspend(list, 1, NULL);
-		err = aio_error(&cb);
-		ret = err ? -1 : 0;
-	}
-	outcome("aio_read", ret == 0, aio_return(&cb) == 10 && !memcmp(buf, text + 4, 10), err);
-	cb = (struct aiocb){.aio_fildes = fd, .aio_buf = "AIO", .aio_nbytes = 3, .aio_offset = 1};
-	ret = aio_write(&cb), err = errno;
-	if (ret == 0) {
-		aio_suspend(list, 1, NULL);
-		err = aio_error(&cb);
-		ret = err ? -1 : 0;
-	}
-	outcome("aio_write", ret == 0, aio_return(&cb) == 3 && pread(fd, buf, 3, 1) == 3 && !memcmp(buf, "AIO", 3), err);
-	T(pwrite(fd, "AIO", 3, 1));
-	show("f");
 }
 
 CASE(ranges_taken_out_and_put_in)

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * Calls that would act on the stub's bytes instead of the file's: refused on a logical file, with the errno
- * that makes programs fall back to read and write.
+ * ioctl(). On a logical file, what is about where its blocks are is refused with the errno that makes programs fall back
+ * to read and write: the kernel would act on the stub.
  */
 #include "fdtable.h"
 
-#include <aio.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
@@ -18,8 +17,6 @@ static bool is_logical(int fd)
 		fd_put(f);
 	return f != NULL;
 }
-
-/* ---- ioctl: those about where a file's blocks are ---- */
 
 /* Bytes left to read, as FIONREAD counts them. */
 static int bytes_left(struct ofile *f, int fd, int *out)
@@ -76,41 +73,3 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
 		return (int)done(refused("ioctl about extents", EOPNOTSUPP));
 	return sys.ioctl(fd, request, arg);
 }
-
-/* ---- asynchronous I/O ---- */
-
-EXPORT int aio_read(struct aiocb *cb)
-{
-	if (is_logical(cb->aio_fildes))
-		return (int)done(refused("aio_read", ENOSYS));
-	return sys.aio_read(cb);
-}
-ALIAS64(aio_read64, aio_read);
-
-EXPORT int aio_write(struct aiocb *cb)
-{
-	if (is_logical(cb->aio_fildes))
-		return (int)done(refused("aio_write", ENOSYS));
-	return sys.aio_write(cb);
-}
-ALIAS64(aio_write64, aio_write);
-
-EXPORT int aio_fsync(int op, struct aiocb *cb)
-{
-	if (is_logical(cb->aio_fildes))
-		return (int)done(refused("aio_fsync", ENOSYS));
-	return sys.aio_fsync(op, cb);
-}
-ALIAS64(aio_fsync64, aio_fsync);
-
-EXPORT int lio_listio(int mode, struct aiocb *const list[], int nr, struct sigevent *event)
-{
-	int i;
-
-	for (i = 0; i < nr; i++) {
-		if (list[i] && is_logical(list[i]->aio_fildes))
-			return (int)done(refused("lio_listio", ENOSYS));
-	}
-	return sys.lio_listio(mode, list, nr, event);
-}
-ALIAS64(lio_listio64, lio_listio);
