@@ -7,6 +7,9 @@
  * themselves, so that no handler can meet them. Code that holds a reference or a descriptor for the length of a call is
  * made one by whoever calls it (fd_get() in preload/): a handler may leave by siglongjmp() and would take these along.
  *
+ * Not in a section: waits for other processes (critical_pause()); exec and spawn, since the new image would inherit
+ * what is blocked. fork() is, for the child leaves it as well. A thread of our own blocks all signals.
+ *
  * Entering costs an increment of a thread's variable. Which handlers wait, and how, is preload/signal.c's; here is
  * only the count and the end of the wait. Code without signal handlers (the tools, the tests) just counts.
  */

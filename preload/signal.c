@@ -26,7 +26,7 @@ struct action {
 };
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER; /* innermost */
-static struct action table[NSIG];
+static struct action table[NSIG]; /* changed with the lock */
 
 /* Raised by what the thread itself does this moment: it cannot wait, and if it is our doing it is the end anyway. */
 static bool is_fault(int sig, const siginfo_t *info)
@@ -71,8 +71,8 @@ static bool is_default(void (*handler)(int sig, siginfo_t *info, void *context))
 	return (uintptr_t)handler == (uintptr_t)SIG_DFL;
 }
 
-/* What the program wants to be called now. With SA_RESETHAND it is the last time. */
-static struct action take_action(int sig)
+/* What the program wants to be called now, and with SA_RESETHAND for the last time. */
+static struct action take_once(int sig)
 {
 	struct sigaction now;
 	struct action a;
@@ -86,6 +86,16 @@ static struct action take_action(int sig)
 	}
 	mutex_unlock(&table_lock);
 	return a;
+}
+
+/* The same without a lock, where that can be: the flags of an action are there before it. */
+static struct action take_action(int sig)
+{
+	struct action a = {0};
+
+	a.handler = __atomic_load_n(&table[sig].handler, __ATOMIC_ACQUIRE);
+	a.flags = __atomic_load_n(&table[sig].flags, __ATOMIC_RELAXED);
+	return a.flags & (int)SA_RESETHAND ? take_once(sig) : a;
 }
 
 /* For a signal that we handle though the program does not: as if we did not. */
@@ -129,9 +139,9 @@ static bool is_ours(int sig, const struct sigaction *act)
 static void enter_action(int sig, struct sigaction *act)
 {
 	if (act->sa_sigaction != on_signal) { /* else it is one that the program read past us */
-		table[sig].handler = act->sa_sigaction;
-		table[sig].flags = act->sa_flags & OUR_FLAGS;
 		table[sig].unset = false;
+		__atomic_store_n(&table[sig].flags, act->sa_flags & OUR_FLAGS, __ATOMIC_RELAXED);
+		__atomic_store_n(&table[sig].handler, act->sa_sigaction, __ATOMIC_RELEASE);
 	}
 	act->sa_sigaction = on_signal;
 	act->sa_flags = (act->sa_flags & ~OUR_FLAGS) | SA_SIGINFO;
