@@ -191,8 +191,7 @@ void fd_adopt(int fd)
 		if (r < 0)
 			log_error("descriptor %d: cannot be used: %s", fd, strerror(-r));
 		if (file)
-			f = ofile_new_file(file, sys.fcntl(fd, F_GETFL) & ~(O_CREAT | O_EXCL | O_TRUNC),
-			                   true);
+			f = ofile_new_heir(file, fd);
 	} else if (S_ISDIR(st.st_mode)) {
 		m = path_mount_of_dir(fd);
 		if (m)

@@ -34,6 +34,7 @@ static struct ofile *ofile_new(enum ofile_kind kind)
 	f->path = NULL;
 	f->file = NULL;
 	f->flags = 0;
+	f->told_heirs = 0;
 	f->logical_off = 0;
 	f->shared = false;
 	f->frozen = false;
@@ -207,6 +208,40 @@ static void offset_settle(struct ofile *f, int fd, off_t logical_off, size_t tak
 		offset_set(f, fd, logical_off + (off_t)taken + off);
 }
 
+/*
+ * What the kernel's flags do not say, for a process that inherits the description: it is kept as the signal of F_SETSIG,
+ * which no regular file ever sends and which stays with the description.
+ */
+#define HEIR_BASE 60
+#define HEIR_WRONLY 1
+#define HEIR_APPEND 2
+
+void ofile_tell_heirs(struct ofile *f, int fd)
+{
+	int mark = (ofile_can_read(f) ? 0 : HEIR_WRONLY) | (f->flags & O_APPEND && !f->opened_append ? HEIR_APPEND : 0);
+
+	if (mark != f->told_heirs && !sys.fcntl(fd, F_SETSIG, mark ? HEIR_BASE + mark : 0))
+		f->told_heirs = mark;
+}
+
+struct ofile *ofile_new_heir(struct plfs_file *file, int fd)
+{
+	int flags = sys.fcntl(fd, F_GETFL) & ~(O_CREAT | O_EXCL | O_TRUNC), mark = sys.fcntl(fd, F_GETSIG) - HEIR_BASE;
+	bool appends = flags & O_APPEND;
+	struct ofile *f;
+
+	if (mark < 0 || mark > (HEIR_WRONLY | HEIR_APPEND))
+		mark = 0;
+	if (mark & HEIR_WRONLY)
+		flags = (flags & ~O_ACCMODE) | O_WRONLY;
+	f = ofile_new_file(file, mark & HEIR_APPEND ? flags | O_APPEND : flags, true);
+	if (f) {
+		f->told_heirs = mark;
+		f->opened_append = appends;
+	}
+	return f;
+}
+
 /* Fails if another thread is closing @fd. */
 static void share(struct ofile *f, int fd)
 {
@@ -214,6 +249,7 @@ static void share(struct ofile *f, int fd)
 
 	if (!f->shared && sys.lseek(fd, f->logical_off + PLFS_BODY_OFF, SEEK_SET) >= 0)
 		f->shared = true;
+	ofile_tell_heirs(f, fd);
 	errno = saved;
 }
 

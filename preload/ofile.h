@@ -25,6 +25,7 @@ struct ofile {
 	char *path;             /* of a directory above a mount: where it was when we looked */
 	struct plfs_file *file; /* of a logical file */
 	int flags;              /* as F_GETFL reports them */
+	int told_heirs;         /* of its flags: see ofile_tell_heirs() */
 	bool opened_append;     /* the kernel's description has, or may have, O_APPEND */
 	pthread_mutex_t lock;   /* the offset, and which of read, write and seek comes first */
 	off_t logical_off;      /* while !shared */
@@ -36,6 +37,10 @@ struct ofile {
 
 /* A description with one reference. They own @file; NULL (no memory) closes it. */
 struct ofile *ofile_new_file(struct plfs_file *file, int flags, bool shared);
+/* The same for the description of @fd that was inherited or received, with the flags that it had where it comes from. */
+struct ofile *ofile_new_heir(struct plfs_file *file, int fd);
+/* Let processes that get the shared description know those flags that the kernel's differ from. With its lock. */
+void ofile_tell_heirs(struct ofile *f, int fd);
 /* @path is copied if @m is NULL. */
 struct ofile *ofile_new_dir(struct plfs_mount *m, const char *path);
 

@@ -102,6 +102,8 @@ static int set_flags(struct ofile *f, int fd, int flags)
 		return -errno;
 	mutex_lock(&f->lock);
 	f->flags = (f->flags & ~settable) | (flags & settable);
+	if (f->shared)
+		ofile_tell_heirs(f, fd);
 	mutex_unlock(&f->lock);
 	return 0;
 }

@@ -224,6 +224,38 @@ CASE(exec_inherits_descriptors)
 	show("f");
 }
 
+/* Run by the next case in a fresh image: what is descriptor 7? */
+CASE(child_looks_at_its_descriptor)
+{
+	char c;
+	int flags = fcntl(7, F_GETFL);
+
+	if (flags < 0)
+		return;
+	say("mode %d append %d\n", flags & O_ACCMODE, (flags & O_APPEND) != 0);
+	T(read(7, &c, 1));
+	T(write(7, "heir", 4));
+	T(fcntl(7, F_SETFL, 0));
+	T(write(7, "HEIR", 4));
+}
+
+CASE(exec_inherits_flags)
+{
+	static const int modes[] = {O_RDONLY, O_WRONLY, O_RDWR, O_WRONLY | O_APPEND};
+
+	for (unsigned i = 0; i < 8; i++) {
+		int fd;
+
+		make("f", "0123456789");
+		fd = open(at("f"), modes[i % 4]);
+		if (i >= 4)
+			T(fcntl(fd, F_SETFL, i == 7 ? 0 : O_APPEND));
+		IN_CHILD(dup2(fd, 7); execl(self, self, "child_looks_at_its_descriptor", NULL));
+		T(close(fd));
+		show("f");
+	}
+}
+
 CASE(vfork_and_spawn)
 {
 	posix_spawn_file_actions_t fa;
