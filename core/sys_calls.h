@@ -11,9 +11,11 @@
 #include <fts.h>
 #include <ftw.h>
 #include <glob.h>
+#include <sys/ioctl.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <wchar.h>
 #include <wordexp.h>
 
@@ -183,6 +185,8 @@
 	X(int, fclose, (FILE *stream)) \
 	X(int, vdprintf, (int fd, const char *format, va_list ap)) \
 	X(int, __vdprintf_chk, (int fd, int flag, const char *format, va_list ap)) \
+	X(FILE *, setmntent, (const char *path, const char *mode)) \
+	X(void, backtrace_symbols_fd, (void *const *buf, int nr, int fd)) \
 	X(int, fcloseall, (void)) \
 	X(int, fflush, (FILE *stream)) \
 	X(int, fileno, (FILE *stream)) \
@@ -229,6 +233,8 @@
 	X(pid_t, wait4, (pid_t pid, int *status, int options, struct rusage *usage)) \
 	X(int, waitid, (idtype_t type, id_t id, siginfo_t *info, int options)) \
 	X(int, daemon, (int nochdir, int noclose)) \
+	X(int, login_tty, (int fd)) /* before glibc 2.34 in libutil, which need not be loaded */ \
+	X(pid_t, forkpty, (int *master, char *name, const struct termios *termp, const struct winsize *winp)) /* also */ \
 	X(void, _exit, (int status)) \
 	X(void, quick_exit, (int status)) \
 	/* sockets */ \

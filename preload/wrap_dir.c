@@ -100,6 +100,18 @@ EXPORT ssize_t getdents64(int fd, void *buf, size_t len)
 	return left;
 }
 
+/* An old name for it, which also says where it began. */
+EXPORT ssize_t getdirentries(int fd, char *restrict buf, size_t len, off_t *restrict base)
+{
+	off_t began = sys.lseek(fd, 0, SEEK_CUR);
+	ssize_t n = began < 0 ? -1 : getdents64(fd, buf, len);
+
+	if (n >= 0)
+		*base = began;
+	return n;
+}
+ALIAS64(getdirentries64, getdirentries);
+
 long bynumber_getdents(long nr, int fd, void *buf, size_t len, size_t name_at)
 {
 	ssize_t n, left;

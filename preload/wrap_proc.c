@@ -15,6 +15,9 @@
 #include "signal.h"
 #include "stream.h"
 
+#include <pty.h>
+#include <utmp.h>
+
 /*
  * stdio's list of streams. fork() locks it after our handler has run, and fflush(NULL) in another thread
  * holds it while it writes through us: taken first here, the order is the same for both.
@@ -99,6 +102,37 @@ EXPORT int daemon(int nochdir, int noclose)
 	return r;
 }
 
+/* The terminal @fd has become descriptors 0 to 2, and is closed as what it was. */
+static void became_standard(int fd)
+{
+	int i;
+
+	for (i = 0; i <= STDERR_FILENO; i++)
+		fd_drop(i);
+	if (fd > STDERR_FILENO)
+		fd_drop(fd);
+}
+
+EXPORT int login_tty(int fd)
+{
+	bool on = shim_on();
+	int r = sys.login_tty ? sys.login_tty(fd) : (int)done(-ENOSYS);
+
+	if (!r && on)
+		became_standard(fd);
+	return r;
+}
+
+EXPORT pid_t forkpty(int *master, char *name, const struct termios *termp, const struct winsize *winp)
+{
+	bool on = shim_on();
+	pid_t pid = sys.forkpty ? sys.forkpty(master, name, termp, winp) : (pid_t)done(-ENOSYS);
+
+	if (!pid && on)
+		became_standard(-1);
+	return pid;
+}
+
 /* ---- children that the C library makes ---- */
 
 void proc_share_with_child(void)
@@ -132,6 +166,7 @@ EXPORT FILE *popen(const char *command, const char *type)
 	proc_share_with_child();
 	return sys.popen(command, type);
 }
+ALIAS(_IO_popen, popen);
 
 EXPORT int pclose(FILE *stream)
 {
@@ -144,6 +179,7 @@ EXPORT pid_t wait(int *status)
 	shim_on();
 	return (pid_t)waited(sys.wait(status));
 }
+ALIAS(__wait, wait);
 
 EXPORT pid_t waitpid(pid_t pid, int *status, int options)
 {

@@ -6,6 +6,8 @@
 #include "path.h"
 #include "stream.h"
 
+#include <execinfo.h>
+#include <mntent.h>
 #include <stdlib.h>
 
 /* A stream for a mapped path; NULL and errno. */
@@ -229,3 +231,33 @@ EXPORT int __dprintf_chk(int fd, int flag, const char *format, ...)
 	va_end(ap);
 	return r;
 }
+
+/* ---- others that open or write inside the C library ---- */
+
+/* A table of file systems, whatever it is kept in; fclose() is its end as well as endmntent(). */
+EXPORT FILE *setmntent(const char *path, const char *mode)
+{
+	char with_e[16];
+
+	if (!shim_on() || !mode || strlen(mode) > 8)
+		return sys.setmntent(path, mode);
+	snprintf(with_e, sizeof(with_e), "%se", mode);
+	return fopen(path, with_e);
+}
+ALIAS(__setmntent, setmntent);
+
+/* One line each, as glibc writes them; with malloc(), which the real one does without. */
+EXPORT void backtrace_symbols_fd(void *const *buf, int nr, int fd)
+{
+	char **names = fd_is_ours(fd) ? backtrace_symbols(buf, nr) : NULL;
+	int i;
+
+	if (!names) {
+		sys.backtrace_symbols_fd(buf, nr, fd);
+		return;
+	}
+	for (i = 0; i < nr; i++)
+		dprintf(fd, "%s\n", names[i]);
+	free(names);
+}
+ALIAS(__backtrace_symbols_fd, backtrace_symbols_fd);

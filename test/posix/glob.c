@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Patterns and names that the C library expands or makes up by itself: glob, wordexp, mktemp, tempnam and the like. */
 #include "posix.h"
+#include <execinfo.h>
 #include <glob.h>
 #include <limits.h>
+#include <mntent.h>
+#include <pty.h>
 #include <sys/fanotify.h>
 #include <sys/inotify.h>
 #include <sys/ipc.h>
@@ -438,4 +441,76 @@ CASE(access_by_every_call)
 	T(access(at("regular"), F_OK));
 	make("regular", "made by mknod");
 	show("regular");
+}
+
+CASE(tables_of_file_systems)
+{
+	struct mntent in = {"dev", "/mnt", "ext4", "rw,nosuid", 1, 2}, *out;
+	FILE *fp = setmntent(at("tab"), "w+");
+
+	V(fp != NULL);
+	V(addmntent(fp, &in));
+	V(addmntent(fp, &in));
+	V(endmntent(fp));
+	show("tab");
+	fp = setmntent(at("tab"), "r");
+	while ((out = getmntent(fp)))
+		say("%s %s %s %d %s\n", out->mnt_fsname, out->mnt_dir, out->mnt_opts, out->mnt_passno, hasmntopt(out, "nosuid"));
+	V(endmntent(fp));
+	V(setmntent(at("missing"), "r") == NULL);
+}
+
+CASE(directory_entries_by_the_old_name)
+{
+	char buf[4096];
+	off_t base = -1;
+	int fd, n, nr = 0;
+
+	tree();
+	fd = open(at("e"), O_RDONLY);
+	while ((n = getdirentries(fd, buf, sizeof buf, &base)) > 0) {
+		say("%d\n", base == 0);
+		for (int i = 0; i < n; i += ((struct dirent *)(buf + i))->d_reclen)
+			nr++;
+	}
+	say("%d entries\n", nr);
+	fd = open(at(".."), O_RDONLY);
+	for (n = getdirentries(fd, buf, sizeof buf, &base), nr = 0; nr < n; nr += ((struct dirent *)(buf + nr))->d_reclen)
+		if (((struct dirent *)(buf + nr))->d_name[0] == '.' && strlen(((struct dirent *)(buf + nr))->d_name) > 2)
+			say("%s\n", ((struct dirent *)(buf + nr))->d_name);
+	fd = open(at("d/one.c"), O_RDONLY);
+	T(getdirentries(fd, buf, sizeof buf, &base));
+}
+
+CASE(backtrace_into_a_file)
+{
+	void *frames[] = {(void *)0x10, (void *)0x20};
+	int fd = open(at("trace"), O_WRONLY | O_CREAT, 0644);
+
+	T(write(fd, "before\n", 7));
+	backtrace_symbols_fd(frames, 2, fd);
+	T(write(fd, "after\n", 6));
+	show("trace");
+}
+
+/* What was on 0 to 2 gives way to the terminal. */
+CASE(terminal_instead_of_files)
+{
+	char line[64] = "";
+	int out = dup(1), fd = open(at("f"), O_RDWR | O_CREAT, 0644), master, status, n = 0, got;
+	pid_t pid;
+
+	T(dup2(fd, 0));
+	T(dup2(fd, 1));
+	pid = forkpty(&master, NULL, NULL, NULL);
+	if (!pid) {
+		write(1, "to the terminal", 15);
+		_exit(isatty(0) + isatty(1) + isatty(2));
+	}
+	while (n < 15 && (got = read(master, line + n, sizeof line - n - 1)) > 0)
+		n += got;
+	waitpid(pid, &status, 0);
+	dup2(out, 1);
+	say("%s %d\n", line, WEXITSTATUS(status));
+	show("f");
 }
