@@ -205,6 +205,29 @@ static int open_existing(struct plfs_mount *m, int dirfd, const char *path, int 
 	return finish_open(m, fd, &st, flags, out);
 }
 
+/*
+ * @fd, just made with the mark, is on a file system that is mounted below the backend, where all files are plain: take
+ * the mark off, and open it the way that was asked for.
+ */
+static int make_plain(int fd, const struct stat *st, int dirfd, const char *path, int flags)
+{
+	int again;
+
+	stub_unmark_in_use(fd);
+	if (sys.fchmod(fd, st->st_mode & 06777)) {
+		int ret = -errno;
+
+		sys.close(fd);
+		return ret;
+	}
+	again = kernel_open(dirfd, path, flags & ~(O_CREAT | O_EXCL | O_TRUNC), 0);
+	if (again >= 0) { /* its mode may forbid it, then the descriptor can do more than it should */
+		sys.dup3(again, fd, flags & O_CLOEXEC);
+		sys.close(again);
+	}
+	return fd;
+}
+
 static int create(struct plfs_mount *m, int dirfd, const char *path, int flags, mode_t mode, struct plfs_file **out)
 {
 	struct stat st;
@@ -224,6 +247,8 @@ static int create(struct plfs_mount *m, int dirfd, const char *path, int flags, 
 		sys.close(fd);
 		return ret;
 	}
+	if (!mount_has_dev(st.st_dev))
+		return make_plain(fd, &st, dirfd, path, flags);
 	if (!stub_marked(st.st_mode)) {
 		log_error("backend %s does not keep the sticky bit of a file: %s stays a plain file", m->backend, path);
 		return fd;
@@ -302,7 +327,7 @@ int plfs_close(struct plfs_file *f)
 
 static bool bad_range(size_t len, off_t logical_off)
 {
-	return logical_off < 0 || (uint64_t)logical_off > LOGICAL_MAX - len;
+	return logical_off < 0 || len > LOGICAL_MAX || (uint64_t)logical_off > LOGICAL_MAX - len;
 }
 
 ssize_t plfs_pread(struct plfs_file *f, void *buf, size_t len, off_t logical_off)
@@ -517,6 +542,11 @@ int plfs_fallocate(struct plfs_file *f, int mode, off_t logical_off, off_t len)
 	size = plfs_size(f);
 	if (size < 0)
 		return (int)size;
+	if (mode == FALLOC_FL_COLLAPSE_RANGE || mode == FALLOC_FL_INSERT_RANGE) { /* what logs say lies where it lies */
+		ret = plfs_in_body(f, PLFS_MAP_WRITE);
+		if (ret < 0)
+			return ret == -EBUSY ? -EOPNOTSUPP : ret;
+	}
 	if (f->ino->stub.in_body)
 		return sys.fallocate(f->fd, mode, logical_off + PLFS_BODY_OFF, len) ? -errno : 0;
 	if (mode == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE) || mode == (FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE))

@@ -377,6 +377,27 @@ int path_find_mapped(struct where *w, int dirfd, const char *path)
 	return dirfd == AT_FDCWD ? find_from_cwd(w) : find_from_dir(w);
 }
 
+/*
+ * What a link or rename across the border of a mount answers: what the kernel finds wrong on its way to the two
+ * comes first, but for the new name, which may be missing.
+ */
+static int across(const struct where *a, const struct where *b)
+{
+	const struct where *both[] = {a, b};
+	struct stat st;
+	int saved = errno, r = -EXDEV;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(both) && r == -EXDEV; i++) {
+		if (!*both[i]->path)
+			r = -ENOENT;
+		else if (sys.fstatat(both[i]->dirfd, both[i]->path, &st, AT_SYMLINK_NOFOLLOW) &&
+		         (i == 0 || errno != ENOENT))
+			r = -errno;
+	}
+	errno = saved;
+	return r;
+}
+
 int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b, int fd_b,
                   const char *path_b)
 {
@@ -391,7 +412,7 @@ int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b
 	if (!r && a->m && !b->m)
 		r = path_before_open(b, O_CREAT | O_NOFOLLOW);
 	if (!r && a->m != b->m)
-		r = -EXDEV;
+		r = across(a, b);
 	return r;
 }
 

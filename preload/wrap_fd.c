@@ -118,6 +118,8 @@ static int fcntl_ours(struct ofile *f, int fd, int cmd, void *arg)
 		return get_flags(f, fd);
 	case F_SETFL:
 		return set_flags(f, fd, (int)(intptr_t)arg);
+	case F_SETLEASE: /* the stub's would be broken by every open of ours, and never granted while we write */
+		return (int)refused("lease", EINVAL);
 	default:
 		r = sys.fcntl(fd, cmd, arg);
 		return r < 0 ? -errno : r;

@@ -67,6 +67,22 @@ _container() { # the directory of the only container
 	echo "$c"
 }
 
+file_system_mounted_below_a_backend() {
+	[ "$(id -u)" = 0 ] && unshare -m true 2>"$W/unshare" || _skip "needs to mount: $(cat "$W/unshare")"
+	mkdir "$B/m"
+	cat >"$W/inside.sh" <<-'EOF'
+		mount -t tmpfs none "$B/m" || exit 77
+		env LD_PRELOAD="$PRE" PLFS_MAP="$PFX=$B" sh -c '
+			echo one >$PFX/m/f && echo two >>$PFX/m/f && cat $PFX/m/f && stat -c "%A %s" $PFX/m/f
+			umask 077; set -C; echo three >$PFX/m/g; chmod u-w $PFX/m/g; cat $PFX/m/g; mv $PFX/m/f $PFX/m/h'
+		stat -c "%A %s" "$B/m/g"; cat "$B/m/h"
+	EOF
+	PRE=$PRE PFX=$PFX B=$B unshare -m bash "$W/inside.sh" >"$W/out" 2>&1
+	[ $? != 77 ] || _skip "needs to mount: $(cat "$W/out")"
+	_is "what is seen there" "$(cat "$W/out")" "$(printf '%s\n' one two '-rw-r--r-- 8' three '-r-------- 6' one two)"
+	[ ! -e "$B/.plfs" ] || _fail "a container was made: $(find "$B")"
+}
+
 backend_missing() {
 	_refuses "$PFX=$W/none" "$W/none"
 	_refuses "$W/none" "$W/none"

@@ -149,3 +149,70 @@ CASE(sockets_by_relative_and_linked_names)
 	len += strlen("/l/sock");
 	T(connect(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&un, len));
 }
+
+/* ---- ranges ---- */
+
+CASE(ranges_taken_out_and_inserted)
+{
+	static char buf[3 * 4096 + 100];
+	int fd = T(open(at("f"), O_RDWR | O_CREAT, 0644)), other;
+
+	for (size_t i = 0; i < sizeof buf; i++)
+		buf[i] = 'a' + i / 4096;
+	T(write(fd, buf, sizeof buf));
+	other = T(open(at("f"), O_RDONLY));
+	T(fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 4096, 4096));
+	show("f");
+	T(fallocate(fd, FALLOC_FL_INSERT_RANGE, 4096, 8192));
+	show("f");
+	T(lseek(fd, 0, SEEK_CUR));
+	T(lseek(other, 0, SEEK_END));
+	T(write(fd, "behind", 6));
+	show("f");
+	T(fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 100, 4096));
+	T(fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 4096, 1 << 20));
+	T(fallocate(fd, FALLOC_FL_INSERT_RANGE, 1 << 20, 4096));
+	T(fallocate(fd, FALLOC_FL_INSERT_RANGE, 0, 7));
+	T(fallocate(fd, FALLOC_FL_INSERT_RANGE | FALLOC_FL_KEEP_SIZE, 0, 4096));
+	T(fallocate(other, FALLOC_FL_COLLAPSE_RANGE, 0, 4096));
+	T(close(fd));
+	show("f");
+}
+
+CASE(ranges_that_are_too_long)
+{
+	static const int modes[] = {0, FALLOC_FL_KEEP_SIZE, FALLOC_FL_ZERO_RANGE};
+	int fd = T(open(at("f"), O_RDWR | O_CREAT, 0644));
+
+	T(write(fd, "text", 4));
+	for (int i = 0; i < 3; i++) {
+		T(fallocate(fd, modes[i], 1024, INT64_MAX - 1023));
+		T(fallocate(fd, modes[i], 1, INT64_MAX));
+		T(fallocate(fd, modes[i], INT64_MAX, INT64_MAX));
+		T(fallocate(fd, modes[i], INT64_MAX, 1));
+		T(fallocate(fd, modes[i], -1, 1));
+		T(fallocate(fd, modes[i], 1, 0));
+	}
+	V(posix_fallocate(fd, 1024, INT64_MAX - 1023));
+	show("f");
+}
+
+/* ---- links and renames that cannot be ---- */
+
+CASE(links_from_nowhere)
+{
+	int file = T(open(at("f"), O_RDWR | O_CREAT, 0644));
+
+	T(link("", at("new")));
+	T(link(at("f"), ""));
+	T(rename("", at("new")));
+	T(rename(at("f"), ""));
+	T(link("/nowhere/f", at("new")));
+	T(linkat(file, "f", AT_FDCWD, at("new"), 0));
+	T(linkat(AT_FDCWD, at("f"), file, "new", 0));
+	T(renameat(file, "f", AT_FDCWD, at("new")));
+	T(renameat(-1, "f", AT_FDCWD, at("new")));
+	T(link("/etc/passwd/f", at("new")));
+	T(symlink("", at("new")));
+	T(access(at("new"), F_OK));
+}

@@ -36,6 +36,21 @@ static void outcome(const char *what, bool served, bool right, int err)
 		say("%s: %s %s\n", what, served ? "wrong bytes" : "wrong errno", served ? "" : strerrorname_np(err));
 }
 
+CASE(lease)
+{
+	char buf[8] = "";
+	int fd = given("f"), r;
+
+	close(fd);
+	fd = open(at("f"), O_RDONLY);
+	errno = 0;
+	r = fcntl(fd, F_SETLEASE, F_RDLCK);
+	outcome("lease", r == 0, fcntl(fd, F_GETLEASE) == F_RDLCK, errno);
+	fcntl(fd, F_SETLEASE, F_UNLCK);
+	T(read(fd, buf, 4));
+	say("%s\n", buf);
+}
+
 CASE(private_map)
 {
 	int fd = given("f");
