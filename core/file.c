@@ -264,7 +264,8 @@ int plfs_open(struct plfs_mount *m, int dirfd, const char *path, int flags, mode
 	int ret = -EAGAIN;
 
 	*out = NULL;
-	if (is_special(flags))
+	/* With a slash at the end nothing is made: the kernel says what of it all comes first. */
+	if (is_special(flags) || (flags & O_CREAT && *path && path[strlen(path) - 1] == '/'))
 		return kernel_open(dirfd, path, flags, mode);
 	/* Whether it exists may change under us; each time round somebody else has got on. */
 	for (int tries = 0; ret == -EAGAIN && tries < 100; tries++) {
