@@ -7,6 +7,7 @@
 
 #include "alloc.h"
 #include "log.h"
+#include "plfs.h"
 #include "sys.h"
 
 #include <fnmatch.h>
@@ -14,27 +15,20 @@
 static struct plfs_mount *mounts;
 static int nr_mounts;
 
-/* A spelling of a place that belongs to a mount: its prefix, its backend as given, its backend as the kernel says it. */
-struct root {
-	const char *path;
-	size_t len;
-	struct plfs_mount *m;
-};
-
-static struct root roots[3 * CONFIG_MOUNTS_MAX]; /* the longest first, so that the first match is the best */
-static int nr_roots;
+HOT_DATA struct plfs_root plfs_roots[3 * CONFIG_MOUNTS_MAX]; /* the longest first, so that the first match is the best */
+HOT_DATA int plfs_nr_roots = 0;
 
 static void add_root(const char *path, struct plfs_mount *m)
 {
 	size_t len = strlen(path);
 	int i;
 
-	for (i = 0; i < nr_roots; i++)
-		if (!strcmp(roots[i].path, path))
+	for (i = 0; i < plfs_nr_roots; i++)
+		if (!strcmp(plfs_roots[i].path, path))
 			return;
-	for (i = nr_roots++; i > 0 && roots[i - 1].len < len; i--)
-		roots[i] = roots[i - 1];
-	roots[i] = (struct root){ path, len, m };
+	for (i = plfs_nr_roots++; i > 0 && plfs_roots[i - 1].len < len; i--)
+		plfs_roots[i] = plfs_roots[i - 1];
+	plfs_roots[i] = (struct plfs_root){ path, (unsigned)len, path[1], m };
 }
 
 /* Whether @path is @root or below it. */
@@ -169,7 +163,7 @@ static bool names_container_dir(const char *rest)
 	return !strncmp(rest, PLFS_DIR_NAME, n) && (!rest[n] || rest[n] == '/');
 }
 
-static int map_below(const struct root *r, const char *rest, char *out, struct plfs_mount **m)
+static int map_below(const struct plfs_root *r, const char *rest, char *out, struct plfs_mount **m)
 {
 	size_t len = strlen(rest);
 
@@ -197,8 +191,8 @@ int mount_path_map(const char *path, char *out, struct plfs_mount **m)
 	char norm[PATH_MAX];
 	int ret;
 
-	for (int i = 0; i < nr_roots; i++) {
-		const struct root *r = &roots[i];
+	for (int i = 0; i < plfs_nr_roots; i++) {
+		const struct plfs_root *r = &plfs_roots[i];
 
 		if (!is_below(path, r->path, r->len))
 			continue;
@@ -206,14 +200,14 @@ int mount_path_map(const char *path, char *out, struct plfs_mount **m)
 			return map_below(r, path + r->len, out, m);
 		break;
 	}
-	if (!nr_roots || !is_untidy(path))
+	if (!plfs_nr_roots || !is_untidy(path))
 		return 0;
 	ret = config_normalise(path, norm);
 	if (ret)
 		return ret == -EINVAL ? 0 : ret;
-	for (int i = 0; i < nr_roots; i++)
-		if (is_below(norm, roots[i].path, roots[i].len))
-			return map_below(&roots[i], norm + roots[i].len, out, m);
+	for (int i = 0; i < plfs_nr_roots; i++)
+		if (is_below(norm, plfs_roots[i].path, plfs_roots[i].len))
+			return map_below(&plfs_roots[i], norm + plfs_roots[i].len, out, m);
 	return 0;
 }
 
@@ -252,9 +246,9 @@ int mount_cwd_class(const char *cwd, struct plfs_mount **m)
 	if (*m)
 		return 1;
 	if (len == 1) /* "/" */
-		return nr_roots ? 2 : 0;
-	for (int i = 0; i < nr_roots; i++)
-		if (is_below(roots[i].path, cwd, len))
+		return plfs_nr_roots ? 2 : 0;
+	for (int i = 0; i < plfs_nr_roots; i++)
+		if (is_below(plfs_roots[i].path, cwd, len))
 			return 2;
 	return 0;
 }

@@ -37,6 +37,35 @@ int plfs_setup(const char *map);
 int plfs_path_map(const char *path, char *out, struct plfs_mount **m);
 
 /*
+ * A spelling of a place that belongs to a mount: its prefix, its backend as given, its backend as the kernel says it.
+ * All of them are known once plfs_setup() is through; the longest come first.
+ */
+struct plfs_root {
+	const char *path;
+	unsigned len;
+	char letter; /* path[1] */
+	struct plfs_mount *m;
+};
+
+extern struct plfs_root plfs_roots[];
+extern int plfs_nr_roots;
+
+/*
+ * Whether the absolute @path of @len bytes may be one that plfs_path_map() takes, if there is no ".", ".." or double
+ * slash in it: false is certain. Two bytes decide most of it.
+ */
+static inline bool plfs_path_near(const char *path, size_t len)
+{
+	for (int i = 0; i < plfs_nr_roots; i++) {
+		const struct plfs_root *r = &plfs_roots[i];
+
+		if (path[1] == r->letter && len >= r->len && (path[r->len] == '/' || !path[r->len]))
+			return true;
+	}
+	return false;
+}
+
+/*
  * The way back: a canonical absolute path, as getcwd() or readlink() return it, below a backend becomes the path
  * below its prefix. 1 and @out, or 0: not below a backend. -ENAMETOOLONG.
  */

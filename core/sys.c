@@ -6,6 +6,7 @@
 #include "sys.h"
 
 #include <dlfcn.h>
+#include <gnu/libc-version.h>
 
 /*
  * Hidden descriptors start at three quarters of the soft limit, but not above this: the kernel
@@ -14,12 +15,11 @@
  */
 #define HIDDEN_FD_MAX_BASE 4000
 #define HIDDEN_FD_MIN_BASE 10 /* what is below, shell scripts name by its number */
-#define HIDDEN_FD_LIMIT 65536 /* descriptors from here on are not remembered */
 
 struct sys_table sys;
 
 static bool table_is_full;
-static unsigned char fd_is_hidden[HIDDEN_FD_LIMIT];
+unsigned char sys_fd_hidden[SYS_FD_HIDDEN_LIMIT];
 
 static const struct {
 	const char *name;
@@ -124,11 +124,19 @@ void sys_init(void)
 	errno = saved_errno;
 }
 
+bool sys_is_libc(void *function)
+{
+	Dl_info theirs, libc;
+
+	return function && dladdr(function, &theirs) && dladdr((void *)gnu_get_libc_version, &libc) &&
+	       theirs.dli_fbase == libc.dli_fbase;
+}
+
 static bool remember(int fd, bool hidden)
 {
-	if (fd < 0 || fd >= HIDDEN_FD_LIMIT)
+	if (fd < 0 || fd >= SYS_FD_HIDDEN_LIMIT)
 		return false;
-	__atomic_store_n(&fd_is_hidden[fd], hidden, __ATOMIC_RELEASE);
+	__atomic_store_n(&sys_fd_hidden[fd], hidden, __ATOMIC_RELEASE);
 	return true;
 }
 
@@ -198,9 +206,4 @@ void sys_fd_close(int *fd)
 	sys.close(*fd);
 	*fd = -1;
 	errno = saved_errno;
-}
-
-bool sys_fd_is_hidden(int fd)
-{
-	return (unsigned)fd < HIDDEN_FD_LIMIT && __atomic_load_n(&fd_is_hidden[fd], __ATOMIC_ACQUIRE);
 }

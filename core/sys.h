@@ -47,6 +47,9 @@ extern struct sys_table sys;
 /* Fill the table. Idempotent; allocates nothing; may be called before any constructor ran. */
 void sys_init(void);
 
+/* Whether @function, of the table, is the C library's own; else another library stands in between. */
+bool sys_is_libc(void *function);
+
 /*
  * Take @fd (as just returned by an open, or -errno, which is handed through) for the library's own:
  * moves it high, sets close-on-exec, remembers it. Returns the new number, or @fd itself
@@ -60,7 +63,13 @@ int sys_fd_dup(int fd);
 /* Close one of the library's own descriptors (-1 is ignored) and set *@fd to -1. */
 void sys_fd_close(int *fd);
 
+#define SYS_FD_HIDDEN_LIMIT 65536 /* descriptors from here on are not remembered */
+extern unsigned char sys_fd_hidden[SYS_FD_HIDDEN_LIMIT];
+
 /* Whether @fd is one of the library's own. One bounds check and one load. */
-bool sys_fd_is_hidden(int fd);
+static inline bool sys_fd_is_hidden(int fd)
+{
+	return (unsigned)fd < SYS_FD_HIDDEN_LIMIT && __atomic_load_n(&sys_fd_hidden[fd], __ATOMIC_ACQUIRE);
+}
 
 #endif

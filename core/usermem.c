@@ -35,11 +35,26 @@ __asm__(".pushsection .text\n" FUNCTION("user_touch", TOUCH) FUNCTION("user_touc
 
 extern const char user_fault[] __attribute__((visibility("hidden")));
 
+/* The table of user_has_byte(): distances of an instruction, and of where to go on, from the entry's own members. */
+struct fixup {
+	int32_t at, to;
+};
+
+extern const struct fixup __start_plfs_fixup[] __attribute__((weak, visibility("hidden")));
+extern const struct fixup __stop_plfs_fixup[] __attribute__((weak, visibility("hidden")));
+
 /* Nothing else in the two functions can fault, and they have put nothing on the stack. */
 bool user_fixup(void *ucontext)
 {
 	ucontext_t *uc = ucontext;
+	const struct fixup *f;
 
+	for (f = __start_plfs_fixup; f < __stop_plfs_fixup; f++) {
+		if ((uintptr_t)PC(uc) != (uintptr_t)&f->at + (uintptr_t)f->at)
+			continue;
+		PC(uc) = (__typeof__(PC(uc)))((uintptr_t)&f->to + (uintptr_t)f->to);
+		return true;
+	}
 	if ((uintptr_t)PC(uc) < (uintptr_t)user_touch || (uintptr_t)PC(uc) >= (uintptr_t)user_fault)
 		return false;
 	PC(uc) = (__typeof__(PC(uc)))(uintptr_t)user_fault;

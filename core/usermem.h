@@ -15,6 +15,30 @@
 size_t user_readable(const void *p, size_t len);
 size_t user_writable(void *p, size_t len);
 
+/*
+ * Whether the byte at @p can be read, NULL included, for nothing but the load: the instruction is entered in a table that
+ * the handler looks into.
+ */
+#ifdef __x86_64__
+static inline __attribute__((always_inline)) bool user_has_byte(const void *p)
+{
+	__asm__ goto("1: testb $0, (%0)\n"
+		     ".pushsection plfs_fixup, \"a\"\n"
+		     ".balign 4\n"
+		     ".long 1b - ., %l[bad] - .\n"
+		     ".popsection"
+		     :
+		     : "r"(p)
+		     : "cc"
+		     : bad);
+	return true;
+bad:
+	return false;
+}
+#else
+static inline bool user_has_byte(const void *p) { return user_readable(p, 1); }
+#endif
+
 /* In a handler of SIGSEGV or SIGBUS: if one of the above was touching the memory, have it go on. */
 bool user_fixup(void *ucontext);
 

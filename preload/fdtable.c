@@ -11,14 +11,14 @@
 
 #define FDTABLE_MAX (1U << 20) /* the kernel's own default limit, fs.nr_open */
 
-struct ofile **fdtable;
-unsigned fdtable_len;
+HOT_DATA struct ofile **fdtable = NULL;
+HOT_DATA unsigned fdtable_len = 0;
 unsigned fdtable_top;
 
 static pthread_mutex_t freeze_lock = PTHREAD_MUTEX_INITIALIZER; /* before any description's lock */
 static struct ofile *frozen_list; /* locked, with a reference each; by the thread that holds freeze_lock */
 
-static uint8_t *far; /* one byte a descriptor, behind the table in the same mapping */
+HOT_DATA uint8_t *fdtable_far = NULL; /* behind the table in the same mapping */
 
 int fdtable_init(void)
 {
@@ -33,7 +33,7 @@ int fdtable_init(void)
 	if (map == MAP_FAILED)
 		return -errno;
 	fdtable = map;
-	far = (uint8_t *)(fdtable + len);
+	fdtable_far = (uint8_t *)(fdtable + len);
 	__atomic_store_n(&fdtable_len, len, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -58,19 +58,25 @@ struct ofile *fd_get_slow(int fd, bool any)
 	return NULL;
 }
 
+/* The slot of @fd is about to be used. */
+static void raise_top(int fd)
+{
+	unsigned top = __atomic_load_n(&fdtable_top, __ATOMIC_RELAXED);
+
+	while (top <= (unsigned)fd && !__atomic_compare_exchange_n(&fdtable_top, &top, (unsigned)fd + 1,
+	                                                           false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
 int fd_install(int fd, struct ofile *f)
 {
 	struct ofile *old;
-	unsigned top;
 
 	if ((unsigned)fd >= fdtable_len) {
 		ofile_unref(f);
 		return -EMFILE;
 	}
-	top = __atomic_load_n(&fdtable_top, __ATOMIC_RELAXED);
-	while (top <= (unsigned)fd && !__atomic_compare_exchange_n(&fdtable_top, &top, (unsigned)fd + 1,
-	                                                           false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		;
+	raise_top(fd);
 	fd_forget_far(fd);
 	old = __atomic_exchange_n(&fdtable[fd], f, __ATOMIC_ACQ_REL);
 	if (old)
@@ -162,18 +168,12 @@ void fd_thaw(void)
 	mutex_unlock(&freeze_lock);
 }
 
-bool fd_is_far(int fd) { return (unsigned)fd < fdtable_len && __atomic_load_n(&far[fd], __ATOMIC_RELAXED); }
-
 void fd_set_far(int fd)
 {
-	if ((unsigned)fd < fdtable_len)
-		__atomic_store_n(&far[fd], 1, __ATOMIC_RELAXED);
-}
-
-void fd_forget_far(int fd)
-{
-	if (fd_is_far(fd))
-		__atomic_store_n(&far[fd], 0, __ATOMIC_RELAXED);
+	if ((unsigned)fd >= fdtable_len)
+		return;
+	raise_top(fd);
+	__atomic_store_n(&fdtable_far[fd], 1, __ATOMIC_RELAXED);
 }
 
 void fd_adopt(int fd)

@@ -15,7 +15,7 @@
 
 extern struct ofile **fdtable;
 extern unsigned fdtable_len; /* 0 before start: then every lookup takes the slow road, and starts us */
-extern unsigned fdtable_top; /* no slot at or above it was ever used */
+extern unsigned fdtable_top; /* no slot at or above it was ever used, nor marked far */
 
 /* Map the table: one slot for each descriptor that there can ever be. 0 or -errno. */
 int fdtable_init(void);
@@ -98,9 +98,20 @@ void fd_thaw(void);
 void fd_refresh_all(void);
 
 /* Directories known to be neither in nor above a mount. Forgotten when the number is closed or replaced. */
-bool fd_is_far(int fd);
+extern uint8_t *fdtable_far; /* one byte a descriptor */
+
+static inline bool fd_is_far(int fd)
+{
+	return (unsigned)fd < fdtable_len && __atomic_load_n(&fdtable_far[fd], __ATOMIC_RELAXED);
+}
+
+static inline void fd_forget_far(int fd)
+{
+	if (unlikely(fd_is_far(fd)))
+		__atomic_store_n(&fdtable_far[fd], 0, __ATOMIC_RELAXED);
+}
+
 void fd_set_far(int fd);
-void fd_forget_far(int fd);
 
 /* Find the logical files and directories among the descriptors that this process was born with. */
 void fd_adopt_inherited(void);

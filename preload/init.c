@@ -7,12 +7,13 @@
 #include "fdtable.h"
 #include "path.h"
 #include "proc.h"
+#include "raw.h"
 #include "signal.h"
 
 #include <sched.h>
 
-int shim_ready;
-bool shim_active;
+HOT_DATA int shim_ready = 0;
+HOT_DATA bool shim_active = false;
 
 enum { NOT_STARTED, STARTING, STARTED };
 static int state;
@@ -33,6 +34,7 @@ static void start(void)
 	if (fdtable_init() < 0)
 		log_die_config("no memory for the table of descriptors");
 	if (r > 0) {
+		raw_init();
 		env_remember();
 		proc_watch_forks();
 		signal_guard_faults();

@@ -134,13 +134,23 @@ int ofile_open(const struct where *w, int flags, mode_t mode, bool *logical)
 	return fd;
 }
 
-int ofile_find_and_open(struct where *w, int dirfd, const char *path, int flags, mode_t mode)
+int ofile_find_and_open(struct where *w, int dirfd, const char *path, int flags, mode_t mode, int r)
 {
-	int r = path_find(w, dirfd, path);
+	int found;
 
-	if (!r && !w->m)
-		r = path_open_plain(w, flags, mode);
-	return w->m && (!r || r == PATH_NOT_OPENED) ? ofile_open(w, flags, mode, NULL) : r;
+	if (!path_is_undecided(r))
+		return r;
+	found = path_find(w, dirfd, path);
+	if (!found && !w->m && r == -ENOSYS) {
+		r = path_open_plain(w->dirfd, w->path, flags, mode);
+		if (!path_is_undecided(r))
+			return r;
+	}
+	if (!found && !w->m)
+		found = path_look(w, flags);
+	if (!found && !w->m)
+		return PATH_NOT_OPENED;
+	return found < 0 ? found : ofile_open(w, flags, mode, NULL);
 }
 
 /* ---- the offset; all with the lock held ---- */

@@ -60,11 +60,11 @@ int ofile_unref(struct ofile *f);
 int ofile_open(const struct where *w, int flags, mode_t mode, bool *logical);
 
 /*
- * The whole of open(2): find out where the path leads, fill @w, and open it if it is ours or goes by no
- * links. Returns the descriptor or -errno; PATH_NOT_OPENED: the real call on (w->dirfd, w->path) is the
- * caller's.
+ * The whole of open(2): find out where the path leads, fill @w, and open it if it is ours or goes by no links. @r is
+ * what path_open_plain() has said of it, or -ENOSYS. Returns the descriptor or -errno; PATH_NOT_OPENED: the real
+ * call on (w->dirfd, w->path) is the caller's.
  */
-int ofile_find_and_open(struct where *w, int dirfd, const char *path, int flags, mode_t mode);
+int ofile_find_and_open(struct where *w, int dirfd, const char *path, int flags, mode_t mode, int r);
 
 /*
  * Hand the offset to the kernel. ofile_freeze(), once for each descriptor, also keeps the lock until

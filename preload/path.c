@@ -6,16 +6,12 @@
  */
 #include "path.h"
 
-#include "fdtable.h"
-
-enum { OUTSIDE = 0, INSIDE = 1, ABOVE = 2 }; /* as plfs_cwd_class() answers */
-
 /*
  * The working directory: its class, its mount when inside, and its canonical real path. The path is only good
  * for finding out cheaply that something is not ours: a directory on the way may have been renamed since.
  * Racing with chdir() in another thread is the program's race.
  */
-static int cwd_class;
+HOT_DATA int path_cwd_class = OUTSIDE;
 static struct plfs_mount *cwd_mount;
 
 static pthread_mutex_t cwd_lock = PTHREAD_MUTEX_INITIALIZER; /* of those who change cwd_path */
@@ -213,26 +209,34 @@ static size_t remembered_cwd(char *out)
 	return 0;
 }
 
-/* Whether the relative @path, looked up inside a backend, stays there and may be seen. */
-static bool stays_inside(const char *path) { return !climbs(path) && !names_hidden(path); }
+/*
+ * Whether the relative @path, of which scan_path() says @scan, goes above the directory that it starts from.
+ */
+static bool leaves(const char *path, unsigned scan) { return unlikely(scan & SCAN_UP) && climbs(path); }
 
-static int find_from_cwd(struct where *w)
+/* Whether, looked up inside a backend, it stays there and may be seen. */
+static bool stays_inside(const char *path, unsigned scan)
 {
-	int class = __atomic_load_n(&cwd_class, __ATOMIC_RELAXED);
+	return !leaves(path, scan) && !(unlikely(scan & SCAN_HIDDEN) && names_hidden(path));
+}
+
+static int find_from_cwd(struct where *w, unsigned scan)
+{
+	int class = __atomic_load_n(&path_cwd_class, __ATOMIC_RELAXED);
 	char start[PATH_MAX];
 	size_t len;
 
-	if (class == INSIDE && stays_inside(w->path))
+	if (class == INSIDE && stays_inside(w->path, scan))
 		w->m = __atomic_load_n(&cwd_mount, __ATOMIC_RELAXED);
 	else if (class == INSIDE)
 		return find_fresh(w);
-	else if (class == ABOVE || climbs(w->path))
+	else if (class == ABOVE || leaves(w->path, scan))
 		return (len = remembered_cwd(start)) ? find_remembered(w, start, len) : find_fresh(w);
 	return 0;
 }
 
 /* A directory descriptor that is not in the table yet: find out what it is, and remember. */
-static int find_from_unknown(struct where *w)
+static int find_from_unknown(struct where *w, unsigned scan)
 {
 	struct plfs_mount *m = NULL;
 	struct ofile *dir;
@@ -245,12 +249,12 @@ static int find_from_unknown(struct where *w)
 	class = plfs_cwd_class(real, &m);
 	if (class == OUTSIDE) {
 		fd_set_far(w->dirfd);
-		return climbs(w->path) ? find_joined(w, real, (size_t)len) : 0;
+		return leaves(w->path, scan) ? find_joined(w, real, (size_t)len) : 0;
 	}
 	dir = ofile_new_dir(class == INSIDE ? m : NULL, real);
 	if (dir)
 		fd_install(w->dirfd, dir);
-	if (class == INSIDE && stays_inside(w->path)) {
+	if (class == INSIDE && stays_inside(w->path, scan)) {
 		w->m = m;
 		return 0;
 	}
@@ -258,14 +262,14 @@ static int find_from_unknown(struct where *w)
 }
 
 /* A relative path from a directory descriptor. */
-static int find_from_dir(struct where *w)
+static int find_from_dir(struct where *w, unsigned scan)
 {
 	struct ofile *dir = fd_get_any(w->dirfd);
 	int r = 0;
 
 	if (!dir)
-		return fd_is_far(w->dirfd) && !climbs(w->path) ? 0 : find_from_unknown(w);
-	if (dir->m && stays_inside(w->path))
+		return fd_is_far(w->dirfd) && !leaves(w->path, scan) ? 0 : find_from_unknown(w, scan);
+	if (dir->m && stays_inside(w->path, scan))
 		w->m = dir->m;
 	else if (dir->m)
 		r = find_fresh(w);
@@ -366,15 +370,23 @@ static int find_absolute(struct where *w, const char *path)
 	return 0;
 }
 
-int path_find_mapped(struct where *w, int dirfd, const char *path)
+int path_find_mapped(struct where *w)
 {
-	if (path && !user_readable(path, 1))
+	unsigned scan;
+	size_t len;
+
+	if (w->path && !user_has_byte(w->path))
 		return -EFAULT;
-	if (!path || !*path)
+	if (!w->path || !*w->path)
 		return 0;
-	if (*path == '/')
-		return find_absolute(w, path);
-	return dirfd == AT_FDCWD ? find_from_cwd(w) : find_from_dir(w);
+	scan = scan_path(w->path, &len);
+	if (*w->path != '/')
+		return w->dirfd == AT_FDCWD ? find_from_cwd(w, scan) : find_from_dir(w, scan);
+	if ((scan & SCAN_UNTIDY) || plfs_path_near(w->path, len))
+		return find_absolute(w, w->path);
+	if (is_fd_link(w->path))
+		find_fd_link(w, w->path);
+	return 0;
 }
 
 /*
@@ -444,11 +456,11 @@ void path_cwd_changed(void)
 	memcpy(cwd_path, real, cwd_len + 1);
 	__atomic_store_n(&cwd_seq, cwd_seq + 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&cwd_mount, class == INSIDE ? m : NULL, __ATOMIC_RELAXED);
-	__atomic_store_n(&cwd_class, class, __ATOMIC_RELAXED);
+	__atomic_store_n(&path_cwd_class, class, __ATOMIC_RELAXED);
 	mutex_unlock(&cwd_lock);
 }
 
-bool path_cwd_inside(void) { return __atomic_load_n(&cwd_class, __ATOMIC_RELAXED) == INSIDE; }
+bool path_cwd_inside(void) { return __atomic_load_n(&path_cwd_class, __ATOMIC_RELAXED) == INSIDE; }
 
 struct plfs_mount *path_mount_of_dir(int dirfd)
 {

@@ -6,7 +6,11 @@
 #ifndef PLFS_PATH_H
 #define PLFS_PATH_H
 
-#include "shim.h"
+#include "fdtable.h"
+#include "raw.h"
+#include "scan.h"
+
+#include <sys/single_threaded.h>
 
 struct where {
 	int dirfd;            /* for the real call */
@@ -15,8 +19,32 @@ struct where {
 	char buf[PATH_MAX];
 };
 
-/* path_find() once there are mounts. */
-int path_find_mapped(struct where *w, int dirfd, const char *path);
+enum { OUTSIDE = 0, INSIDE = 1, ABOVE = 2 }; /* as plfs_cwd_class() answers */
+extern int path_cwd_class;                   /* of the working directory */
+
+/*
+ * Whether (@dirfd, @path) is seen at once to be none of our business, as most paths are: then path_find() would leave it
+ * as it is, and there is no need to have a struct where, whose size alone takes time. false: path_find() knows.
+ */
+static inline bool path_is_far(int dirfd, const char *path)
+{
+	size_t len;
+
+	if (!shim_on())
+		return true;
+	len = likely(user_has_byte(path)) ? scan_tidy(path) : 0;
+	if (unlikely(!len))
+		return false;
+	if (*path != '/')
+		return dirfd == AT_FDCWD ? __atomic_load_n(&path_cwd_class, __ATOMIC_RELAXED) == OUTSIDE :
+		                           fd_is_far(dirfd);
+	/* the last two: files of descriptors, see find_fd_link() */
+	return !plfs_path_near(path, len) &&
+	       (len < 6 || (memcmp(path, "/dev/", 5) && memcmp(path, "/proc/", 6)));
+}
+
+/* path_find() once there are mounts, for what is not seen at once to be far. */
+int path_find_mapped(struct where *w);
 
 /*
  * Find out where (@dirfd, @path) leads. Returns 0 with @w filled, whether it is ours or not: the real
@@ -28,9 +56,7 @@ static inline int path_find(struct where *w, int dirfd, const char *path)
 	w->dirfd = dirfd;
 	w->path = path;
 	w->m = NULL;
-	if (!shim_on())
-		return 0;
-	return path_find_mapped(w, dirfd, path);
+	return path_is_far(dirfd, path) ? 0 : path_find_mapped(w);
 }
 
 /* Two paths of one call. Returns -EXDEV if they lie in different mounts, or only one in a mount. */
@@ -53,15 +79,42 @@ int path_of_fd(struct where *w, int fd);
 /* Whether @path leads into a mount, or to a directory above one. Two system calls unless its text says it. */
 bool path_is_near_mount(const char *path);
 
+/* raw_openat2(), and a cancellation point as open() is. */
+int path_openat2_cancellable(int dirfd, const char *path, const struct open_how *how);
+
 #define PATH_NOT_OPENED INT_MIN
 
 /*
- * open(2) of what path_find() left to the kernel, unless a link on the way may lead below a mount. Returns
- * the descriptor or -errno; PATH_NOT_OPENED: the caller has to open it, by whichever way @w now says.
+ * open(2) of what path_find() left to the kernel, by openat2(2) that follows no links: it opens what the path
+ * says, or refuses. Returns the descriptor or -errno; one for which path_is_undecided() means nothing: the
+ * caller goes by path_look().
  */
-int path_open_plain(struct where *w, int flags, mode_t mode);
+static inline int path_open_plain(int dirfd, const char *path, int flags, mode_t mode)
+{
+	struct open_how how = {.flags = (uint32_t)flags, .resolve = RESOLVE_NO_SYMLINKS};
 
-/* The same for somebody who opens it inside the C library: at the cost of another open. 0 or -errno. */
+	if (unlikely(!raw_open_ok))
+		return -ENOSYS;
+	if ((flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE)
+		how.mode = mode & 07777;
+	if (unlikely(!__libc_single_threaded))
+		return path_openat2_cancellable(dirfd, path, &how);
+	return raw_openat2(dirfd, path, &how);
+}
+
+static inline bool path_is_undecided(int r)
+{
+	return unlikely(r < 0) &&
+	       (r == -ELOOP || r == -ENOSYS || r == -EPERM || r == -EINVAL || r == -EAGAIN);
+}
+
+/*
+ * Before somebody opens by whatever call what path_find() left to the kernel, and there are links on the way
+ * or may be: if it lies below a mount, let @w lead there. 0 or -errno.
+ */
+int path_look(struct where *w, int flags);
+
+/* The same when nothing is known of links yet: at the cost of another open. */
 int path_before_open(struct where *w, int flags);
 
 /*

@@ -9,10 +9,7 @@
  */
 #include "path.h"
 
-#include <linux/openat2.h>
-#include <sys/syscall.h>
-
-static bool no_openat2; /* an old kernel, or a sandbox that does not know it */
+#include <pthread.h>
 
 /*
  * The real path of what (dirfd, path) names, whether a link itself (O_NOFOLLOW) or not. Its length, or
@@ -133,53 +130,43 @@ static int follow(struct where *w, int flags)
 	return len < 0 ? 0 : lead_to(w, real); /* what went wrong, open() will say */
 }
 
-/* openat2() that follows no links; -errno. */
-static int open_without_links(const struct where *w, int flags, mode_t mode)
+/* A thread that is cancelled while it waits for the other end of a fifo owns nothing of ours. */
+int path_openat2_cancellable(int dirfd, const char *path, const struct open_how *how)
 {
-	struct open_how how = {.flags = (uint32_t)flags, .resolve = RESOLVE_NO_SYMLINKS};
-	int r, saved = errno;
+	int r, type;
 
-	if (__atomic_load_n(&no_openat2, __ATOMIC_RELAXED))
-		return -ENOSYS;
-	if ((flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE)
-		how.mode = mode & 07777;
-	r = (int)sys.syscall(SYS_openat2, w->dirfd, w->path, &how, sizeof(how));
-	if (r < 0) {
-		r = -errno;
-		errno = saved;
-	}
-	if (r == -ENOSYS)
-		__atomic_store_n(&no_openat2, true, __ATOMIC_RELAXED);
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	r = raw_openat2(dirfd, path, how);
+	pthread_setcanceltype(type, NULL);
 	return r;
 }
 
-/* Whether @r, from open_without_links(), leaves the question open. */
-static bool is_undecided(int r)
+/*
+ * Most links lead to what is no stub, whoever asks: one look at the file tells. Only a stub, a directory, or a
+ * file that is to be made, may be below a mount and mean more.
+ */
+int path_look(struct where *w, int flags)
 {
-	return r == -ELOOP || r == -ENOSYS || r == -EPERM || r == -EINVAL || r == -EAGAIN;
-}
+	int err, saved = errno;
+	struct stat st;
 
-int path_open_plain(struct where *w, int flags, mode_t mode)
-{
-	int r;
-
-	if (!shim_active || !w->path || !*w->path)
-		return PATH_NOT_OPENED;
-	r = open_without_links(w, flags, mode);
-	if (!is_undecided(r))
-		return r;
-	r = follow(w, flags);
-	return r < 0 ? r : PATH_NOT_OPENED;
+	if (w->m || !shim_active || !w->path || !*w->path)
+		return 0;
+	err = sys.fstatat(w->dirfd, w->path, &st, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0) ? errno : 0;
+	errno = saved;
+	if (err ? err == ENOENT && (flags & O_CREAT) : plfs_maybe_stub(st.st_mode) || S_ISDIR(st.st_mode))
+		return follow(w, flags);
+	return 0; /* what went wrong, open() will say */
 }
 
 int path_before_open(struct where *w, int flags)
 {
 	int r;
 
-	if (w->m || !shim_active || !w->path || !*w->path)
-		return 0;
-	r = open_without_links(w, O_PATH | O_CLOEXEC, 0);
+	if (w->m || !raw_open_ok || !w->path || !*w->path)
+		return path_look(w, flags);
+	r = path_open_plain(w->dirfd, w->path, (flags & O_NOFOLLOW) | O_PATH | O_CLOEXEC, 0);
 	if (r >= 0)
 		sys.close(r);
-	return is_undecided(r) ? follow(w, flags) : 0;
+	return path_is_undecided(r) ? path_look(w, flags) : 0;
 }

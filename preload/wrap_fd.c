@@ -27,7 +27,7 @@ EXPORT int dup(int fd)
 {
 	struct ofile *f = fd_get_any(fd);
 
-	return installed(sys.dup(fd), f);
+	return likely(!f) ? sys.dup(fd) : installed(sys.dup(fd), f);
 }
 
 /* Bookkeeping after the kernel has put a duplicate onto @to. Takes over the reference to @f. */
@@ -39,6 +39,9 @@ static int replaced(int to, struct ofile *f)
 	return to;
 }
 
+/* Whether nothing is known of @fd that would have to be forgotten when it is replaced. */
+static inline bool is_plain(int fd) { return !fd_is_ours(fd) && !fd_is_far(fd); }
+
 /* A number that the library itself uses cannot be had; dup2() may say so, as in a race with open(). */
 EXPORT int dup2(int from, int to)
 {
@@ -47,6 +50,8 @@ EXPORT int dup2(int from, int to)
 
 	if (unlikely(sys_fd_is_hidden(to)))
 		r = (int)done(-EBUSY);
+	else if (likely(!f && is_plain(to)))
+		return sys.dup2(from, to);
 	else
 		r = sys.dup2(from, to);
 	if (r < 0 || from == to) {
@@ -65,6 +70,8 @@ EXPORT int dup3(int from, int to, int flags)
 
 	if (unlikely(sys_fd_is_hidden(to)))
 		r = (int)done(-EBUSY);
+	else if (likely(!f && is_plain(to)))
+		return sys.dup3(from, to, flags);
 	else
 		r = sys.dup3(from, to, flags);
 	if (r < 0) {

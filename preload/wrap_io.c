@@ -6,7 +6,7 @@
 #include "path.h"
 #include "stream.h"
 
-EXPORT ssize_t read(int fd, void *buf, size_t len)
+EXPORT HOT ssize_t read(int fd, void *buf, size_t len)
 {
 	struct ofile *f = fd_get(fd);
 	struct iovec iov = {buf, len};
@@ -18,7 +18,7 @@ EXPORT ssize_t read(int fd, void *buf, size_t len)
 ALIAS(__read, read);
 SHIM_NAME(shim_read, read);
 
-EXPORT ssize_t write(int fd, const void *buf, size_t len)
+EXPORT HOT ssize_t write(int fd, const void *buf, size_t len)
 {
 	struct ofile *f = fd_get(fd);
 	struct iovec iov = {(void *)buf, len};
@@ -30,7 +30,7 @@ EXPORT ssize_t write(int fd, const void *buf, size_t len)
 ALIAS(__write, write);
 SHIM_NAME(shim_write, write);
 
-EXPORT ssize_t pread(int fd, void *buf, size_t len, off_t off)
+EXPORT HOT ssize_t pread(int fd, void *buf, size_t len, off_t off)
 {
 	struct ofile *f = fd_get(fd);
 	struct iovec iov = {buf, len};
@@ -43,7 +43,7 @@ ALIAS(pread64, pread);
 ALIAS(__pread64, pread);
 ALIAS(__libc_pread, pread);
 
-EXPORT ssize_t pwrite(int fd, const void *buf, size_t len, off_t off)
+EXPORT HOT ssize_t pwrite(int fd, const void *buf, size_t len, off_t off)
 {
 	struct ofile *f = fd_get(fd);
 	struct iovec iov = {(void *)buf, len};
@@ -172,7 +172,7 @@ ALIAS(__pread64_chk, __pread_chk);
 
 /* ---- offsets ---- */
 
-EXPORT off_t lseek(int fd, off_t off, int whence)
+EXPORT HOT off_t lseek(int fd, off_t off, int whence)
 {
 	struct ofile *f = fd_get(fd);
 

@@ -8,9 +8,16 @@
 
 static inline bool wants_mode(int flags) { return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE; }
 
-EXPORT int open(const char *path, int flags, ...)
+static COLD int open_near(const char *path, int flags, mode_t mode, int r)
 {
 	struct where w;
+
+	r = ofile_find_and_open(&w, AT_FDCWD, path, flags, mode, r);
+	return r == PATH_NOT_OPENED ? sys.open(w.path, flags, mode) : (int)done(r);
+}
+
+EXPORT HOT int open(const char *path, int flags, ...)
+{
 	mode_t mode = 0;
 	va_list ap;
 	int r;
@@ -20,16 +27,25 @@ EXPORT int open(const char *path, int flags, ...)
 		mode = va_arg(ap, mode_t);
 		va_end(ap);
 	}
-	r = ofile_find_and_open(&w, AT_FDCWD, path, flags, mode);
-	return r == PATH_NOT_OPENED ? sys.open(w.path, flags, mode) : (int)done(r);
+	if (!shim_on())
+		return sys.open(path, flags, mode);
+	r = path_is_far(AT_FDCWD, path) ? path_open_plain(AT_FDCWD, path, flags, mode) : -ENOSYS;
+	return likely(r >= 0) ? r : open_near(path, flags, mode, r);
 }
 ALIAS(open64, open);
 ALIAS(__open, open);
 ALIAS(__open64, open);
 
-EXPORT int openat(int dirfd, const char *path, int flags, ...)
+static COLD int openat_near(int dirfd, const char *path, int flags, mode_t mode, int r)
 {
 	struct where w;
+
+	r = ofile_find_and_open(&w, dirfd, path, flags, mode, r);
+	return r == PATH_NOT_OPENED ? sys.openat(w.dirfd, w.path, flags, mode) : (int)done(r);
+}
+
+EXPORT HOT int openat(int dirfd, const char *path, int flags, ...)
+{
 	mode_t mode = 0;
 	va_list ap;
 	int r;
@@ -39,8 +55,10 @@ EXPORT int openat(int dirfd, const char *path, int flags, ...)
 		mode = va_arg(ap, mode_t);
 		va_end(ap);
 	}
-	r = ofile_find_and_open(&w, dirfd, path, flags, mode);
-	return r == PATH_NOT_OPENED ? sys.openat(w.dirfd, w.path, flags, mode) : (int)done(r);
+	if (!shim_on())
+		return sys.openat(dirfd, path, flags, mode);
+	r = path_is_far(dirfd, path) ? path_open_plain(dirfd, path, flags, mode) : -ENOSYS;
+	return likely(r >= 0) ? r : openat_near(dirfd, path, flags, mode, r);
 }
 ALIAS(openat64, openat);
 
@@ -57,8 +75,11 @@ ALIAS(__openat64_2, __openat_2);
 EXPORT int creat(const char *path, mode_t mode)
 {
 	struct where w;
-	int r = ofile_find_and_open(&w, AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
+	int r;
 
+	if (!shim_on())
+		return sys.creat(path, mode);
+	r = ofile_find_and_open(&w, AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode, -ENOSYS);
 	return r == PATH_NOT_OPENED ? sys.creat(w.path, mode) : (int)done(r);
 }
 ALIAS(creat64, creat);
@@ -68,7 +89,7 @@ ALIAS(creat64, creat);
  * ends last: whether anybody else still has an unlinked file open shows only when our own descriptor is
  * closed.
  */
-static int close_ours(int fd)
+static COLD int close_ours(int fd)
 {
 	bool section CRITICAL = critical_begin();
 	struct ofile *f = fd_take(fd);
@@ -78,7 +99,7 @@ static int close_ours(int fd)
 }
 
 /* Descriptors of the library itself are not the program's to close. */
-EXPORT int close(int fd)
+EXPORT HOT int close(int fd)
 {
 	if (unlikely(fd_is_ours(fd)))
 		return close_ours(fd);
@@ -96,7 +117,7 @@ static int close_around_hidden(unsigned first, unsigned last, int flags)
 	unsigned fd, start = first;
 	int r;
 
-	for (fd = first; fd <= last && fd < fdtable_len; fd++) {
+	for (fd = first; fd <= last && fd < SYS_FD_HIDDEN_LIMIT; fd++) {
 		if (!sys_fd_is_hidden((int)fd))
 			continue;
 		if (start < fd) {
@@ -120,9 +141,11 @@ EXPORT int close_range(unsigned first, unsigned last, int flags)
 	if (first > last || (flags & ~(int)(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC)))
 		return (int)done(-EINVAL);
 	if (!(flags & (int)CLOSE_RANGE_CLOEXEC)) {
-		for (fd = first; fd <= last && fd < fdtable_len; fd++)
+		for (fd = first; fd <= last && fd < fdtable_top; fd++) {
 			if (fd_is_ours((int)fd))
 				close((int)fd);
+			fd_forget_far((int)fd);
+		}
 	}
 	return close_around_hidden(first, last, flags);
 }

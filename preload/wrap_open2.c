@@ -93,7 +93,7 @@ static int openat2_mapped(int dirfd, const char *path, const struct open_how *ho
 	if (r < 0)
 		return r;
 	if (!how->resolve)
-		r = ofile_find_and_open(&w, dirfd, path, (int)how->flags, (mode_t)how->mode);
+		r = ofile_find_and_open(&w, dirfd, path, (int)how->flags, (mode_t)how->mode, -ENOSYS);
 	else if (!(how->resolve & (RESOLVE_IN_ROOT | RESOLVE_BENEATH))) /* else it is the kernel's name, from @dirfd */
 		r = path_find(&w, dirfd, path);
 	if (!r && how->resolve)

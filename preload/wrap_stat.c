@@ -21,53 +21,84 @@ static int lstat_done(int r, struct stat *st, const struct where *w)
 	return stat_done(r, st);
 }
 
-EXPORT int stat(const char *path, struct stat *st)
+static COLD int stat_near(const char *path, struct stat *st)
 {
 	struct where w;
 	int r = path_find(&w, AT_FDCWD, path);
 
 	return r < 0 ? (int)done(r) : stat_done(sys.stat(w.path, st), st);
 }
+
+EXPORT HOT int stat(const char *path, struct stat *st)
+{
+	return likely(path_is_far(AT_FDCWD, path)) ? stat_done(sys.stat(path, st), st) : stat_near(path, st);
+}
 ALIAS64(stat64, stat);
 
-EXPORT int lstat(const char *path, struct stat *st)
+static COLD int lstat_near(const char *path, struct stat *st)
 {
 	struct where w;
 	int r = path_find(&w, AT_FDCWD, path);
 
 	return r < 0 ? (int)done(r) : lstat_done(sys.lstat(w.path, st), st, &w);
 }
+
+EXPORT HOT int lstat(const char *path, struct stat *st)
+{
+	return likely(path_is_far(AT_FDCWD, path)) ? stat_done(sys.lstat(path, st), st) : lstat_near(path, st);
+}
 ALIAS64(lstat64, lstat);
 
-EXPORT int fstat(int fd, struct stat *st)
+EXPORT HOT int fstat(int fd, struct stat *st)
 {
 	shim_on();
 	return stat_done(sys.fstat(fd, st), st);
 }
 ALIAS64(fstat64, fstat);
 
-EXPORT int fstatat(int dirfd, const char *path, struct stat *st, int flags)
+static COLD int fstatat_near(int dirfd, const char *path, struct stat *st, int flags)
 {
 	struct where w;
 	int r = path_find(&w, dirfd, path);
 
 	return r < 0 ? (int)done(r) : lstat_done(sys.fstatat(w.dirfd, w.path, st, flags), st, &w);
 }
+
+EXPORT HOT int fstatat(int dirfd, const char *path, struct stat *st, int flags)
+{
+	if (likely(path_is_far(dirfd, path)))
+		return stat_done(sys.fstatat(dirfd, path, st, flags), st);
+	return fstatat_near(dirfd, path, st, flags);
+}
 ALIAS64(fstatat64, fstatat);
 
-EXPORT int statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *stx)
+static inline int statx_done(int r, struct statx *stx)
+{
+	if (r == 0 && (plfs_maybe_stub(stx->stx_mode) || S_ISDIR(stx->stx_mode)) && shim_active)
+		plfs_fix_statx(stx);
+	return r;
+}
+
+static COLD int statx_near(int dirfd, const char *path, int flags, unsigned mask,
+                                                struct statx *stx)
 {
 	struct where w;
 	int r = path_find(&w, dirfd, path);
 
 	if (r < 0)
 		return (int)done(r);
-	r = sys.statx(w.dirfd, w.path, flags, mask | STATX_MODE | STATX_TYPE, stx);
-	if (r == 0 && (plfs_maybe_stub(stx->stx_mode) || S_ISDIR(stx->stx_mode)) && shim_active)
-		plfs_fix_statx(stx);
+	r = statx_done(sys.statx(w.dirfd, w.path, flags, mask, stx), stx);
 	if (r == 0 && w.m && S_ISLNK(stx->stx_mode))
 		stx->stx_size = (uint64_t)path_shown_link_len(&w, (off_t)stx->stx_size);
 	return r;
+}
+
+EXPORT HOT int statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *stx)
+{
+	mask |= STATX_MODE | STATX_TYPE;
+	if (likely(path_is_far(dirfd, path)))
+		return statx_done(sys.statx(dirfd, path, flags, mask, stx), stx);
+	return statx_near(dirfd, path, flags, mask, stx);
 }
 
 /*
@@ -104,12 +135,17 @@ ALIAS(__fxstatat64, __fxstatat);
 
 /* ---- access ---- */
 
-EXPORT int access(const char *path, int mode)
+static COLD int access_near(const char *path, int mode)
 {
 	struct where w;
 	int r = path_find(&w, AT_FDCWD, path);
 
 	return r < 0 ? (int)done(r) : sys.access(w.path, mode);
+}
+
+EXPORT HOT int access(const char *path, int mode)
+{
+	return likely(path_is_far(AT_FDCWD, path)) ? sys.access(path, mode) : access_near(path, mode);
 }
 
 EXPORT int euidaccess(const char *path, int mode)

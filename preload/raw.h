@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * System calls that the C library has no functions for, made in place: every open() makes one.
+ */
+#ifndef PLFS_RAW_H
+#define PLFS_RAW_H
+
+#include "shim.h"
+
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+
+/*
+ * Whether openat2() may be made in the place of open(): not if another library that is loaded behind us has an open() or
+ * an fopen() of its own, for that is to see its calls.
+ */
+extern bool raw_open_ok;
+
+void raw_init(void);
+
+#ifdef __x86_64__
+
+static inline long raw_syscall4(long nr, long a, long b, long c, long d)
+{
+	register long r10 __asm__("r10") = d;
+	long ret;
+
+	__asm__ volatile("syscall"
+	                 : "=a"(ret)
+	                 : "0"(nr), "D"(a), "S"(b), "d"(c), "r"(r10)
+	                 : "rcx", "r11", "memory");
+	return ret;
+}
+#else
+static inline long raw_syscall4(long nr, long a, long b, long c, long d)
+{
+	int saved ERRNO_KEPT = errno;
+	long ret = sys.syscall(nr, a, b, c, d);
+
+	return ret < 0 ? -errno : ret;
+}
+#endif
+
+/* openat2(2), for which the C library has no function. -errno. */
+static inline int raw_openat2(int dirfd, const char *path, const struct open_how *how)
+{
+	return (int)raw_syscall4(SYS_openat2, dirfd, (long)path, (long)how, sizeof(*how));
+}
+
+#endif
