@@ -9,6 +9,7 @@
 #include "proc.h"
 #include "raw.h"
 #include "signal.h"
+#include "stream.h"
 
 #include <sched.h>
 
@@ -17,6 +18,7 @@ HOT_DATA bool shim_active = false;
 
 enum { NOT_STARTED, STARTING, STARTED };
 static int state;
+static bool constructing; /* or have been */
 
 /*
  * Set in the thread that is starting us: what it calls meanwhile passes through, for it would wait for
@@ -39,10 +41,6 @@ static void start(void)
 		proc_watch_forks();
 		signal_guard_faults();
 		path_cwd_changed();
-		/*
-		 * On before the descriptors are looked at: a standard stream that is ours gets its hook,
-		 * which must find us working.
-		 */
 		shim_active = true;
 		fd_adopt_inherited();
 	}
@@ -58,6 +56,12 @@ void shim_init(void)
 	if (starting || __atomic_load_n(&shim_ready, __ATOMIC_ACQUIRE))
 		return;
 	sys_init();
+	/*
+	 * A sanitizer in the program starts before the C library has found the environment, and we do not know
+	 * our settings either.
+	 */
+	if (!environ && !constructing)
+		return;
 	if (__atomic_compare_exchange_n(&state, &old, STARTING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
 		start();
 		__atomic_store_n(&state, STARTED, __ATOMIC_RELEASE);
@@ -67,7 +71,13 @@ void shim_init(void)
 		sched_yield();
 }
 
-__attribute__((constructor(101))) static void shim_constructor(void) { shim_init(); }
+/* Only here, not in start(): the hooks of standard streams must find us working, and allocate. */
+__attribute__((constructor(101))) static void shim_constructor(void)
+{
+	constructing = true;
+	if (shim_on())
+		stream_start();
+}
 
 /* The C library flushes its streams after this: core then closes each write as soon as it is made. */
 __attribute__((destructor(101))) static void shim_destructor(void)

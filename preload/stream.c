@@ -255,10 +255,14 @@ static void take_over(FILE *fp, FILE *old, char *buf)
 	}
 }
 
+static bool started;
+
 void stream_hook(int fd)
 {
 	FILE **var = standard(fd), *old = *var;
 
+	if (!__atomic_load_n(&started, __ATOMIC_RELAXED))
+		return;
 	mutex_lock(&hook_lock);
 	/* Another stream there is the program's own idea, and one on another descriptor does not concern us.
 	 */
@@ -274,6 +278,21 @@ void stream_hook(int fd)
 		}
 	}
 	mutex_unlock(&hook_lock);
+}
+
+void stream_start(void)
+{
+	struct ofile *f;
+	int fd;
+
+	__atomic_store_n(&started, true, __ATOMIC_RELAXED);
+	for (fd = 0; fd <= STDERR_FILENO; fd++) {
+		f = fd_get(fd);
+		if (!f)
+			continue;
+		stream_hook(fd);
+		fd_put(f);
+	}
 }
 
 bool stream_is_hook(FILE *fp)

@@ -53,6 +53,12 @@ FILE *stream_reopen(struct stream *s, int fd, const struct stream_mode *mode);
 void stream_hook(int fd);
 
 /*
+ * Have the hooks made for what 0 to 2 are now, and from here on. Until our constructor calls this there are none: whoever
+ * started us may be in the middle of an allocator's initialisation, and a stream is allocated by the program's.
+ */
+void stream_start(void);
+
+/*
  * Whether @fp is the stream that stream_hook() put there; fclose() for it, which gives the C library its own
  * back.
  */

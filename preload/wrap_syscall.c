@@ -4,6 +4,7 @@
  * the rest to the kernel.
  */
 #include "bynumber.h"
+#include "fdtable.h"
 #include "path.h"
 
 #include <linux/sched.h>
@@ -91,7 +92,9 @@ static long mapped_syscall(long nr, long a, long b, long c, long d, long e, long
 	case SYS_sync:
 		sync();
 		return 0;
-	case SYS_mmap:
+	case SYS_mmap: /* an allocator's mmap() ends here, and must not begin again */
+		if (d & MAP_ANONYMOUS || !fd_is_ours((int)e))
+			break;
 		return (long)mmap(P(a), b, c, d, e, f);
 	case SYS_sendfile:
 		return sendfile(a, b, P(c), d);

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# variants: virtual inplace
+# Other libraries in the same process: memory allocators that are preloaded too, in either order, and sanitizers.
+. "$HERE/common.bash"
+
+_many_ways() { # what allocates while it reads and writes
+	sh -c 'echo one >$P/a; cat $P/a; (echo two; /bin/echo three) >>$P/a; sort -r $P/a >$P/b; cat $P/b' 2>&1
+	/usr/bin/python3 - <<'END' 2>&1
+import os, threading, subprocess
+p = os.environ['P'] + '/'
+def work(i):
+    for n in range(20):
+        with open(p + 't%d' % i, 'ab') as f:
+            f.write(bytes([65 + i]) * 5000)
+ts = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+[t.start() for t in ts], [t.join() for t in ts]
+print([os.path.getsize(p + 't%d' % i) for i in range(6)])
+pid = os.fork()
+if pid == 0:
+    open(p + 'child', 'w').write('child')
+    os._exit(0)
+print(os.waitpid(pid, 0)[1], open(p + 'child').read(), subprocess.run(['wc', '-c'], stdin=open(p + 't1'), capture_output=True).stdout)
+END
+	"$BIN/checked" 2>&1
+	"$BIN/streams" >$P/streams 2>&1 || echo "streams: $?"
+	tail -n 1 $P/streams
+}
+
+_beside() { # LIBRARY ORDER
+	local library
+	_not_sanitized
+	_need "$BIN/checked"
+	library=$(ldconfig -p | sed -n "s/.*$1.* => //p" | head -n 1)
+	[ -n "$library" ] || _need "$1"
+	if [ "$2" = before ]; then
+		export LD_PRELOAD=$library${LD_PRELOAD:+:$LD_PRELOAD}
+	else
+		export LD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}$library
+	fi
+	grep -c "${library##*/}" /proc/self/maps | sed 's/[1-9].*/loaded/'
+	_many_ways
+}
+
+jemalloc_before() { _beside libjemalloc.so.2 before; }
+jemalloc_after() { _beside libjemalloc.so.2 after; }
+tcmalloc_before() { _beside libtcmalloc_minimal.so.4 before; }
+tcmalloc_after() { _beside libtcmalloc_minimal.so.4 after; }
+mallopt_debug_before() { _beside libtcmalloc_minimal_debug.so.4 before; }
+
+_sanitized() { # NAME: checked.c built so
+	_not_sanitized
+	(
+		unset LD_PRELOAD PLFS_MAP
+		flock 9
+		[ "$BIN/checked.$1" -nt "$HERE/programs/checked.c" ] ||
+			gcc -g -O1 -fsanitize=$1 -Wno-unused-result -pthread -o "$BIN/checked.$1" "$HERE/programs/checked.c" 2>/dev/null
+	) 9>"$BIN/checked.lock"
+	_need "$BIN/checked.$1"
+}
+
+# gcc's sanitizer looks whether it is the first library (libplfs.7, LD_PRELOAD); clang's is linked in.
+address_sanitizer() {
+	local asan
+	_sanitized address
+	asan=$(gcc -print-file-name=libasan.so)
+	LD_PRELOAD=$asan${LD_PRELOAD:+:$LD_PRELOAD} "$BIN/checked.address" 2>&1
+	cat $P/out
+	ASAN_OPTIONS=verify_asan_link_order=0 "$BIN/checked.address" 2>&1
+	cat $P/out
+}
+
+thread_sanitizer() {
+	_sanitized thread
+	TSAN_OPTIONS=detect_deadlocks=0 LD_PRELOAD=$(gcc -print-file-name=libtsan.so)${LD_PRELOAD:+:$LD_PRELOAD} \
+		"$BIN/checked.thread" 2>&1
+	grep -v '^a child$' $P/out # who is no program of the sanitizer's, and does not always start with it
+	"$BIN/checked.thread" 2>&1
+	cat $P/out
+}
+
+undefined_behaviour_sanitizer() {
+	_sanitized undefined
+	"$BIN/checked.undefined" 2>&1
+	cat $P/out
+}
+
+clang_sanitizers() {
+	local s
+	_not_sanitized
+	_need clang
+	for s in address thread; do
+		(
+			unset LD_PRELOAD PLFS_MAP
+			flock 9
+			[ "$BIN/checked.clang-$s" -nt "$HERE/programs/checked.c" ] ||
+				clang -g -O1 -fsanitize=$s -Wno-unused-result -pthread -o "$BIN/checked.clang-$s" "$HERE/programs/checked.c"
+		) 9>"$BIN/checked.lock"
+		"$BIN/checked.clang-$s" 2>&1
+		cat $P/out
+	done
+}
