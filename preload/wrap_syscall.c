@@ -8,6 +8,7 @@
 #include "path.h"
 
 #include <linux/sched.h>
+#include <sys/fanotify.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -124,6 +125,22 @@ static long mapped_syscall(long nr, long a, long b, long c, long d, long e, long
 		return ioctl(a, b, c);
 	case SYS_flock:
 		return flock(a, b);
+	case SYS_bind:
+		return bind(a, P(b), c);
+	case SYS_connect:
+		return connect(a, P(b), c);
+	case SYS_accept:
+		return accept(a, P(b), P(c));
+	case SYS_accept4:
+		return accept4(a, P(b), P(c), d);
+	case SYS_getsockname:
+		return getsockname(a, P(b), P(c));
+	case SYS_getpeername:
+		return getpeername(a, P(b), P(c));
+	case SYS_sendto:
+		return sendto(a, P(b), c, d, P(e), f);
+	case SYS_recvfrom:
+		return recvfrom(a, P(b), c, d, P(e), P(f));
 	case SYS_sendmsg:
 		return sendmsg(a, P(b), c);
 	case SYS_recvmsg:
@@ -162,6 +179,8 @@ static long mapped_syscall(long nr, long a, long b, long c, long d, long e, long
 		return name_to_handle_at(a, P(b), P(c), P(d), e);
 	case SYS_inotify_add_watch:
 		return inotify_add_watch(a, P(b), c);
+	case SYS_fanotify_mark:
+		return fanotify_mark(a, b, c, d, P(e));
 	case SYS_getxattr:
 		return getxattr(P(a), P(b), P(c), d);
 	case SYS_lgetxattr:
@@ -222,6 +241,10 @@ static long mapped_syscall(long nr, long a, long b, long c, long d, long e, long
 		_exit(a);
 	case SYS_wait4:
 		return wait4(a, P(b), c, P(d));
+	case SYS_waitid: /* the C library's has no place for the usage, e */
+		if (e)
+			break;
+		return waitid(a, b, P(c), d);
 	case SYS_clone:
 		if (!is_fork(a, b))
 			break;

@@ -90,6 +90,7 @@ CASE(what_goes_wrong)
 	T(aio_write(&cb));
 	ended("read only", &cb);
 	T(aio_fsync(O_SYNC, &cb));
+	ended("sync of read only", &cb);
 	cb.aio_fildes = wo;
 	T(aio_fsync(O_RDWR, &cb));
 	T(aio_fsync(O_SYNC, &cb));
@@ -107,6 +108,7 @@ CASE(what_goes_wrong)
 	T(aio_write(&cb));
 	cb.aio_reqprio = 1000;
 	T(aio_fsync(O_SYNC, &cb));
+	ended("sync that is urgent", &cb);
 	cb.aio_reqprio = 0;
 	cb.aio_fildes = dir;
 	T(aio_read(&cb));

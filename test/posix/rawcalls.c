@@ -5,10 +5,13 @@
 #include "posix.h"
 #include <limits.h>
 #include <linux/openat2.h>
+#include <mntent.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/xattr.h>
 
 static const char text[] = "0123456789abcdefghijklmnopqrstuvwxyz";
@@ -440,6 +443,49 @@ CASE(run_by_number)
 	IN_CHILD(syscall(SYS_execve, "/bin/sh", argv, envp));
 	IN_CHILD(write(fd, "last words", 10); syscall(SYS_exit_group, 5));
 	show("f");
+}
+
+CASE(sockets_by_number)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX}, got;
+	socklen_t len = sizeof got;
+	char buf[64] = "";
+	siginfo_t info;
+	int s, c, a;
+
+	snprintf(name.sun_path, sizeof name.sun_path, "%s", at("s"));
+	s = T(syscall(SYS_socket, AF_UNIX, SOCK_STREAM, 0)) < 0 ? -1 : 3;
+	T(syscall(SYS_bind, s, &name, sizeof name));
+	T(syscall(SYS_getsockname, s, &got, &len) - strlen(got.sun_path) + strlen(name.sun_path));
+	T(syscall(SYS_listen, s, 3));
+	c = socket(AF_UNIX, SOCK_STREAM, 0);
+	T(syscall(SYS_connect, c, &name, sizeof name));
+	a = syscall(SYS_accept4, s, NULL, NULL, 0);
+	T(syscall(SYS_sendto, c, text, 36L, 0, NULL, 0));
+	T(syscall(SYS_recvfrom, a, buf, 60L, 0, NULL, NULL));
+	say("%s\n", buf);
+	if (!fork())
+		_exit(3);
+	T(syscall(SYS_waitid, P_ALL, 0, &info, WEXITED, NULL));
+	T(unlink(at("s")));
+}
+
+/* Opened inside the C library. */
+CASE(a_table_of_file_systems)
+{
+	struct mntent *m, add = {"node", "/dir", "type", "ro,sync", 1, 2};
+	FILE *fp;
+
+	make("tab", "dev /a ext4 rw 0 1\n# none\nother /b\\040c tmpfs ro 0 0\n");
+	fp = setmntent(at("tab"), "r");
+	while (fp && (m = getmntent(fp)))
+		say("%s %s %s %s %d %d\n", m->mnt_fsname, m->mnt_dir, m->mnt_type, m->mnt_opts, m->mnt_freq, m->mnt_passno);
+	V(fp ? endmntent(fp) : -1);
+	fp = setmntent(at("tab"), "a+");
+	V(fp ? addmntent(fp, &add) : -1);
+	V(fp ? endmntent(fp) : -1);
+	V(setmntent(at("none"), "r") == NULL);
+	show("tab");
 }
 
 CASE(handles)
