@@ -283,6 +283,56 @@ END
 	_is "a small file at the end" "$(cat "$W/out")" small
 }
 
+# What a full disk does not take stays where it came from: in the pipe, behind the offset.
+copies_to_a_full_backend() {
+	[ "$(id -u)" = 0 ] || _skip "needs root, to mount a small file system"
+	unshare -m true 2>/dev/null || _skip "cannot unshare the mounts"
+	export B PFX PRE W
+	cat >"$W/copies.py" <<'END'
+import errno, os, sys
+prefix, outside = sys.argv[1:]
+def byte(o): return o * 7 % 251
+def check(name, fd, took):
+    data = os.pread(fd, took + 1, 0)
+    print(name, os.fstat(fd).st_size == took, len(data) == took and all(data[o] == byte(o) for o in range(0, took, 7)))
+def fill(name, step):
+    fd = os.open(prefix + '/f', os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+    took = 0
+    try:
+        while n := step(fd):
+            took += n
+        print('no error')
+    except OSError as e:
+        print(errno.errorcode[e.errno])
+    check(name, fd, took)
+    os.unlink(prefix + '/f')
+    os.close(fd)
+    return took
+r, w = os.pipe()
+sent = 0
+def through_the_pipe(fd):
+    global sent
+    sent += os.write(w, bytes(byte(sent + i) for i in range(20000)))
+    return os.splice(r, fd, 20000)
+took = fill('splice', through_the_pipe)
+left = os.read(r, 100000)
+print(took + len(left) == sent, len(left) > 0, all(left[i] == byte(took + i) for i in range(len(left))))
+with open(outside, 'wb') as f:
+    f.write(bytes(byte(i) for i in range(251)) * 130000)
+a = os.open(outside, os.O_RDONLY)
+took = fill('sendfile', lambda fd: os.sendfile(fd, a, None, 3000000))
+print(os.lseek(a, 0, os.SEEK_CUR) == took)
+END
+	unshare -m bash -c '. "$HERE/bad.bash"; mount -t tmpfs -o size=12m none "$B" || exit 77
+		_under python3 "$W/copies.py" $PFX "$W/outside" >"$W/out"
+		_is "what was copied" "$(cat "$W/out")" "ENOSPC
+splice True True
+True True True
+ENOSPC
+sendfile True True
+True"'
+}
+
 container_is_gone() {
 	_under sh -c "echo content >$PFX/a"
 	rm -r "$(_container)"
