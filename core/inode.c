@@ -167,14 +167,21 @@ uint64_t inode_known_size(const struct inode *ino)
 	return max_u64(max_u64(ino->body_len, ino->own_end), ino->r.loaded ? reader_end(&ino->r) : 0);
 }
 
-int inode_extend(struct inode *ino, int fd, uint64_t end)
+static int look_at_length(struct inode *ino, int fd)
 {
 	struct stat st;
-	ssize_t n;
 
 	if (sys.fstat(fd, &st))
 		return -errno;
 	ino->body_len = stub_body_len(st.st_size);
+	return 0;
+}
+
+/* The rest of inode_extend(), when the length has just been looked at. */
+static int extend(struct inode *ino, int fd, uint64_t end)
+{
+	ssize_t n;
+
 	if (end <= ino->body_len)
 		return 0;
 	/*
@@ -194,6 +201,13 @@ int inode_extend(struct inode *ino, int fd, uint64_t end)
 		return -errno;
 	ino->body_len = end;
 	return 0;
+}
+
+int inode_extend(struct inode *ino, int fd, uint64_t end)
+{
+	int ret = look_at_length(ino, fd);
+
+	return ret ? ret : extend(ino, fd, end);
 }
 
 struct notify_arg {
@@ -249,14 +263,17 @@ int inode_heed_notice(struct inode *ino, int fd)
 int inode_publish(struct inode *ino, int fd)
 {
 	static const struct timespec now[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_NOW } };
-	uint64_t before = ino->body_len;
 	int writable = file_any_fd(ino); /* a sync or a close may come through a description that only reads */
+	uint64_t before;
 	int ret = 0;
 
 	fd = writable >= 0 ? writable : fd;
-	heed_truncation(ino);
-	if (ino->own_end > ino->body_len)
-		ret = inode_extend(ino, fd, ino->own_end);
+	if (ino->own_end) /* others may have made the file shorter than it was when it was looked at last */
+		ret = look_at_length(ino, fd);
+	heed_truncation(ino); /* after the look: who cuts a file says so first */
+	before = ino->body_len;
+	if (!ret)
+		ret = extend(ino, fd, ino->own_end);
 	if (!ret) {
 		if (ino->touched && ino->body_len == before && sys.futimens(fd, now))
 			sys.futimens(fd, NULL); /* not the owner: both times or none */
