@@ -19,6 +19,9 @@ long bynumber_getdents(long nr, int fd, void *buf, size_t len, size_t name_at);
 /* getcwd(2): returns the length with the zero. */
 long bynumber_getcwd(char *buf, size_t len);
 
+/* mmap(2): as the function, whatever the function's code has been overwritten with. */
+long bynumber_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
+
 /* io_submit(2) */
 long bynumber_io_submit(unsigned long ctx, long nr, void *list);
 

@@ -4,6 +4,7 @@
  * moved into its body (core/body.h) and the kernel maps the stub; then munmap(), mremap(), msync() and the rest are
  * the kernel's. Other maps are of a copy, made when they are.
  */
+#include "bynumber.h"
 #include "fdtable.h"
 
 /*
@@ -195,7 +196,11 @@ static void *map_ours(struct ofile *f, void *addr, size_t len, int prot, int fla
 }
 
 /* Anonymous maps are asked for by allocators, in their own initialisation: they do not even start us. */
-EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+/*
+ * Not in mmap() itself: libraries that must hear of every map (UCX, below MPI) overwrite the code of mmap with a jump to
+ * their own, which does the system call by number.
+ */
+__attribute__((noinline)) long bynumber_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
 	struct ofile *f = NULL;
 	void *map;
@@ -205,9 +210,14 @@ EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off
 	if (!(flags & MAP_ANONYMOUS))
 		f = fd_get(fd);
 	if (!f)
-		return sys.mmap(addr, len, prot, flags, fd, off);
+		return (long)sys.mmap(addr, len, prot, flags, fd, off);
 	map = map_ours(f, addr, len, prot, flags, fd, off);
 	fd_put(f);
-	return map;
+	return (long)map;
+}
+
+EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+{
+	return (void *)bynumber_mmap(addr, len, prot, flags, fd, off);
 }
 ALIAS(mmap64, mmap);

@@ -96,7 +96,7 @@ static long mapped_syscall(long nr, long a, long b, long c, long d, long e, long
 	case SYS_mmap: /* an allocator's mmap() ends here, and must not begin again */
 		if (d & MAP_ANONYMOUS || !fd_is_ours((int)e))
 			break;
-		return (long)mmap(P(a), b, c, d, e, f);
+		return bynumber_mmap(P(a), b, c, d, e, f);
 	case SYS_sendfile:
 		return sendfile(a, b, P(c), d);
 	case SYS_copy_file_range:
