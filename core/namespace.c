@@ -212,11 +212,16 @@ static uint64_t size_of(const struct stat *st)
 	bool section CRITICAL = critical_begin();
 	struct inode *ino = inode_find(st->st_dev, st->st_ino);
 	uint64_t size = stub_body_len(st->st_size);
-	int none = -1;
+	struct stat now = *st;
+	int fd, none = -1;
 
 	if (ino) {
 		mutex_lock(&ino->lock);
-		inode_size(ino, file_any_fd(ino), st, &size);
+		fd = file_any_fd(ino);
+		/* @st may be older than what another thread has written or cut since: that is no news of others. */
+		if (size != ino->body_len && fd >= 0 && sys.fstat(fd, &now))
+			now = *st;
+		inode_size(ino, fd, &now, &size);
 		mutex_unlock(&ino->lock);
 		inode_put(ino, &none);
 	}
