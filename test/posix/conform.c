@@ -2,6 +2,8 @@
 /* What the conformance suites for file systems ask beyond the other cases: rare combinations of what is there and how it is asked for. */
 #include "posix.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
@@ -215,4 +217,219 @@ CASE(links_from_nowhere)
 	T(link("/etc/passwd/f", at("new")));
 	T(symlink("", at("new")));
 	T(access(at("new"), F_OK));
+}
+
+/* ---- several at the same time ---- */
+
+enum { nr_records = 300, record_max = 700 };
+
+/* A record: who wrote it, the how manieth it is, its length, and then a letter as often as it takes. */
+struct record {
+	int who, nr, len;
+	char text[record_max];
+};
+
+static int make_record(struct record *r, int who, int nr)
+{
+	r->who = who;
+	r->nr = nr;
+	r->len = 20 + (nr * 37 + who * 101) % (record_max - 40);
+	memset(r->text, 'a' + (who + nr) % 26, r->len);
+	return offsetof(struct record, text) + r->len;
+}
+
+/*
+ * Whether @buf begins with whole records of @nr_writers, each one's in order and without a gap; *@seen is the first of each that
+ * has not been there. Returns what is left over at the end.
+ */
+static long parse_records(const char *buf, long len, int nr_writers, int *seen, bool *right)
+{
+	struct record want, r;
+	long off = 0;
+
+	while (off + (long)offsetof(struct record, text) <= len) {
+		memcpy(&r, buf + off, offsetof(struct record, text));
+		*right = r.who >= 0 && r.who < nr_writers && r.nr >= 0 && r.nr < nr_records;
+		if (!*right)
+			return len - off;
+		make_record(&want, r.who, r.nr);
+		*right = r.len == want.len && (seen == NULL || seen[r.who] == r.nr);
+		if (!*right || off + (long)offsetof(struct record, text) + r.len > len)
+			return len - off;
+		*right = !memcmp(buf + off + offsetof(struct record, text), want.text, r.len);
+		if (!*right)
+			return len - off;
+		if (seen)
+			seen[r.who]++;
+		off += offsetof(struct record, text) + r.len;
+	}
+	*right = true;
+	return len - off;
+}
+
+static long read_all(int fd, char *buf, long room)
+{
+	long len = 0, n;
+
+	while ((n = read(fd, buf + len, room - len)) > 0)
+		len += n;
+	return n < 0 ? n : len;
+}
+
+static void append_records(int who)
+{
+	int fd = open(at("log"), O_WRONLY | O_APPEND | O_CREAT, 0644);
+	struct record r;
+
+	for (int i = 0; i < nr_records; i++) {
+		int len = make_record(&r, who, i);
+
+		if (write(fd, &r, len) != len)
+			_exit(1);
+		if (i % 50 == 49) {
+			close(fd);
+			fd = open(at("log"), O_WRONLY | O_APPEND);
+		}
+	}
+	_exit(close(fd) ? 2 : 0);
+}
+
+/* Read the log again and again until *@stop: it only ever grows, by whole records but for its end. */
+static void watch_records(volatile bool *stop)
+{
+	static char buf[4 * nr_records * record_max];
+	long len, before = 0;
+	bool right;
+
+	do {
+		int fd = open(at("log"), O_RDONLY);
+
+		len = read_all(fd, buf, sizeof buf);
+		parse_records(buf, len, 3, NULL, &right);
+		if (len < before || !right || close(fd))
+			_exit(len < before ? 1 : 2);
+		before = len;
+		usleep(500);
+	} while (!*stop);
+	_exit(0);
+}
+
+CASE(appended_by_many_while_it_is_read)
+{
+	static char buf[4 * nr_records * record_max];
+	volatile bool *stop = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t writers[3], readers[2];
+	int seen[3] = {0};
+	bool right = false;
+	long rest;
+
+	make("log", "");
+	for (int r = 0; r < 2; r++)
+		if ((readers[r] = fork()) == 0)
+			watch_records(stop);
+	for (int w = 0; w < 3; w++)
+		if ((writers[w] = fork()) == 0)
+			append_records(w);
+	for (int w = 0; w < 3; w++)
+		say_child(writers[w]);
+	*stop = true;
+	for (int r = 0; r < 2; r++)
+		say_child(readers[r]);
+	rest = parse_records(buf, read_all(open(at("log"), O_RDONLY), buf, sizeof buf), 3, seen, &right);
+	say("right: %d, left over: %ld, records %d %d %d\n", right, rest, seen[0], seen[1], seen[2]);
+	T(unlink(at("log"))); /* whose record comes first is another one every time */
+}
+
+CASE(read_while_others_are_renamed_over_it)
+{
+	static char buf[100000];
+	pid_t pid;
+
+	make("f", "aaaa");
+	if ((pid = fork()) == 0) {
+		for (int i = 0; i < 200; i++) {
+			long len = 1 + i * 397 % sizeof buf;
+			int fd = open(at("new"), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
+			memset(buf, 'a' + i % 26, len);
+			if (write(fd, buf, len) != len || (i % 3 == 0 && fsync(fd)) || close(fd) || rename(at("new"), at("f")))
+				_exit(1);
+		}
+		_exit(0);
+	}
+	for (int i = 0; i < 200; i++) {
+		int fd = open(at("f"), O_RDONLY);
+		long len = read_all(fd, buf, sizeof buf);
+		struct stat st;
+
+		if (fstat(fd, &st) || st.st_size != len || len < 1)
+			say("size %ld, read %ld, %s\n", (long)st.st_size, len, strerrorname_np(errno));
+		for (long j = 1; j < len; j++)
+			if (buf[j] != buf[0]) {
+				say("of two files: %c at 0, %c at %ld\n", buf[0], buf[j], j);
+				break;
+			}
+		close(fd);
+	}
+	say_child(pid);
+}
+
+static void *write_stripe(void *arg)
+{
+	int me = (int)(intptr_t)arg, fd = open(at("f"), O_WRONLY);
+	char block[512];
+
+	memset(block, 'A' + me, sizeof block);
+	for (long i = 0; i < 400; i++)
+		if (pwrite(fd, block, sizeof block, (i * 4 + me) * (long)sizeof block) != sizeof block)
+			return (void *)1;
+	return (void *)(intptr_t)close(fd);
+}
+
+CASE(forks_while_threads_write)
+{
+	static char buf[4 * 400 * 512];
+	pthread_t threads[4];
+	void *ret;
+	int fd, wrong = 0;
+
+	make("f", "");
+	fd = open(at("f"), O_RDWR);
+	for (int t = 0; t < 4; t++)
+		pthread_create(&threads[t], NULL, write_stripe, (void *)(intptr_t)t);
+	for (int i = 0; i < 40; i++)
+		IN_CHILD(pread(fd, buf, 4096, 0); lseek(fd, 0, SEEK_END); int own = open(at("f"), O_RDONLY);
+			 if (read(own, buf, sizeof buf) < 0 || close(own)) _exit(1));
+	for (int t = 0; t < 4; t++) {
+		pthread_join(threads[t], &ret);
+		if (ret)
+			say("thread %d failed\n", t);
+	}
+	V(pread(fd, buf, sizeof buf, 0));
+	for (size_t i = 0; i < sizeof buf; i++)
+		wrong += buf[i] != 'A' + (int)(i / 512 % 4);
+	say("%d bytes wrong\n", wrong);
+}
+
+CASE(unlinked_while_mapped)
+{
+	char buf[8] = "", *m;
+	int fd = T(open(at("f"), O_RDWR | O_CREAT, 0644));
+
+	T(ftruncate(fd, 3 * 4096));
+	T(pwrite(fd, "text", 4, 5000));
+	m = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	T(unlink(at("f")));
+	say("%.4s\n", m + 5000);
+	memcpy(m + 9000, "more", 4);
+	T(pread(fd, buf, 4, 9000));
+	say("%s\n", buf);
+	make("f", "another");
+	T(pwrite(fd, "TEXT", 4, 5000));
+	T(close(fd));
+	say("%.4s %.4s\n", m + 5000, m + 9000);
+	IN_CHILD(memcpy(m, "child", 5));
+	say("%.5s\n", m);
+	T(munmap(m, 3 * 4096));
+	show("f");
 }

@@ -26,13 +26,16 @@ enum { nr_slots = 4, max_size = 600000, shrink_s = 40 };
 
 enum kind {
 	WRITE, PWRITE, WRITEV, PWRITEV, READ, PREAD, READV, TRUNCATE, FTRUNCATE, SEEK, SEEK_FROM_END, REOPEN, FSYNC, DUP, CHILD_WRITES,
-	CHILD_OPENS_AND_WRITES, CHILD_READS, EXEC_WRITES, RENAME, FALLOCATE, STAT, APPEND, STREAM, VERIFY, nr_kinds
+	CHILD_OPENS_AND_WRITES, CHILD_READS, EXEC_WRITES, RENAME, LINK, FALLOCATE, STAT, APPEND, STREAM, VERIFY, COPY_RANGE, PRIVATE_MAP,
+	/* from here on what moves a file into its body: in every other sequence */
+	MOVE_RANGE, MAP, MAP_STORE, MAP_LOAD, nr_kinds
 };
 
 static const char *const kind_names[] = {"write", "pwrite", "writev", "pwritev", "read", "pread", "readv", "truncate", "ftruncate", "seek",
 	"seek from end", "reopen", "fsync", "dup", "child writes", "child opens and writes", "child reads", "exec writes", "rename",
-	"fallocate", "stat", "append", "stream", "verify"};
-static const int weights[nr_kinds] = {14, 14, 4, 4, 10, 12, 4, 2, 5, 6, 3, 8, 3, 3, 3, 3, 2, 1, 2, 3, 4, 4, 3, 3};
+	"link and unlink", "fallocate", "stat", "append", "stream", "verify", "copy_file_range", "private map", "collapse or insert",
+	"map", "store in map", "load from map"};
+static const int weights[nr_kinds] = {14, 14, 4, 4, 10, 12, 4, 2, 5, 6, 3, 8, 3, 3, 3, 3, 2, 1, 2, 1, 3, 4, 4, 3, 3, 4, 3, 2, 1, 4, 4};
 
 struct op {
 	enum kind kind;
@@ -51,6 +54,8 @@ static struct verdict {
 static char paths[2][2][512]; /* [plain][name] */
 static int current;            /* which of the names the file has */
 static int fds[2][nr_slots], flags_of[nr_slots];
+static unsigned char *maps[2]; /* shared, of the first map_len bytes, or NULL */
+static long map_len;
 static unsigned char model[max_size + 1];
 static long model_size;
 static bool strict;
@@ -411,10 +416,119 @@ static void do_op(const struct op *op)
 	case VERIFY:
 		verify("verify");
 		break;
+	case LINK:
+		BOTH(link(paths[p][current], paths[p][!current]));
+		same(op, ret, err);
+		BOTH(unlink(paths[p][current]));
+		same(op, ret, err);
+		current = !current;
+		break;
+	case COPY_RANGE: {
+		int to = op->arg % nr_slots;
+		off_t from_off[2] = {op->off, op->off}, to_off[2] = {op->arg * 97, op->arg * 97};
+
+		if (!fits(to_off[0], op->len))
+			return;
+		BOTH(copy_file_range(fds[p][s], &from_off[p], fds[p][to], &to_off[p], op->len, 0));
+		if (same(op, ret, err) > 0) {
+			memcpy(data, model + op->off, ret[0]);
+			model_write(op->arg * 97, data, ret[0]);
+		}
+		if (from_off[0] != from_off[1] || to_off[0] != to_off[1])
+			differ("copy_file_range left the offsets %ld, %ld", (long)from_off[0], (long)to_off[0]);
+		break;
+	}
+	case PRIVATE_MAP:
+		off = op->off & ~4095;
+		if (off + op->len > model_size)
+			return;
+		for (int p = 0; p < 2; p++) {
+			unsigned char *m = mmap(NULL, op->len, PROT_READ | PROT_WRITE, MAP_PRIVATE, fds[p][s], off);
+
+			ret[p] = m == MAP_FAILED ? -1 : 0;
+			err[p] = errno;
+			if (ret[p])
+				continue;
+			memcpy(got[p], m, op->len);
+			memset(m, 'x', op->len);
+			munmap(m, op->len);
+		}
+		if (same(op, ret, err) == 0)
+			check_bytes("private map", got[0], off, op->len);
+		break;
+	case MOVE_RANGE: {
+		int mode = op->arg % 2 ? FALLOC_FL_COLLAPSE_RANGE : FALLOC_FL_INSERT_RANGE;
+		long from = op->off & ~4095, len = (op->len + 4095) & ~4095;
+
+		if (mode == FALLOC_FL_INSERT_RANGE && !fits(model_size, len))
+			return;
+		BOTH(fallocate(fds[p][s], mode, from, len));
+		if (same(op, ret, err) < 0)
+			break;
+		if (mode == FALLOC_FL_COLLAPSE_RANGE) {
+			memmove(model + from, model + from + len, model_size - from - len);
+			model_size -= len;
+		} else {
+			memmove(model + from + len, model + from, model_size - from);
+			memset(model + from, 0, len);
+			model_size += len;
+		}
+		break;
+	}
+	case MAP:
+		if (maps[0])
+			munmap(maps[0], map_len);
+		if (maps[1])
+			munmap(maps[1], map_len);
+		maps[0] = maps[1] = NULL;
+		map_len = op->off + op->len;
+		for (int p = 0; p < 2; p++) {
+			maps[p] = mmap(NULL, map_len, PROT_READ | PROT_WRITE, MAP_SHARED, fds[p][s], 0);
+			ret[p] = maps[p] == MAP_FAILED ? -1 : 0;
+			err[p] = errno;
+			if (ret[p])
+				maps[p] = NULL;
+		}
+		same(op, ret, err);
+		break;
+	case MAP_STORE: case MAP_LOAD:
+		if (!maps[0] || op->off + op->len > map_len || op->off + op->len > model_size)
+			return;
+		fill(data, op);
+		for (int p = 0; p < 2 && op->kind == MAP_STORE; p++)
+			memcpy(maps[p] + op->off, data, op->len);
+		if (op->kind == MAP_STORE)
+			model_write(op->off, data, op->len);
+		memcpy(got[0], maps[0] + op->off, op->len);
+		check_bytes(kind_names[op->kind], got[0], op->off, op->len);
+		break;
 	case nr_kinds:
 		break;
 	}
 #undef BOTH
+}
+
+/* A copy that loses its name while it is open. */
+static void without_a_name(void)
+{
+	static unsigned char buf[max_size + 1];
+	char name[600];
+	int fd, from = open(paths[0][current], O_RDONLY);
+	long n;
+
+	snprintf(name, sizeof name, "%s-gone", paths[0][0]);
+	fd = open(name, O_RDWR | O_CREAT, 0644);
+	for (long off = 0; off < model_size; off += n)
+		if ((n = copy_file_range(from, NULL, fd, NULL, model_size - off, 0)) <= 0)
+			differ("copy to another file: %ld %s", n, strerrorname_np(errno));
+	unlink(name);
+	if (pwrite(fd, "gone", 4, model_size / 2) != 4 || ftruncate(fd, model_size + 7) || pread(fd, buf, sizeof buf, 0) != model_size + 7)
+		differ("a file without a name: %s", strerrorname_np(errno));
+	if (memcmp(buf + model_size / 2, "gone", 4) || (model_size > 4 && buf[model_size + 6]))
+		differ("a file without a name: wrong bytes");
+	check_bytes("a file without a name", buf, 0, model_size / 2);
+	if (lseek(fd, 0, SEEK_END) != model_size + 7 || close(fd) || close(from))
+		differ("a file without a name: its end");
 }
 
 static void run_ops(const struct op *ops, int nr)
@@ -435,6 +549,7 @@ static void run_ops(const struct op *ops, int nr)
 	for (verdict->at = 0; verdict->at < nr; verdict->at++)
 		do_op(&ops[verdict->at]);
 	verify("at the end");
+	without_a_name();
 	for (int s = 0; s < nr_slots; s++)
 		if (fds[0][s] >= 0 && close(fds[0][s]))
 			differ("close: %s", strerrorname_np(errno));
@@ -494,12 +609,12 @@ static void shrink(struct op *ops, int nr)
 	printf("%s\n", verdict->why);
 }
 
-static void make_ops(struct op *ops, int nr)
+static void make_ops(struct op *ops, int nr, int nr_used_kinds)
 {
 	static const int lens[] = {1, 7, 47, 100, 512, 1000, 4096, 5000, 20000, 65536, 150000};
 	int total = 0;
 
-	for (int k = 0; k < nr_kinds; k++)
+	for (int k = 0; k < nr_used_kinds; k++)
 		total += weights[k];
 	for (int i = 0; i < nr; i++) {
 		int pick = rnd() % total, k = 0;
@@ -528,7 +643,7 @@ static int random_ops(int nr, uint64_t seed)
 	struct op *ops = malloc(nr * sizeof *ops);
 
 	seed_with(seed);
-	make_ops(ops, nr);
+	make_ops(ops, nr, seed % 2 ? MOVE_RANGE : nr_kinds);
 	if (!fails(ops, nr))
 		return 0;
 	printf("seed %ju: operation %d of %d: %s\nshrunk to:\n", (uintmax_t)seed, verdict->at, nr, verdict->why);
