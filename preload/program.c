@@ -145,6 +145,8 @@ static int run_stub(const struct run *run, const struct where *w, int dirfd, con
 	int r, copy;
 	ssize_t len = image_head(w, head, sizeof(head), &logical);
 
+	if (len == -EACCES) /* to execute a plain file the kernel alone must be able to read it */
+		return (int)refused("exec of a file that may not be read", EACCES);
 	if (len < 0)
 		return (int)len;
 	if (!logical)

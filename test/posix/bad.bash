@@ -531,3 +531,53 @@ except OSError as e:
 	_is "what came" "$(paste -sd' ' "$W/out")" "b'x' ['socket'] 36"
 	[ -S "$long/socket" ] || _fail "the socket is in the backend"
 }
+
+program_that_may_be_executed_but_not_read() {
+	_need_root
+	_under sh -c "cp /bin/echo $PFX/e; chmod 711 $PFX/e"
+	PLFS_DEBUG=refuse _user env $PFX/e never
+	_is "exit code" "$rc" 126
+	grep -q "refuse.*EACCES" "$W/err" || _fail "no line that says why: $(cat "$W/err")"
+	[ -k "$B/e" ] || _fail "it is still logical"
+	_under env $PFX/e once >"$W/out"
+	_user env $PFX/e plain >>"$W/out"
+	_is "what was said" "$(paste -sd' ' "$W/out")" "once plain"
+}
+
+library_by_the_name_of_a_prefix_that_does_not_exist() {
+	_under sh -c "cd $PFX && echo 'int x = 1;' | gcc -shared -fPIC -o libx.so -x c - && echo 'extern int x; int main(void) { return x; }' |
+		gcc -o main -x c - -L. -lx -Wl,-rpath,$PFX"
+	_under env $PFX/main
+	grep -q "shared libraries: libx.so" "$W/err" || _fail "the loader does not say what it misses"
+	_is "exit code" "$rc" 127
+	_under env LD_LIBRARY_PATH=$PFX $PFX/main
+	_is "exit code with LD_LIBRARY_PATH" "$rc" 127
+	_under env LD_LIBRARY_PATH=$B $PFX/main
+	_is "exit code by the backend's name" "$rc" 1
+}
+
+spawn_attribute_of_a_later_library() {
+	cat >"$W/spawn.c" <<'END'
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+int main(int argc, char **argv)
+{
+	posix_spawn_file_actions_t fa;
+	posix_spawnattr_t attr;
+	posix_spawnattr_init(&attr);
+	*(short *)&attr = 0x100; /* of glibc 2.39; this one's setter would refuse it */
+	posix_spawn_file_actions_init(&fa);
+	posix_spawn_file_actions_addopen(&fa, 1, argv[1], O_WRONLY | O_CREAT, 0644);
+	puts(strerrorname_np(posix_spawn(&(pid_t){0}, "/bin/true", &fa, &attr, argv, NULL)));
+	return argc - 2;
+}
+END
+	gcc -w -o "$W/spawn" "$W/spawn.c"
+	PLFS_DEBUG=refuse _under "$W/spawn" $PFX/out >"$W/out"
+	_is "the error" "$(cat "$W/out")" EINVAL
+	grep -q "refuse.*posix_spawn" "$W/err" || _fail "no line that says why: $(cat "$W/err")"
+	[ ! -e "$B/out" ] || _fail "something was made"
+}

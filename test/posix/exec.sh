@@ -232,7 +232,82 @@ libraries_beside_the_program() {
 	python3 -c 'import ctypes; print(ctypes.CDLL("./libsix.so").six())'
 	gcc -shared -fPIC -o libthree.so three.c && gcc -shared -fPIC -o libsix.so six.c -L. -lthree -Wl,-rpath,'$ORIGIN'
 	python3 -c 'import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).six())' $P/lib/libsix.so
+	rm lib*.so main
+	gcc -shared -fPIC -o libthree.so three.c
+	gcc -shared -fPIC -o libsix.so six.c -L. -lthree
+	gcc -o main main.c -L. -lsix -Wl,-rpath-link,. || return
+	LD_LIBRARY_PATH=. ./main
+	LD_LIBRARY_PATH='$ORIGIN' ./main
+	gcc -shared -fPIC -o libthree.so three.c && LD_LIBRARY_PATH=. python3 -c 'import ctypes; print(ctypes.CDLL("libthree.so").three())'
+	gcc -shared -fPIC -o libthree.so three.c && LD_LIBRARY_PATH=. env ./main
+	./main 2>/dev/null || echo "status $?"
 	rm -r $P/lib
+}
+
+# The directory is another's: nothing can be made plain there.
+other_users() {
+	cp /bin/echo $P/e
+	printf '#!/bin/sh\necho "${0##*/}" $*\n' >$P/s
+	gcc -shared -fPIC -o $P/l.so -x c - <<<'int number = 4;'
+	chmod 755 $P/[es]
+	cat >$P/as_nobody <<'END'
+import ctypes, os, sys
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+def run(*args):
+	pid = os.fork()
+	if not pid:
+		try:
+			os.execv(args[0], args)
+		except OSError as e:
+			print(e.strerror, flush=True)
+		os._exit(99)
+	print(os.waitpid(pid, 0)[1], flush=True)
+p = os.environ["P"]
+run(p + "/e", "from a directory that is not ours")
+run(p + "/e", "twice")
+run(p + "/s", "a script")
+run(p + "/private", "never")
+run(p + "/as_nobody", "never")
+print(ctypes.c_int.in_dll(ctypes.CDLL(p + "/l.so"), "number").value)
+END
+	cp $P/e $P/private && chmod 750 $P/private
+	python3 $P/as_nobody
+	$P/e now in place
+	for mode in 555 500 4755 2711; do
+		cp /bin/echo $P/m && chmod $mode $P/m && touch -d 2001-01-01 $P/m && $P/m $mode
+		stat -c '%a %Y %s' $P/m
+		rm -f $P/m
+	done
+	rm $P/l.so
+}
+
+unlinked_while_run() {
+	cp /bin/sleep $P/s
+	$P/s 0.5 &
+	sleep 0.1
+	rm $P/s
+	wait $! && echo ended
+	cp /bin/echo $P/s && $P/s another
+	mv $P/s $P/t && $P/t moved
+	cp /bin/cat $P/t.new && mv $P/t.new $P/t && echo replaced | $P/t
+}
+
+made_plain_or_not() {
+	cp /bin/echo $P/e
+	cp -p $P/e $P/copy
+	$P/e x
+	[ $P/e -nt $P/copy ] || [ $P/e -ot $P/copy ] || echo "times are the same"
+	cmp $P/e $P/copy && echo "bytes are the same"
+	printf more >>$P/e
+	tail -c 4 $P/e
+	echo
+	cp /bin/true $P/e
+	$P/e && echo ran
+	truncate -s 0 $P/e
+	$P/e
+	echo "status $?"
 }
 
 tools_that_spawn() {
