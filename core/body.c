@@ -6,6 +6,7 @@
 
 #include "file.h"
 #include "log.h"
+#include "own.h"
 #include "stamp.h"
 #include "sys.h"
 
@@ -19,7 +20,7 @@ ssize_t body_read(int fd, void *buf, size_t len, uint64_t logical_off)
 	ssize_t n;
 
 	do {
-		n = sys.pread(fd, (char *)buf + have, len - have, (off_t)(PLFS_BODY_OFF + logical_off + have));
+		n = own_pread(fd, (char *)buf + have, len - have, (off_t)(PLFS_BODY_OFF + logical_off + have));
 		have += n > 0 ? (size_t)n : 0;
 	} while ((n > 0 && have < len) || (n < 0 && errno == EINTR));
 	return n < 0 && !have ? -errno : (ssize_t)have;
@@ -31,7 +32,7 @@ ssize_t body_write(int fd, const void *buf, size_t len, uint64_t logical_off)
 	ssize_t n;
 
 	do {
-		n = sys.pwrite(fd, (const char *)buf + done, len - done, (off_t)(PLFS_BODY_OFF + logical_off + done));
+		n = own_pwrite(fd, (const char *)buf + done, len - done, (off_t)(PLFS_BODY_OFF + logical_off + done));
 		done += n > 0 ? (size_t)n : 0;
 	} while ((n > 0 && done < len) || (n < 0 && errno == EINTR));
 	return n < 0 && !done ? -errno : (ssize_t)done;
@@ -40,7 +41,7 @@ ssize_t body_write(int fd, const void *buf, size_t len, uint64_t logical_off)
 /* The kernel finds the end: the body's is the stub's. */
 ssize_t body_append(int fd, const struct iovec *iov, int cnt, uint64_t *end)
 {
-	ssize_t n = sys.pwritev2(fd, iov, cnt, -1, RWF_APPEND);
+	ssize_t n = own_pwritev2(fd, iov, cnt, -1, RWF_APPEND);
 	off_t off;
 
 	if (n < 0)
@@ -108,7 +109,7 @@ static void settle_memory(void)
 	const struct timespec wait = { .tv_nsec = 1000000 };
 
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	sys.nanosleep(&wait, NULL);
+	own_nanosleep(&wait, NULL);
 }
 
 /* Copy to @fd what no log but the body has. */
@@ -161,7 +162,7 @@ static int move_locked(struct inode *ino, int fd)
 	if (!ret)
 		ret = copy_logs(ino, fd, inode_known_size(ino));
 	/* What had been synced in a log must not depend on a body that is not. */
-	if (!ret && sys.fdatasync(fd))
+	if (!ret && own_fdatasync(fd))
 		ret = -errno;
 	return ret;
 }
@@ -191,7 +192,7 @@ static int move(struct inode *ino, int fd, bool locked)
 	if (ret)
 		return ret;
 	/* The header must not be lost while the logs are. */
-	if (ino->stub.has_container && sys.fdatasync(fd))
+	if (ino->stub.has_container && own_fdatasync(fd))
 		ino->stub.has_container = false;
 	inode_enter_body(ino, &now);
 	return 0;

@@ -8,6 +8,7 @@
 #include "bytes.h"
 #include "crc32c.h"
 #include "log.h"
+#include "own.h"
 #include "sys.h"
 
 #include <stdio.h>
@@ -27,11 +28,11 @@ const char *dropping_host(void)
 		if ((*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '-' || *p == '_')
 			clean[len++] = *p;
 	clean[len] = '\0';
-	fd = sys.open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	fd = own_open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 	if (fd >= 0) {
-		if (sys.read(fd, boot, sizeof(boot) - 1) < 0)
+		if (own_read(fd, boot, sizeof(boot) - 1) < 0)
 			*boot = '\0';
-		sys.close(fd);
+		own_close(fd);
 	}
 	/* Two threads at once write the same bytes. */
 	snprintf(host_name, sizeof(host_name), "%s-%08x", clean,

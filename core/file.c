@@ -6,6 +6,7 @@
 #include "file.h"
 
 #include "body.h"
+#include "own.h"
 #include "stamp.h"
 #include "usermem.h"
 
@@ -114,7 +115,7 @@ static bool is_special(int flags)
 
 static int kernel_open(int dirfd, const char *path, int flags, mode_t mode)
 {
-	int fd = sys.openat(dirfd, path, flags, mode);
+	int fd = own_openat(dirfd, path, flags, mode);
 
 	return fd < 0 ? -errno : fd;
 }
@@ -144,7 +145,7 @@ static int finish_open(struct plfs_mount *m, int fd, const struct stat *st, int 
 			plfs_close(*out);
 	}
 	if (ret) {
-		sys.close(fd);
+		own_close(fd);
 		*out = NULL;
 		return ret;
 	}
@@ -187,7 +188,8 @@ static int open_existing(struct plfs_mount *m, int dirfd, const char *path, int 
 	if (!stub_marked(st.st_mode) || !mount_has_dev(st.st_dev)) {
 		unsigned depth = critical_pause(); /* a fifo waits for its other end */
 
-		fd = kernel_open(dirfd, path, flags & ~O_CREAT, mode);
+		fd = sys.openat(dirfd, path, flags & ~O_CREAT, mode); /* a cancellation point */
+		fd = fd < 0 ? -errno : fd;
 		critical_resume(depth);
 		return fd;
 	}
@@ -199,7 +201,7 @@ static int open_existing(struct plfs_mount *m, int dirfd, const char *path, int 
 	if (sys.fstat(fd, &st) || !stub_marked(st.st_mode) || (!st.st_nlink && *gone != st.st_ino)) {
 		*gone = st.st_ino;
 		remove_unlinked(m, fd, &st);
-		sys.close(fd);
+		own_close(fd);
 		return -EAGAIN;
 	}
 	return finish_open(m, fd, &st, flags, out);
@@ -217,13 +219,13 @@ static int make_plain(int fd, const struct stat *st, int dirfd, const char *path
 	if (sys.fchmod(fd, st->st_mode & 06777)) {
 		int ret = -errno;
 
-		sys.close(fd);
+		own_close(fd);
 		return ret;
 	}
 	again = kernel_open(dirfd, path, flags & ~(O_CREAT | O_EXCL | O_TRUNC), 0);
 	if (again >= 0) { /* its mode may forbid it, then the descriptor can do more than it should */
 		sys.dup3(again, fd, flags & O_CLOEXEC);
-		sys.close(again);
+		own_close(again);
 	}
 	return fd;
 }
@@ -244,7 +246,7 @@ static int create(struct plfs_mount *m, int dirfd, const char *path, int flags, 
 	if (sys.fstat(fd, &st) || !st.st_nlink) { /* unlinked or replaced before we could say that we have it open? */
 		int ret = -EAGAIN;
 
-		sys.close(fd);
+		own_close(fd);
 		return ret;
 	}
 	if (!mount_has_dev(st.st_dev))
@@ -549,7 +551,7 @@ int plfs_fallocate(struct plfs_file *f, int mode, off_t logical_off, off_t len)
 			return ret == -EBUSY ? -EOPNOTSUPP : ret;
 	}
 	if (f->ino->stub.in_body)
-		return sys.fallocate(f->fd, mode, logical_off + PLFS_BODY_OFF, len) ? -errno : 0;
+		return own_fallocate(f->fd, mode, logical_off + PLFS_BODY_OFF, len) ? -errno : 0;
 	if (mode == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE) || mode == (FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE))
 		stop = stop < size ? stop : size;
 	else if (mode != 0 && mode != FALLOC_FL_KEEP_SIZE && mode != FALLOC_FL_ZERO_RANGE)

@@ -11,6 +11,7 @@
 #include "critical.h"
 #include "file.h"
 #include "log.h"
+#include "own.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -49,7 +50,7 @@ struct copy {
 static int put(struct copy *c, const char *buf, size_t len, uint64_t off)
 {
 	while (len) {
-		ssize_t n = sys.pwrite(c->to, buf, len, (off_t)off);
+		ssize_t n = own_pwrite(c->to, buf, len, (off_t)off);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -64,7 +65,7 @@ static int put(struct copy *c, const char *buf, size_t len, uint64_t off)
 
 static ssize_t pread_once(const struct copy *c, char *buf, size_t len, uint64_t off)
 {
-	ssize_t n = c->file ? plfs_pread(c->file, buf, len, (off_t)off) : sys.pread(c->from, buf, len, (off_t)off);
+	ssize_t n = c->file ? plfs_pread(c->file, buf, len, (off_t)off) : own_pread(c->from, buf, len, (off_t)off);
 
 	return n < 0 && !c->file ? -errno : n;
 }
@@ -271,7 +272,7 @@ static int try_temp(struct flatten *f, const char *dir, size_t len)
 		return -ENAMETOOLONG;
 	}
 	tell_temp(f);
-	fd = sys.openat(AT_FDCWD, f->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = own_openat(AT_FDCWD, f->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	f->to = sys_fd_hide(fd < 0 ? -errno : fd);
 	return f->to < 0 ? f->to : 0;
 }
@@ -320,10 +321,10 @@ static int sync_dir_of(const char *path)
 	int ret, fd;
 
 	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(path, '/') - path) + 1, path);
-	fd = sys.open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	ret = fd < 0 || sys.fsync(fd) ? -errno : 0;
+	fd = own_open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ret = fd < 0 || own_fsync(fd) ? -errno : 0;
 	if (fd >= 0)
-		sys.close(fd);
+		own_close(fd);
 	return ret;
 }
 
@@ -379,7 +380,7 @@ static int flatten_open(struct flatten *f)
 	ret = copy_attributes(f->fd, f->to, &f->st);
 	if (ret)
 		return failed(f->watch, ret, "cannot keep its owner, mode and attributes");
-	if (sys.fsync(f->to))
+	if (own_fsync(f->to))
 		return failed(f->watch, -errno, "cannot write");
 	if (!f->alone && stub_in_use(f->fd))
 		return -EBUSY;
@@ -461,7 +462,7 @@ static int check(struct flatten *f)
 
 static int flatten_once(struct flatten *f, int dirfd, const char *path)
 {
-	int fd = sys.openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = own_openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	int ret;
 
 	f->fd = sys_fd_hide(fd < 0 ? -errno : fd);
@@ -508,7 +509,7 @@ int plfs_flatten(int dirfd, const char *path, struct plfs_watch *watch)
 		struct flatten f = { .watch = watch, .fd = -1, .to = -1 };
 
 		if (tries)
-			sys.nanosleep(&wait, NULL);
+			own_nanosleep(&wait, NULL);
 		ret = flatten_once(&f, dirfd, path);
 		finish(&f);
 		busy += ret == -EBUSY;
@@ -523,7 +524,7 @@ int plfs_flatten(int dirfd, const char *path, struct plfs_watch *watch)
 bool plfs_wait_flattened(int dirfd, const char *path)
 {
 	int saved ERRNO_KEPT = errno;
-	int fd = sys.openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = own_openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 	bool was = false;
 

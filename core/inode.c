@@ -7,6 +7,7 @@
 #include "body.h"
 #include "file.h"
 #include "log.h"
+#include "own.h"
 #include "stamp.h"
 #include "sys.h"
 #include "usermem.h"
@@ -195,7 +196,7 @@ static int extend(struct inode *ino, int fd, uint64_t end)
 		return 0;
 	}
 	do {
-		n = sys.pwrite(fd, "", 1, (off_t)(PLFS_BODY_OFF + end - 1));
+		n = own_pwrite(fd, "", 1, (off_t)(PLFS_BODY_OFF + end - 1));
 	} while (n < 0 && errno == EINTR);
 	if (n != 1 && ((errno != ENOSPC && errno != EDQUOT) || sys.ftruncate(fd, (off_t)(PLFS_BODY_OFF + end))))
 		return -errno;
@@ -587,7 +588,7 @@ int inode_sync(struct inode *ino, int fd)
 	ino->acquired = true;
 	if (!ret)
 		ret = ret2;
-	if (sys.fsync(fd) && !ret)
+	if (own_fsync(fd) && !ret)
 		ret = -errno;
 	return ret;
 }

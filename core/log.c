@@ -5,6 +5,7 @@
  */
 #include "log.h"
 
+#include "own.h"
 #include "sys.h"
 
 #include <stdio.h>
@@ -67,7 +68,7 @@ static int open_log_file(const char *pattern, char *err, size_t err_len)
 		snprintf(err, err_len, "PLFS_DEBUG: the file name after '@' is empty or too long");
 		return -EINVAL;
 	}
-	fd = sys.open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
+	fd = own_open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
 	if (fd < 0) {
 		snprintf(err, err_len, "PLFS_DEBUG: cannot open %s: %m", path);
 		errno = saved_errno;
@@ -120,7 +121,7 @@ static void put_line(int fd, char *line, size_t len, const char *fmt, va_list ar
 	if (n > 0)
 		len += min_size((size_t)n, LINE_LEN - len - 1);
 	line[len++] = '\n'; /* over the terminating 0 */
-	while (sys.write(fd, line, len) < 0 && errno == EINTR)
+	while (own_write(fd, line, len) < 0 && errno == EINTR)
 		;
 }
 

@@ -5,6 +5,8 @@
  */
 #include "file.h"
 
+#include "own.h"
+
 #include <sys/sysmacros.h>
 
 /* A stub that is about to lose its last name: enough of it to find the container afterwards. */
@@ -34,7 +36,7 @@ static void doomed_look(struct doomed *d, int dirfd, const char *path)
 		inode_put(ino, &none);
 		return;
 	}
-	fd = sys.openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	fd = own_openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	d->fd = sys_fd_hide(fd < 0 ? -errno : fd);
 	if (d->fd < 0)
 		log_debug(LOG_PATH, "%s: cannot read the stub, its container stays: %s", path, strerror(-d->fd));
@@ -113,7 +115,7 @@ static bool find_container(int dirfd, const char *path, const struct stat *st, i
 		char name[PATH_MAX];
 		struct plfs_mount *m;
 		struct stub stub;
-		int fd = sys.openat(dirfd, path, O_RDONLY | O_CLOEXEC | (at_flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0));
+		int fd = own_openat(dirfd, path, O_RDONLY | O_CLOEXEC | (at_flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0));
 
 		fd = sys_fd_hide(fd < 0 ? -errno : fd);
 		if (fd < 0)

@@ -6,6 +6,7 @@
 
 #include "dropping.h"
 #include "file.h"
+#include "own.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,13 +26,13 @@ static void read_map(const char *map)
 	} else if (rc && *rc) {
 		char text[65536];
 		ssize_t n = -1;
-		int fd = sys.open(rc, O_RDONLY | O_CLOEXEC);
+		int fd = own_open(rc, O_RDONLY | O_CLOEXEC);
 
 		if (fd >= 0)
-			n = sys.read(fd, text, sizeof(text) - 1);
+			n = own_read(fd, text, sizeof(text) - 1);
 		if (n < 0)
 			log_die_config("PLFSRC: cannot read \"%s\": %s", rc, strerror(errno));
-		sys.close(fd);
+		own_close(fd);
 		text[n] = '\0';
 		ret = config_parse_file(&config, text, err, sizeof(err));
 		if (ret)

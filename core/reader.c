@@ -10,6 +10,7 @@
 #include "alloc.h"
 #include "dropping.h"
 #include "log.h"
+#include "own.h"
 #include "stamp.h"
 #include "sys.h"
 
@@ -487,7 +488,7 @@ static int read_body(int stub_fd, void *buf, size_t len, uint64_t logical_off)
 	size_t done = 0;
 
 	while (done < len) {
-		ssize_t n = sys.pread(stub_fd, (char *)buf + done, len - done, (off_t)(PLFS_BODY_OFF + logical_off + done));
+		ssize_t n = own_pread(stub_fd, (char *)buf + done, len - done, (off_t)(PLFS_BODY_OFF + logical_off + done));
 
 		if (n < 0 && errno == EINTR)
 			continue;

@@ -10,6 +10,7 @@
 #include "crc32c.h"
 #include "dropping.h"
 #include "log.h"
+#include "own.h"
 #include "sys.h"
 
 #include <stdio.h>
@@ -411,7 +412,7 @@ int stage_load(const struct container *c, const char *path, struct stage_state *
 		struct timespec wait = { .tv_nsec = 50000L * tries };
 
 		if (tries)
-			sys.nanosleep(&wait, NULL);
+			own_nanosleep(&wait, NULL);
 		ret = load_once(c, h, state, *records, raw, tries >= 10);
 		if (ret == -EAGAIN && tries >= 10)
 			ret = load_busy(c, h, state, *records);

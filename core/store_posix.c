@@ -5,6 +5,7 @@
  */
 #include "store.h"
 
+#include "own.h"
 #include "sys.h"
 
 static int err(long ret)
@@ -17,7 +18,7 @@ static int posix_open(struct store *s, const char *path, int flags, mode_t mode)
 	int fd;
 
 	do {
-		fd = sys.openat(s->root, path, flags | O_CLOEXEC | O_NOFOLLOW, mode);
+		fd = own_openat(s->root, path, flags | O_CLOEXEC | O_NOFOLLOW, mode);
 	} while (fd < 0 && errno == EINTR);
 	return sys_fd_hide(fd < 0 ? -errno : fd);
 }
@@ -34,7 +35,7 @@ static ssize_t posix_pread(struct store *s, int h, void *buf, size_t len, uint64
 
 	(void)s;
 	while (done < len) {
-		ssize_t n = sys.pread(h, (char *)buf + done, len - done, (off_t)(off + done));
+		ssize_t n = own_pread(h, (char *)buf + done, len - done, (off_t)(off + done));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -53,7 +54,7 @@ static ssize_t posix_pwrite(struct store *s, int h, const void *buf, size_t len,
 
 	(void)s;
 	while (done < len) {
-		ssize_t n = sys.pwrite(h, (const char *)buf + done, len - done, (off_t)(off + done));
+		ssize_t n = own_pwrite(h, (const char *)buf + done, len - done, (off_t)(off + done));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -79,14 +80,14 @@ static int posix_truncate(struct store *s, int h, uint64_t len)
 static int posix_sync(struct store *s, int h, bool dir)
 {
 	(void)s;
-	return err(dir ? sys.fsync(h) : sys.fdatasync(h));
+	return err(dir ? own_fsync(h) : own_fdatasync(h));
 }
 
 static int posix_reserve(struct store *s, int h, uint64_t len)
 {
 	static const char zeros[65536];
 
-	if (!sys.fallocate(h, 0, 0, (off_t)len))
+	if (!own_fallocate(h, 0, 0, (off_t)len))
 		return 0;
 	if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL)
 		return -errno;
@@ -120,7 +121,7 @@ static int lock_op(int h, int type)
 	int ret;
 
 	do {
-		ret = sys.fcntl(h, F_OFD_SETLKW, &lk);
+		ret = own_fcntl(h, F_OFD_SETLKW, &lk);
 	} while (ret < 0 && errno == EINTR);
 	if (ret < 0 && (errno == EINVAL || errno == ENOSYS || errno == ENOLCK))
 		return -EOPNOTSUPP;
@@ -231,7 +232,7 @@ static const struct store_ops posix_ops = {
 
 int store_posix_open(struct store *s, const char *path)
 {
-	int fd = sys.open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = own_open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	fd = sys_fd_hide(fd < 0 ? -errno : fd);
 	if (fd < 0)

@@ -8,6 +8,7 @@
 #include "bytes.h"
 #include "crc32c.h"
 #include "log.h"
+#include "own.h"
 #include "sys.h"
 
 #include <stdio.h>
@@ -88,9 +89,9 @@ static int read_header(int fd, struct stub *stub)
 		ssize_t n;
 
 		if (tries)
-			sys.nanosleep(&wait, NULL);
+			own_nanosleep(&wait, NULL);
 		do {
-			n = sys.pread(fd, buf + len, sizeof(buf) - len, (off_t)len);
+			n = own_pread(fd, buf + len, sizeof(buf) - len, (off_t)len);
 			len += n > 0 ? (size_t)n : 0;
 		} while ((n > 0 && len < sizeof(buf)) || (n < 0 && errno == EINTR));
 		ret = n < 0 ? -errno : stub_decode(stub, buf, len);
@@ -119,12 +120,12 @@ static int lock_header(int fd, short type)
 	int ret;
 
 	/* EDEADLK: the kernel sees a circle with locks of the program, which holds this one for a moment only. */
-	for (int tries = 0; (ret = sys.fcntl(fd, F_SETLKW, &lk)) < 0 && (errno == EINTR || (errno == EDEADLK && tries < 1000));
+	for (int tries = 0; (ret = own_fcntl(fd, F_SETLKW, &lk)) < 0 && (errno == EINTR || (errno == EDEADLK && tries < 1000));
 	     tries++) {
 		struct timespec wait = { .tv_nsec = 1000000 };
 
 		if (errno == EDEADLK)
-			sys.nanosleep(&wait, NULL);
+			own_nanosleep(&wait, NULL);
 	}
 	if (ret < 0 && (errno == ENOLCK || errno == ENOSYS || errno == EINVAL || errno == EOPNOTSUPP))
 		return 0; /* a file system without locks: the program was told so by whoever mounted it */
@@ -140,7 +141,7 @@ static int write_header(int fd, const struct stub *stub, bool with_sentence)
 	stub_encode(stub, buf);
 	memcpy(buf + STUB_HEADER_LEN, sentence, sizeof(sentence) - 1);
 	while (done < len) {
-		ssize_t n = sys.pwrite(fd, buf + done, len - done, (off_t)done);
+		ssize_t n = own_pwrite(fd, buf + done, len - done, (off_t)done);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -247,7 +248,7 @@ static int lock_in_use(int fd, int cmd, short type)
 	int ret;
 
 	do {
-		ret = sys.fcntl(fd, cmd, &lk);
+		ret = own_fcntl(fd, cmd, &lk);
 	} while (ret < 0 && errno == EINTR);
 	return ret < 0 && (errno == EAGAIN || errno == EACCES) ? -EBUSY : 0;
 }
@@ -299,6 +300,6 @@ int stub_reopen(int fd, int flags)
 	int ret;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	ret = sys.open(link, flags | O_CLOEXEC);
+	ret = own_open(link, flags | O_CLOEXEC);
 	return sys_fd_hide(ret < 0 ? -errno : ret);
 }

@@ -5,6 +5,8 @@
  */
 #include "sys.h"
 
+#include "own.h"
+
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
 #include <link.h>
@@ -196,11 +198,11 @@ int sys_fd_hide(int fd)
 		return fd;
 	high = dup_high(fd);
 	if (high >= 0 && remember(high, true)) {
-		sys.close(fd);
+		own_close(fd);
 		fd = high;
 	} else {
 		if (high >= 0)
-			sys.close(high);
+			own_close(high);
 		sys.fcntl(fd, F_SETFD, FD_CLOEXEC);
 		remember(fd, true);
 	}
@@ -231,7 +233,7 @@ void sys_fd_close(int *fd)
 		return;
 	/* In this order: once closed, the number may be hidden again by another thread. */
 	remember(*fd, false);
-	sys.close(*fd);
+	own_close(*fd);
 	*fd = -1;
 	errno = saved_errno;
 }

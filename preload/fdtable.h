@@ -38,6 +38,15 @@ static inline bool fd_is_ours(int fd)
  */
 static inline struct ofile *fd_get(int fd) { return fd_is_ours(fd) ? fd_get_slow(fd, false) : NULL; }
 
+/* The same for a call that ends a thread which is to be cancelled. The calls that we make for it do not (core/own.h). */
+static inline struct ofile *fd_get_io(int fd)
+{
+	if (!fd_is_ours(fd))
+		return NULL;
+	pthread_testcancel();
+	return fd_get_slow(fd, false);
+}
+
 /* The same, and directories below a backend too. */
 static inline struct ofile *fd_get_any(int fd) { return fd_is_ours(fd) ? fd_get_slow(fd, true) : NULL; }
 

@@ -150,7 +150,10 @@ int ofile_find_and_open(struct where *w, int dirfd, const char *path, int flags,
 		found = path_look(w, flags);
 	if (!found && !w->m)
 		return PATH_NOT_OPENED;
-	return found < 0 ? found : ofile_open(w, flags, mode, NULL);
+	if (found < 0)
+		return found;
+	pthread_testcancel();
+	return ofile_open(w, flags, mode, NULL);
 }
 
 /* ---- the offset; all with the lock held ---- */

@@ -8,7 +8,7 @@
 
 EXPORT HOT ssize_t read(int fd, void *buf, size_t len)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get_io(fd);
 	struct iovec iov = {buf, len};
 
 	if (!f)
@@ -20,7 +20,7 @@ SHIM_NAME(shim_read, read);
 
 EXPORT HOT ssize_t write(int fd, const void *buf, size_t len)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get_io(fd);
 	struct iovec iov = {(void *)buf, len};
 
 	if (!f)
@@ -32,7 +32,7 @@ SHIM_NAME(shim_write, write);
 
 EXPORT HOT ssize_t pread(int fd, void *buf, size_t len, off_t off)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get_io(fd);
 	struct iovec iov = {buf, len};
 
 	if (!f)
@@ -45,7 +45,7 @@ ALIAS(__libc_pread, pread);
 
 EXPORT HOT ssize_t pwrite(int fd, const void *buf, size_t len, off_t off)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get_io(fd);
 	struct iovec iov = {(void *)buf, len};
 
 	if (!f)
@@ -66,7 +66,7 @@ static bool has_iov(const struct iovec *iov, int cnt)
 
 EXPORT ssize_t readv(int fd, const struct iovec *iov, int cnt)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get_io(fd);
 
 	if (!f)
 		return sys.readv(fd, iov, cnt);
@@ -75,7 +75,7 @@ EXPORT ssize_t readv(int fd, const struct iovec *iov, int cnt)
 
 EXPORT ssize_t writev(int fd, const struct iovec *iov, int cnt)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get_io(fd);
 
 	if (!f)
 		return sys.writev(fd, iov, cnt);
@@ -84,7 +84,7 @@ EXPORT ssize_t writev(int fd, const struct iovec *iov, int cnt)
 
 EXPORT ssize_t preadv(int fd, const struct iovec *iov, int cnt, off_t off)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get_io(fd);
 
 	if (!f)
 		return sys.preadv(fd, iov, cnt, off);
@@ -94,7 +94,7 @@ ALIAS(preadv64, preadv);
 
 EXPORT ssize_t pwritev(int fd, const struct iovec *iov, int cnt, off_t off)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get_io(fd);
 
 	if (!f)
 		return sys.pwritev(fd, iov, cnt, off);
@@ -135,7 +135,7 @@ static ssize_t writev_flags(struct ofile *f, int fd, const struct iovec *iov, in
 
 EXPORT ssize_t preadv2(int fd, const struct iovec *iov, int cnt, off_t off, int flags)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get_io(fd);
 
 	if (!f)
 		return sys.preadv2(fd, iov, cnt, off, flags);
@@ -145,7 +145,7 @@ ALIAS(preadv64v2, preadv2);
 
 EXPORT ssize_t pwritev2(int fd, const struct iovec *iov, int cnt, off_t off, int flags)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get_io(fd);
 
 	if (!f)
 		return sys.pwritev2(fd, iov, cnt, off, flags);
@@ -276,7 +276,7 @@ EXPORT ssize_t readahead(int fd, off_t off, size_t len)
 
 EXPORT int fsync(int fd)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get_io(fd);
 
 	if (!f)
 		return sys.fsync(fd);
@@ -285,7 +285,7 @@ EXPORT int fsync(int fd)
 
 EXPORT int fdatasync(int fd)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get_io(fd);
 
 	if (!f)
 		return sys.fdatasync(fd);

@@ -93,7 +93,7 @@ static COLD int close_ours(int fd)
 {
 	bool section CRITICAL = critical_begin();
 	struct ofile *f = fd_take(fd);
-	int ret = sys.close(fd), r = f ? ofile_unref(f) : 0;
+	int ret = own_close(fd), r = f ? ofile_unref(f) : 0;
 
 	return ret < 0 ? ret : (int)done(r);
 }
@@ -101,8 +101,10 @@ static COLD int close_ours(int fd)
 /* Descriptors of the library itself are not the program's to close. */
 EXPORT HOT int close(int fd)
 {
-	if (unlikely(fd_is_ours(fd)))
+	if (unlikely(fd_is_ours(fd))) {
+		pthread_testcancel();
 		return close_ours(fd);
+	}
 	if (unlikely(sys_fd_is_hidden(fd)))
 		return (int)done(-EBADF);
 	fd_forget_far(fd);
