@@ -65,8 +65,8 @@ END
 # A backend that fails: big writes and syncs say so, what was written before is there.
 _failing() {
 	_need "$BIN/failing"
-	export LD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}$BIN/failing FAILING_WHEN=/tmp/plfs-failing.${P//\//-}
-	rm -f "$FAILING_WHEN"
+	export LD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}$BIN/failing FAILING_WHEN
+	FAILING_WHEN=$(mktemp -u)
 }
 
 errors_of_the_backend_are_reported() {
@@ -94,7 +94,7 @@ END
 	: >"$FAILING_WHEN"
 	dd if=$P/a of=$P/b bs=128k conv=notrunc status=none 2>&1
 	echo $?
-	cat $P/a 2>&1 >$P/c
+	tee $P/c <$P/a 2>&1 >/dev/null
 	echo $?
 	rm -f "$FAILING_WHEN" $P/c
 	cmp $P/a $P/b && md5sum <$P/f
