@@ -169,3 +169,12 @@ void log_line(enum log_category category, const char *fmt, ...)
 	va_end(args);
 	errno = saved_errno;
 }
+
+extern const char *strerrorname_np(int err) __attribute__((weak));
+
+const char *log_errno_name(int err)
+{
+	const char *name = strerrorname_np ? strerrorname_np(err) : NULL;
+
+	return name ? name : strerror(err);
+}

@@ -44,4 +44,7 @@ void log_line(enum log_category category, const char *fmt, ...) __attribute__((f
 			log_line((category), __VA_ARGS__); \
 	} while (0)
 
+/* The name of an error, ENOENT or the like; glibc before 2.32 has none, and then it is the message. */
+const char *log_errno_name(int err);
+
 #endif

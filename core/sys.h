@@ -11,6 +11,7 @@
 #define PLFS_SYS_H
 
 #include "base.h"
+#include "newer.h"
 
 #include <dirent.h>
 #include <fcntl.h>

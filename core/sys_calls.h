@@ -200,6 +200,7 @@
 	X(int, __vfwprintf_chk, (FILE *stream, int flag, const wchar_t *format, va_list ap)) \
 	X(int, vfwscanf, (FILE *stream, const wchar_t *format, va_list ap)) \
 	X(int, __isoc99_vfwscanf, (FILE *stream, const wchar_t *format, va_list ap)) \
+	X(int, __isoc23_vfwscanf, (FILE *stream, const wchar_t *format, va_list ap)) /* glibc 2.38 */ \
 	/* processes */ \
 	X(pid_t, fork, (void)) \
 	X(pid_t, _Fork, (void)) /* glibc 2.34 */ \
@@ -212,6 +213,10 @@
 			     const posix_spawnattr_t *attr, char *const argv[], char *const envp[])) \
 	X(int, posix_spawnp, (pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, \
 			      const posix_spawnattr_t *attr, char *const argv[], char *const envp[])) \
+	X(int, pidfd_spawn, (int *pidfd, const char *path, const posix_spawn_file_actions_t *actions, \
+			     const posix_spawnattr_t *attr, char *const argv[], char *const envp[])) /* glibc 2.39 */ \
+	X(int, pidfd_spawnp, (int *pidfd, const char *file, const posix_spawn_file_actions_t *actions, \
+			      const posix_spawnattr_t *attr, char *const argv[], char *const envp[])) /* also */ \
 	X(int, posix_spawn_file_actions_init, (posix_spawn_file_actions_t *actions)) \
 	X(int, posix_spawn_file_actions_destroy, (posix_spawn_file_actions_t *actions)) \
 	X(int, posix_spawn_file_actions_addopen, (posix_spawn_file_actions_t *actions, int fd, const char *path, \

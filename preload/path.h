@@ -10,8 +10,6 @@
 #include "raw.h"
 #include "scan.h"
 
-#include <sys/single_threaded.h>
-
 struct where {
 	int dirfd;            /* for the real call */
 	const char *path;     /* for the real call: the caller's own string, or @buf */

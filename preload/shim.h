@@ -103,7 +103,7 @@ extern void __chk_fail(void) __attribute__((noreturn));
 /* One line of the refuse category, then the errno: for what cannot be served on a logical file. */
 static inline long refused(const char *what, int err)
 {
-	log_debug(LOG_REFUSE, "%s: %s on a logical file", what, strerrorname_np(err));
+	log_debug(LOG_REFUSE, "%s: %s on a logical file", what, log_errno_name(err));
 	return -err;
 }
 

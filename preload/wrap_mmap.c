@@ -168,7 +168,7 @@ static int find_in_body(struct ofile *f, int prot, int type)
 	r = plfs_in_body(f->file, use);
 	if (r >= 0 || use != PLFS_MAP_WRITE)
 		return r > 0;
-	log_debug(LOG_REFUSE, "mmap: the file cannot be moved into its stub: %s", strerrorname_np(-r));
+	log_debug(LOG_REFUSE, "mmap: the file cannot be moved into its stub: %s", log_errno_name(-r));
 	return r == -ENOSPC || r == -EDQUOT ? -ENOMEM : (int)refused("shared mmap", ENODEV);
 }
 

@@ -146,8 +146,6 @@ EXPORT int open_by_handle_at(int mount_fd, struct file_handle *handle, int flags
 
 /* ---- taken from another process ---- */
 
-extern int pidfd_getfd(int pidfd, int fd, unsigned flags); /* sys/pidfd.h, which older C libraries lack */
-
 EXPORT int pidfd_getfd(int pidfd, int fd, unsigned flags)
 {
 	bool on = shim_on();

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define KNOWN_FLAGS \
@@ -205,4 +206,41 @@ EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_act
 	if (!shim_on())
 		return sys.posix_spawnp(pid, file, actions, attr, argv, envp);
 	return spawn(pid, &s);
+}
+
+/* ---- the same with a descriptor for the child instead of its number: glibc 2.39 ---- */
+
+/* Nobody else waits for @pid, so it is the child's still. 0, or the error. */
+static int open_child(pid_t pid, int *pidfd)
+{
+	long fd = sys.syscall(SYS_pidfd_open, pid, 0);
+
+	if (fd < 0)
+		return errno;
+	*pidfd = (int)fd;
+	return 0;
+}
+
+EXPORT int pidfd_spawn(int *pidfd, const char *path, const posix_spawn_file_actions_t *actions,
+                       const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
+{
+	int saved ERRNO_KEPT = errno, r;
+	pid_t pid;
+
+	if (!shim_on() && sys.pidfd_spawn)
+		return sys.pidfd_spawn(pidfd, path, actions, attr, argv, envp);
+	r = posix_spawn(&pid, path, actions, attr, argv, envp);
+	return r ? r : open_child(pid, pidfd);
+}
+
+EXPORT int pidfd_spawnp(int *pidfd, const char *file, const posix_spawn_file_actions_t *actions,
+                        const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
+{
+	int saved ERRNO_KEPT = errno, r;
+	pid_t pid;
+
+	if (!shim_on() && sys.pidfd_spawnp)
+		return sys.pidfd_spawnp(pidfd, file, actions, attr, argv, envp);
+	r = posix_spawnp(&pid, file, actions, attr, argv, envp);
+	return r ? r : open_child(pid, pidfd);
 }

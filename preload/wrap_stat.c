@@ -110,28 +110,28 @@ EXPORT int __xstat(int ver, const char *path, struct stat *st)
 	(void)ver;
 	return stat(path, st);
 }
-ALIAS(__xstat64, __xstat);
+ALIAS64(__xstat64, __xstat);
 
 EXPORT int __lxstat(int ver, const char *path, struct stat *st)
 {
 	(void)ver;
 	return lstat(path, st);
 }
-ALIAS(__lxstat64, __lxstat);
+ALIAS64(__lxstat64, __lxstat);
 
 EXPORT int __fxstat(int ver, int fd, struct stat *st)
 {
 	(void)ver;
 	return fstat(fd, st);
 }
-ALIAS(__fxstat64, __fxstat);
+ALIAS64(__fxstat64, __fxstat);
 
 EXPORT int __fxstatat(int ver, int dirfd, const char *path, struct stat *st, int flags)
 {
 	(void)ver;
 	return fstatat(dirfd, path, st, flags);
 }
-ALIAS(__fxstatat64, __fxstatat);
+ALIAS64(__fxstatat64, __fxstatat);
 
 /* ---- access ---- */
 

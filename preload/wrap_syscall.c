@@ -17,7 +17,6 @@
 
 #define P(arg) ((void *)(arg))
 
-extern int pidfd_getfd(int pidfd, int fd, unsigned flags);
 
 #if defined(__has_attribute)
 #if __has_attribute(musttail)

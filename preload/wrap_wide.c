@@ -312,6 +312,10 @@ EXPORT int c99_vfwscanf(FILE *fp, const wchar_t *format, va_list ap) __asm__("__
 EXPORT int c99_vwscanf(const wchar_t *format, va_list ap) __asm__("__isoc99_vwscanf");
 EXPORT int c99_fwscanf(FILE *fp, const wchar_t *format, ...) __asm__("__isoc99_fwscanf");
 EXPORT int c99_wscanf(const wchar_t *format, ...) __asm__("__isoc99_wscanf");
+EXPORT int c23_vfwscanf(FILE *fp, const wchar_t *format, va_list ap) __asm__("__isoc23_vfwscanf");
+EXPORT int c23_vwscanf(const wchar_t *format, va_list ap) __asm__("__isoc23_vwscanf");
+EXPORT int c23_fwscanf(FILE *fp, const wchar_t *format, ...) __asm__("__isoc23_fwscanf");
+EXPORT int c23_wscanf(const wchar_t *format, ...) __asm__("__isoc23_wscanf");
 
 int gnu_vfwscanf(FILE *fp, const wchar_t *format, va_list ap) { return scan(sys.vfwscanf, fp, format, ap); }
 int gnu_vwscanf(const wchar_t *format, va_list ap) { return scan(sys.vfwscanf, stdin, format, ap); }
@@ -359,6 +363,32 @@ int c99_wscanf(const wchar_t *format, ...)
 
 	va_start(ap, format);
 	n = scan(sys.__isoc99_vfwscanf, stdin, format, ap);
+	va_end(ap);
+	return n;
+}
+
+/* What programs built with glibc 2.38 and later call. */
+int c23_vfwscanf(FILE *fp, const wchar_t *format, va_list ap) { return scan(sys.__isoc23_vfwscanf, fp, format, ap); }
+int c23_vwscanf(const wchar_t *format, va_list ap) { return scan(sys.__isoc23_vfwscanf, stdin, format, ap); }
+
+int c23_fwscanf(FILE *fp, const wchar_t *format, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, format);
+	n = scan(sys.__isoc23_vfwscanf, fp, format, ap);
+	va_end(ap);
+	return n;
+}
+
+int c23_wscanf(const wchar_t *format, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, format);
+	n = scan(sys.__isoc23_vfwscanf, stdin, format, ap);
 	va_end(ap);
 	return n;
 }

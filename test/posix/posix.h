@@ -25,6 +25,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#if !__GLIBC_PREREQ(2, 32)
+#define strerrorname_np(err) strerror(err)
+#endif
+
 struct test_case {
 	const char *name;
 	void (*run)(void);
