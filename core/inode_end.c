@@ -8,6 +8,29 @@
 #include "stamp.h"
 #include "sys.h"
 
+/* ---- one at a time: whoever appends, and whoever cuts ---- */
+
+int inode_lock_end(struct inode *ino)
+{
+	struct store *s = &ino->m->store;
+	char path[CONTAINER_PATH_LEN];
+	int ret;
+
+	if (ino->lock_h < 0) {
+		container_path(&ino->c, "lock", path);
+		ino->lock_h = store_open(s, path, O_RDWR | O_CREAT, container_file_mode(&ino->c, true));
+		if (ino->lock_h < 0)
+			return ino->lock_h;
+	}
+	ret = s->ops->lock(s, ino->lock_h);
+	return ret == -EOPNOTSUPP ? 0 : ret;
+}
+
+void inode_unlock_end(struct inode *ino)
+{
+	ino->m->store.ops->unlock(&ino->m->store, ino->lock_h);
+}
+
 /* ---- truncation ---- */
 
 static int resize_body(struct inode *ino, int fd, uint64_t size)
@@ -63,8 +86,27 @@ static int mask_older(struct inode *ino, int fd, uint64_t size)
 	return ret;
 }
 
+static int truncate_locked(struct inode *ino, int fd, uint64_t size)
+{
+	int ret = 0;
+
+	if (ino->stub.has_container && !ino->stub.in_body)
+		ret = size ? mask_older(ino, fd, size) : new_generation(ino, fd);
+	if (ret)
+		return ret;
+	if (!ino->stub.in_body && ino->stub.has_container && !size)
+		return 0;
+	ino->touched = !ino->stub.in_body;
+	ret = resize_body(ino, fd, size);
+	if (ret || ino->stub.in_body)
+		return ret;
+	ret = inode_heed_notice(ino, fd);
+	return !ret && ino->stub.in_body ? resize_body(ino, fd, size) : ret; /* whoever moved it may have seen the old size */
+}
+
 int inode_truncate(struct inode *ino, int fd, uint64_t size)
 {
+	bool locked = false;
 	struct stub now;
 	struct stat st;
 	int ret = 0;
@@ -80,18 +122,15 @@ int inode_truncate(struct inode *ino, int fd, uint64_t size)
 			inode_adopt_container(ino, st.st_mode);
 		}
 	}
-	if (!ret && ino->stub.has_container && !ino->stub.in_body)
-		ret = size ? mask_older(ino, fd, size) : new_generation(ino, fd);
 	if (ret)
 		return ret;
-	if (!ino->stub.in_body && ino->stub.has_container && !size)
-		return 0;
-	ino->touched = !ino->stub.in_body;
-	ret = resize_body(ino, fd, size);
-	if (ret || ino->stub.in_body)
-		return ret;
-	ret = inode_heed_notice(ino, fd);
-	return !ret && ino->stub.in_body ? resize_body(ino, fd, size) : ret; /* whoever moved it may have seen the old size */
+	/* Not between an appender's look at the end and its write. Where the container is gone there is nobody to wait for. */
+	if (ino->stub.has_container && !ino->stub.in_body)
+		locked = !inode_lock_end(ino);
+	ret = truncate_locked(ino, fd, size);
+	if (locked)
+		inode_unlock_end(ino);
+	return ret;
 }
 
 /* ---- appending ---- */
@@ -102,27 +141,6 @@ static int find_live(void *arg, const char *path, const char *name, enum droppin
 
 	(void)path;
 	return kind == DROPPING_LIVE && !(ino->writing && !strcmp(name + 5, ino->w.log_name + 5));
-}
-
-int inode_lock_end(struct inode *ino)
-{
-	struct store *s = &ino->m->store;
-	char path[CONTAINER_PATH_LEN];
-	int ret;
-
-	if (ino->lock_h < 0) {
-		container_path(&ino->c, "lock", path);
-		ino->lock_h = store_open(s, path, O_RDWR | O_CREAT, container_file_mode(&ino->c, true));
-		if (ino->lock_h < 0)
-			return ino->lock_h;
-	}
-	ret = s->ops->lock(s, ino->lock_h);
-	return ret == -EOPNOTSUPP ? 0 : ret;
-}
-
-void inode_unlock_end(struct inode *ino)
-{
-	ino->m->store.ops->unlock(&ino->m->store, ino->lock_h);
 }
 
 int inode_begin_append(struct inode *ino, int fd, uint64_t *end)

@@ -327,8 +327,8 @@ Test(file_size, fallocate_extends_keeps_and_zeros)
 	cr_assert_eq(plfs_fallocate(l.f, FALLOC_FL_ZERO_RANGE, 9000, 2000), 0);
 	cr_assert_eq(plfs_size(l.f), 11000);
 	cr_assert(lzeros(&l, 9000, 2000));
-	cr_assert_eq(plfs_fallocate(l.f, FALLOC_FL_COLLAPSE_RANGE, 0, 4096), -EOPNOTSUPP);
 	cr_assert_eq(plfs_fallocate(l.f, 0, 0, 0), -EINVAL);
+	cr_assert_eq(plfs_fallocate(l.f, FALLOC_FL_KEEP_SIZE, 1024, INT64_MAX - 1023), -EFBIG);
 	lclose(&l);
 }
 

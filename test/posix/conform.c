@@ -340,6 +340,32 @@ CASE(appended_by_many_while_it_is_read)
 	T(unlink(at("log"))); /* whose record comes first is another one every time */
 }
 
+CASE(appended_while_it_is_truncated)
+{
+	static char buf[4 * nr_records * record_max];
+	pid_t writers[2];
+	bool right = false;
+	long len;
+	int fd;
+
+	make("log", "");
+	for (int w = 0; w < 2; w++)
+		if ((writers[w] = fork()) == 0)
+			append_records(w);
+	fd = open(at("log"), O_RDWR);
+	for (int i = 0; i < 40; i++) {
+		usleep(300);
+		if (i % 2 ? ftruncate(fd, 0) : truncate(at("log"), 0))
+			say("truncate: %s\n", strerrorname_np(errno));
+	}
+	for (int w = 0; w < 2; w++)
+		say_child(writers[w]);
+	len = read_all(open(at("log"), O_RDONLY), buf, sizeof buf);
+	say("left over: %ld, ", parse_records(buf, len, 2, NULL, &right));
+	say("right: %d, size told: %d\n", right, lseek(fd, 0, SEEK_END) == len);
+	T(unlink(at("log")));
+}
+
 CASE(read_while_others_are_renamed_over_it)
 {
 	static char buf[100000];
