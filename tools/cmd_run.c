@@ -132,6 +132,29 @@ static void pass_on(char **argv)
 							  : "OMPI_MCA_mca_base_env_list_internal");
 }
 
+/* Whether the command is found below a mapping, where only a program with the library in front can run it. */
+static bool is_mapped(const char *command)
+{
+	const char *dirs = getenv("PATH");
+	char path[PATH_MAX];
+	struct plfs_mount *m = NULL;
+
+	if (strchr(command, '/'))
+		return target_find(command, path, &m) && m;
+	while (dirs && *dirs && !m) {
+		size_t len = strcspn(dirs, ":");
+
+		if (*dirs == '/' && snprintf(path, sizeof(path), "%.*s/%s", (int)len, dirs, command) < (int)sizeof(path)) {
+			char out[PATH_MAX];
+
+			if (plfs_path_map(path, out, &m) != 1)
+				m = NULL;
+		}
+		dirs += len + (dirs[len] == ':');
+	}
+	return m;
+}
+
 static bool is_set(const char *name)
 {
 	const char *value = getenv(name);
@@ -148,6 +171,7 @@ int cmd_run(int argc, char **argv)
 		{ NULL, 0, NULL, 0 },
 	};
 	char library[PATH_MAX];
+	char **command;
 	int c;
 
 	tool_leave_library();
@@ -184,9 +208,17 @@ int cmd_run(int argc, char **argv)
 		tool_error("%s", strerror(ENOMEM));
 		return TOOL_FAILED;
 	}
-	pass_on(argv + optind);
-	execvp(argv[optind], argv + optind);
+	command = argv + optind;
+	pass_on(command);
+	if (is_mapped(*command)) {
+		char *shell[argc - optind + 4];
+
+		memcpy(shell, (char *[]){ "sh", "-c", "exec \"$0\" \"$@\"" }, 3 * sizeof(*shell));
+		memcpy(shell + 3, command, (size_t)(argc - optind + 1) * sizeof(*shell));
+		execv("/bin/sh", shell);
+	}
+	execvp(*command, command);
 	c = errno;
-	tool_error("%s: %s", argv[optind], strerror(c));
+	tool_error("%s: %s", *command, strerror(c));
 	return c == ENOENT ? 127 : 126;
 }
