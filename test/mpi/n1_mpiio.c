@@ -6,22 +6,7 @@
  *
  *     n1_mpiio write|read DIR ROUND
  */
-#include <mpi.h>
-
-#include "layout.h"
-
-static void ok(int rc, const char *what, const char *path)
-{
-	char text[MPI_MAX_ERROR_STRING];
-	int len;
-
-	if (rc == MPI_SUCCESS)
-		return;
-	MPI_Error_string(rc, text, &len);
-	errno = 0;
-	fprintf(stderr, "%s: %s: %s\n", path, what, text);
-	MPI_Abort(MPI_COMM_WORLD, 1);
-}
+#include "mpi_job.h"
 
 static void full(MPI_Status *st, int want, const char *what, const char *path)
 {
@@ -141,19 +126,5 @@ static void read_file(const struct part *p, const char *path, const char *how, u
 
 int main(int argc, char **argv)
 {
-	int rank, nr_ranks;
-	bool writing;
-
-	MPI_Init(&argc, &argv);
-	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	MPI_Comm_size(MPI_COMM_WORLD, &nr_ranks);
-	writing = argc == 4 && !strcmp(argv[1], "write");
-	if (argc != 4 || (writing && nr_ranks != 2 && nr_ranks != 4 && nr_ranks != 8)) {
-		fprintf(stderr, "usage: n1_mpiio write|read DIR ROUND, 2, 4 or 8 ranks to write\n");
-		MPI_Abort(MPI_COMM_WORLD, 2);
-	}
-	layout_each(argv[2], "ind", rank, nr_ranks, writing ? write_file : read_file, (unsigned)atoi(argv[3]));
-	layout_each(argv[2], "coll", rank, nr_ranks, writing ? write_file : read_file, (unsigned)atoi(argv[3]));
-	MPI_Finalize();
-	return 0;
+	return n1_main(argc, argv, (const char *const[]){ "ind", "coll" }, write_file, read_file);
 }

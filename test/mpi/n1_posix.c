@@ -7,10 +7,9 @@
  *     n1_posix write|read DIR ROUND
  */
 #include <fcntl.h>
-#include <mpi.h>
 #include <sys/stat.h>
 
-#include "layout.h"
+#include "mpi_job.h"
 
 static void write_file(const struct part *p, const char *path, const char *how, unsigned round)
 {
@@ -63,19 +62,5 @@ static void read_file(const struct part *p, const char *path, const char *how, u
 
 int main(int argc, char **argv)
 {
-	int rank, nr_ranks;
-	bool writing;
-
-	MPI_Init(&argc, &argv);
-	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	MPI_Comm_size(MPI_COMM_WORLD, &nr_ranks);
-	writing = argc == 4 && !strcmp(argv[1], "write");
-	if (argc != 4 || (writing && nr_ranks != 2 && nr_ranks != 4 && nr_ranks != 8)) {
-		fprintf(stderr, "usage: n1_posix write|read DIR ROUND, 2, 4 or 8 ranks to write\n");
-		MPI_Abort(MPI_COMM_WORLD, 2);
-	}
-	layout_each(argv[2], "pwrite", rank, nr_ranks, writing ? write_file : read_file, (unsigned)atoi(argv[3]));
-	layout_each(argv[2], "seek", rank, nr_ranks, writing ? write_file : read_file, (unsigned)atoi(argv[3]));
-	MPI_Finalize();
-	return 0;
+	return n1_main(argc, argv, (const char *const[]){ "pwrite", "seek" }, write_file, read_file);
 }
