@@ -94,7 +94,7 @@ END
 	: >"$FAILING_WHEN"
 	dd if=$P/a of=$P/b bs=128k conv=notrunc status=none 2>&1
 	echo $?
-	tee $P/c <$P/a 2>&1 >/dev/null
+	dd if=$P/a of=$P/c bs=100k status=none 2>&1
 	echo $?
 	rm -f "$FAILING_WHEN" $P/c
 	cmp $P/a $P/b && md5sum <$P/f
