@@ -14,6 +14,7 @@
 #include "image.h"
 #include "needed.h"
 #include "script.h"
+#include "stranger.h"
 
 #include <paths.h>
 #include <stdlib.h>
@@ -115,6 +116,8 @@ static int run_natively(const struct run *run, const struct where *w, int at_fla
 {
 	int r;
 
+	if (w->path && !(at_flags & AT_EXECVE_CHECK))
+		stranger_prepare(w->dirfd, w->path);
 	if (w->dirfd == AT_FDCWD && !at_flags)
 		r = sys.execve(w->path, run->argv, run->envp);
 	else

@@ -72,6 +72,20 @@ _writes_inherited() {
 }
 writes_to_an_inherited_descriptor() { _strangers _writes_inherited; }
 
+_reads_inherited() {
+	_under sh -c "seq 1 30000 >$PFX/a; $1 copy <$PFX/a" >"$W/out"
+	cmp -s "$W/out" <(seq 1 30000) || _fail "what it reads: $(head -c 100 "$W/out" | tr '\0' .)"
+	_under sh -c "(read -r x; $1 copy) <$PFX/a" >"$W/out"
+	cmp -s "$W/out" <(seq 2 30000) || _fail "what it reads behind the first line: $(head -c 100 "$W/out" | tr '\0' .)"
+	_content "$(seq 1 30000)"$'\n'
+	_under sh -c "seq 1 20 >$PFX/a; $1 copy <$PFX/a >$PFX/b; $1 copy <$PFX/b >>$PFX/a; rm $PFX/b"
+	_content "$(seq 1 20; seq 1 20)"$'\n'
+	_under sh -c "printf 0123456789 >$PFX/a; (printf ab; $1 say X; printf cd) 1<>$PFX/a"
+	_content $'abX\ncd6789'
+	_nothing_left
+}
+reads_from_an_inherited_descriptor() { _strangers _reads_inherited; }
+
 # In place it finds the name; its bytes go behind the stub, where the end of the file is.
 _appends_by_name() {
 	_under sh -c "echo first >$PFX/a"
