@@ -4,8 +4,10 @@
  * them is memory, descriptors and locks held.
  */
 #include "posix.h"
+
 #include <dirent.h>
 #include <limits.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 
 static int rw(const char *name) { return open(at(name), O_RDWR | O_CREAT, 0644); }
