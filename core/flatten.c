@@ -8,6 +8,7 @@
  * no name any more; who wants to flatten it too waits as well. A file that cannot be written to cannot be locked so;
  * but nobody can change it either, and two that flatten it at the same time see each other and both give up.
  */
+#include "copy.h"
 #include "critical.h"
 #include "file.h"
 #include "log.h"
@@ -16,194 +17,9 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define BUF_LEN ((size_t)1 << 20)
-#define BLOCK_LEN 4096 /* zeros in what no log holds are left out in units of this */
 #define TRIES 200      /* somebody else was at work: look again */
 #define BUSY_TRIES 20  /* it is open: perhaps for a moment only, by somebody who is about to execute it */
 #define WAIT_NS 500000
-
-/* Remember the first error in words. Returns @ret. */
-static int failed(struct plfs_watch *watch, int ret, const char *what)
-{
-	if (watch && !*watch->why)
-		snprintf(watch->why, sizeof(watch->why), "%s: %s", what, strerror(-ret));
-	return ret;
-}
-
-static int explained(struct plfs_watch *watch, int ret, const char *why)
-{
-	if (watch && !*watch->why)
-		snprintf(watch->why, sizeof(watch->why), "%s", why);
-	return ret;
-}
-
-/* ---- bytes ---- */
-
-struct copy {
-	struct plfs_watch *watch;
-	struct plfs_file *file; /* NULL: a plain file */
-	int from, to;           /* the stub or plain file, and the result */
-	uint64_t start, end;    /* what is to be copied next: bytes of logs, side by side */
-	char *buf;
-};
-
-static int put(struct copy *c, const char *buf, size_t len, uint64_t off)
-{
-	while (len) {
-		ssize_t n = own_pwrite(c->to, buf, len, (off_t)off);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return failed(c->watch, n ? -errno : -ENOSPC, "cannot write");
-		buf += n;
-		off += (uint64_t)n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
-static ssize_t pread_once(const struct copy *c, char *buf, size_t len, uint64_t off)
-{
-	ssize_t n = c->file ? plfs_pread(c->file, buf, len, (off_t)off) : own_pread(c->from, buf, len, (off_t)off);
-
-	return n < 0 && !c->file ? -errno : n;
-}
-
-static int get(struct copy *c, size_t len, uint64_t off)
-{
-	size_t have = 0;
-
-	while (have < len) {
-		ssize_t n = pread_once(c, c->buf + have, len - have, off + have);
-		char what[64];
-
-		if (n == -EINTR)
-			continue;
-		snprintf(what, sizeof(what), "cannot read byte %llu", (unsigned long long)(off + have));
-		if (n < 0)
-			return failed(c->watch, (int)n, what);
-		if (!n)
-			return explained(c->watch, -EAGAIN, "became shorter meanwhile");
-		have += (size_t)n;
-	}
-	return 0;
-}
-
-static void show(const struct copy *c, uint64_t done)
-{
-	if (c->watch && c->watch->progress)
-		c->watch->progress(c->watch->arg, done);
-}
-
-/* Copy what has gathered; with @all unset only whole buffers. */
-static int flush(struct copy *c, bool all)
-{
-	while (c->end - c->start >= (all ? 1 : BUF_LEN)) {
-		size_t len = (size_t)min_u64(c->end - c->start, BUF_LEN);
-		int ret = get(c, len, c->start);
-
-		if (!ret)
-			ret = put(c, c->buf, len, c->start);
-		if (ret)
-			return ret;
-		c->start += len;
-		show(c, c->start);
-	}
-	return 0;
-}
-
-static bool is_zero(const char *p, size_t len)
-{
-	return !*p && !memcmp(p, p + 1, len - 1);
-}
-
-/* Copy [@from, @to) without its blocks of zeros. */
-static int copy_sparse(struct copy *c, uint64_t from, uint64_t to)
-{
-	while (from < to) {
-		size_t len = (size_t)min_u64(to - from, BUF_LEN - from % BLOCK_LEN);
-		int ret = get(c, len, from);
-
-		for (size_t at = 0; at < len && !ret;) {
-			size_t n = min_size(len - at, BLOCK_LEN - (from + at) % BLOCK_LEN);
-
-			if (!is_zero(c->buf + at, n))
-				ret = put(c, c->buf + at, n, from + at);
-			at += n;
-		}
-		if (ret)
-			return ret;
-		from += len;
-		show(c, from);
-	}
-	return 0;
-}
-
-/* What no log holds lies in the open file itself, from @base on; mostly there is nothing. */
-static int copy_body(struct copy *c, uint64_t from, uint64_t to, uint64_t base)
-{
-	int ret = 0;
-
-	while (from < to && !ret) {
-		off_t data = sys.lseek(c->from, (off_t)(base + from), SEEK_DATA), hole;
-
-		if (data < 0 && errno == ENXIO)
-			break;
-		if (data < 0)
-			data = (off_t)(base + from);
-		if ((uint64_t)data - base >= to)
-			break;
-		hole = sys.lseek(c->from, data, SEEK_HOLE);
-		from = (uint64_t)data - base;
-		data = hole;
-		ret = copy_sparse(c, from, data < 0 ? to : min_u64((uint64_t)data - base, to));
-		from = data < 0 ? to : (uint64_t)data - base;
-	}
-	return ret;
-}
-
-/* Where logs hold the file, side by side pieces are copied together, however small they are. */
-static int copy_piece(void *arg, uint64_t logical_off, uint64_t len, const char *log, uint64_t log_off)
-{
-	struct copy *c = arg;
-	int ret = 0;
-
-	(void)log_off;
-	if (!log || c->end != logical_off) {
-		ret = flush(c, true);
-		c->start = c->end = logical_off;
-	}
-	if (ret)
-		return ret;
-	if (!log)
-		return copy_body(c, logical_off, logical_off + len, PLFS_BODY_OFF);
-	c->end += len;
-	return flush(c, false);
-}
-
-int plfs_copy_out(struct plfs_file *f, int from, int to, uint64_t size, bool alone, struct plfs_watch *watch)
-{
-	int saved ERRNO_KEPT = errno;
-	struct copy c = { .watch = watch, .file = f, .from = from, .to = to };
-	int ret;
-
-	if (sys.ftruncate(to, (off_t)size))
-		return failed(watch, -errno, "cannot give the result its size");
-	c.buf = mem_alloc(BUF_LEN);
-	if (!c.buf)
-		return failed(watch, -ENOMEM, "cannot copy");
-	if (!f) {
-		ret = copy_body(&c, 0, size, 0);
-	} else if (!alone) {
-		ret = copy_sparse(&c, 0, size);
-	} else {
-		ret = plfs_get_map(f, copy_piece, &c);
-		ret = ret ? ret : flush(&c, true);
-	}
-	mem_free(c.buf);
-	return ret;
-}
 
 /* ---- attributes ---- */
 
@@ -303,7 +119,7 @@ static int make_temp(struct flatten *f)
 		drop_temp(f);
 	}
 	ret = try_temp(f, f->name, (size_t)(strrchr(f->name, '/') - f->name));
-	return ret ? failed(f->watch, ret, "cannot make a file beside it") : 0;
+	return ret ? watch_failed(f->watch, ret, "cannot make a file beside it") : 0;
 }
 
 /* Whether nothing that was copied from the stub has changed since, and @st is the stub. */
@@ -343,10 +159,10 @@ static int take_name(struct flatten *f)
 		ret = sys.renameat(AT_FDCWD, f->temp, AT_FDCWD, f->name) ? -errno : 0;
 		if (!ret)
 			*f->temp = '\0';
-		return ret ? failed(f->watch, ret, "cannot replace it") : 0;
+		return ret ? watch_failed(f->watch, ret, "cannot replace it") : 0;
 	}
 	if (ret)
-		return ret == -ENOENT ? -EAGAIN : failed(f->watch, ret, "cannot replace it");
+		return ret == -ENOENT ? -EAGAIN : watch_failed(f->watch, ret, "cannot replace it");
 	if (!sys.fstatat(AT_FDCWD, f->temp, &st, AT_SYMLINK_NOFOLLOW) && is_unchanged(f, &st))
 		return 0;
 	sys.renameat2(AT_FDCWD, f->temp, AT_FDCWD, f->name, RENAME_EXCHANGE);
@@ -369,7 +185,7 @@ static void drop_container(struct flatten *f)
 static int flatten_open(struct flatten *f)
 {
 	off_t size = plfs_size(f->file);
-	int ret = size < 0 ? failed(f->watch, (int)size, "cannot read it") : make_temp(f);
+	int ret = size < 0 ? watch_failed(f->watch, (int)size, "cannot read it") : make_temp(f);
 
 	if (ret)
 		return ret;
@@ -379,9 +195,9 @@ static int flatten_open(struct flatten *f)
 		return ret;
 	ret = copy_attributes(f->fd, f->to, &f->st);
 	if (ret)
-		return failed(f->watch, ret, "cannot keep its owner, mode and attributes");
+		return watch_failed(f->watch, ret, "cannot keep its owner, mode and attributes");
 	if (own_fsync(f->to))
-		return failed(f->watch, -errno, "cannot write");
+		return watch_failed(f->watch, -errno, "cannot write");
 	if (!f->alone && stub_in_use(f->fd))
 		return -EBUSY;
 	/* Closed first: while it is open for writing nobody can execute it. */
@@ -430,7 +246,7 @@ static int lock_out(struct flatten *f)
 		return stub_in_use(f->fd) ? -EBUSY : 0;
 	}
 	if (fd < 0)
-		return failed(f->watch, fd, "cannot lock it");
+		return watch_failed(f->watch, fd, "cannot lock it");
 	sys_fd_close(&f->fd);
 	f->fd = fd;
 	ret = stub_lock_out(fd);
@@ -467,7 +283,7 @@ static int flatten_once(struct flatten *f, int dirfd, const char *path)
 
 	f->fd = sys_fd_hide(fd < 0 ? -errno : fd);
 	if (f->fd < 0)
-		return failed(f->watch, f->fd, "cannot open it");
+		return watch_failed(f->watch, f->fd, "cannot open it");
 	if (sys.fstat(f->fd, &f->st))
 		return -errno;
 	if (!stub_marked(f->st.st_mode) || !mount_has_dev(f->st.st_dev))
@@ -518,7 +334,7 @@ int plfs_flatten(int dirfd, const char *path, struct plfs_watch *watch)
 		return ret;
 	if (watch)
 		*watch->why = '\0';
-	return explained(watch, -EBUSY, "another process has it open; what it writes would be lost");
+	return watch_explained(watch, -EBUSY, "another process has it open; what it writes would be lost");
 }
 
 bool plfs_wait_flattened(int dirfd, const char *path)

@@ -34,7 +34,7 @@ static void visit(struct walk *walk, const struct object *parent, const char *pa
 
 /* ---- places ---- */
 
-/* @dir of @dir_len bytes and @name with $ORIGIN filled in, into @out (PATH_MAX). False: too long, or something else to fill in. */
+/* @dir (@dir_len bytes) and @name with $ORIGIN filled in, into @out (PATH_MAX). False: too long, or something else to fill in. */
 static bool expand(const char *origin_of, const char *dir, size_t dir_len, const char *name, char *out)
 {
 	static const char *const tokens[] = {"$ORIGIN", "${ORIGIN}"};
@@ -141,7 +141,10 @@ static uint64_t value_of(const struct elf *e, ElfW(Sxword) tag)
 }
 
 /* The string that starts at @off of the table; they all end, for the table does. */
-static const char *string_of(const struct elf *e, uint64_t off) { return off && off < e->strings_len ? e->strings + off : NULL; }
+static const char *string_of(const struct elf *e, uint64_t off)
+{
+	return off && off < e->strings_len ? e->strings + off : NULL;
+}
 
 /* Read what says where libraries are. False: this is no object of this machine, or it is not whole. */
 static bool elf_read(struct elf *e)
