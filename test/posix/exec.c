@@ -173,6 +173,27 @@ CASE(errors)
 	EXEC(execveat(AT_FDCWD, at("text"), some, environ, 0x40000000));
 }
 
+/* As some linkers write their output; while it is mapped it is open for writing, though no descriptor is. */
+CASE(written_through_a_map)
+{
+	struct stat st;
+	int in = open("/bin/echo", O_RDONLY), out = open(path("b"), O_RDWR | O_CREAT, 0755);
+	char *from, *to;
+
+	fstat(in, &st);
+	T(ftruncate(out, st.st_size));
+	from = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, in, 0);
+	to = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, out, 0);
+	memcpy(to, from, (size_t)st.st_size);
+	close(out);
+	EXEC(execv(path("b"), some));
+	say("dlopen: %d\n", !dlopen(path("b"), RTLD_NOW));
+	to[st.st_size - 1] ^= 1;
+	T(munmap(to, (size_t)st.st_size));
+	EXEC(execv(path("b"), some));
+	T(system("cmp -l /bin/echo $P/b | wc -l"));
+}
+
 /* Where the kernel can say whether a file may be run, it says so and does not run it. */
 CASE(only_checked)
 {
