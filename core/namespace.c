@@ -207,8 +207,22 @@ void plfs_before_utimes(int dirfd, const char *path, int at_flags)
 	inode_put(ino, &none);
 }
 
+/*
+ * What this process has written so far shows in the times that it is told. @fd is a descriptor of @ino, whose lock is
+ * held.
+ */
+static void tell_times(struct inode *ino, int fd, struct stat *st)
+{
+	struct stat now;
+
+	if (!ino->touched || fd < 0 || inode_publish(ino, fd) || sys.fstat(fd, &now))
+		return;
+	st->st_mtim = now.st_mtim;
+	st->st_ctim = now.st_ctim;
+}
+
 /* The logical size of a stub, from the inode if it is open here. */
-static uint64_t size_of(const struct stat *st)
+static uint64_t size_of(struct stat *st)
 {
 	int saved ERRNO_KEPT = errno;
 	bool section CRITICAL = critical_begin();
@@ -224,6 +238,7 @@ static uint64_t size_of(const struct stat *st)
 		if (size != ino->body_len && fd >= 0 && sys.fstat(fd, &now))
 			now = *st;
 		inode_size(ino, fd, &now, &size);
+		tell_times(ino, fd, st);
 		mutex_unlock(&ino->lock);
 		inode_put(ino, &none);
 	}
@@ -257,6 +272,8 @@ void plfs_fix_statx(struct statx *stx)
 		.st_ino = stx->stx_ino,
 		.st_size = (off_t)stx->stx_size,
 		.st_nlink = stx->stx_nlink,
+		.st_mtim = { stx->stx_mtime.tv_sec, stx->stx_mtime.tv_nsec },
+		.st_ctim = { stx->stx_ctime.tv_sec, stx->stx_ctime.tv_nsec },
 	};
 	bool stub = stub_marked(st.st_mode);
 
@@ -267,4 +284,6 @@ void plfs_fix_statx(struct statx *stx)
 	stx->stx_mode = (uint16_t)st.st_mode;
 	stx->stx_size = (uint64_t)st.st_size;
 	stx->stx_blocks = (uint64_t)st.st_blocks;
+	stx->stx_mtime.tv_sec = st.st_mtim.tv_sec, stx->stx_mtime.tv_nsec = (uint32_t)st.st_mtim.tv_nsec;
+	stx->stx_ctime.tv_sec = st.st_ctim.tv_sec, stx->stx_ctime.tv_nsec = (uint32_t)st.st_ctim.tv_nsec;
 }

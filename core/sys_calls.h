@@ -162,6 +162,7 @@
 	X(int, flock, (int fd, int op)) \
 	X(int, lockf, (int fd, int cmd, off_t len)) \
 	/* memory */ \
+	X(int, remap_file_pages, (void *addr, size_t len, int prot, size_t page, int flags)) \
 	X(void *, mmap, (void *addr, size_t len, int prot, int flags, int fd, off_t off)) \
 	X(int, munmap, (void *addr, size_t len)) \
 	X(int, msync, (void *addr, size_t len, int flags)) \

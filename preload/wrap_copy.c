@@ -193,6 +193,8 @@ EXPORT ssize_t sendfile(int out, int in, off_t *off, size_t len)
 
 	if (!from.f && !to.f)
 		return sys.sendfile(out, in, off, len);
+	if (off && user_writable(off, sizeof(*off)) < sizeof(*off))
+		return ends_done(&from, &to, -EFAULT);
 	return ends_done(&from, &to, send_file(&from, &to, len));
 }
 ALIAS(sendfile64, sendfile);

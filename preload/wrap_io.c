@@ -298,8 +298,8 @@ EXPORT int sync_file_range(int fd, off_t off, off_t len, unsigned flags)
 
 	if (!f)
 		return sys.sync_file_range(fd, off, len, flags);
-	return (int)fd_done(
-		f, 0); /* promises nothing about the metadata that would be needed to find the bytes */
+	/* Promises nothing about the metadata that would be needed to find the bytes. */
+	return (int)fd_done(f, off < 0 || len < 0 || off > INT64_MAX - len || flags > 7 ? -EINVAL : 0);
 }
 
 EXPORT void sync(void)

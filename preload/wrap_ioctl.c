@@ -7,6 +7,7 @@
 
 #include <linux/fiemap.h>
 #include <linux/fs.h>
+#include <linux/loop.h>
 #include <sys/ioctl.h>
 
 static bool is_logical(int fd)
@@ -58,6 +59,16 @@ static int clone_source(unsigned long request, void *arg)
 	return -1;
 }
 
+/* The file that is to become a block device, whose kernel side would read and write the stub, or -1. */
+static int loop_file(unsigned long request, void *arg)
+{
+	if (request == LOOP_SET_FD || request == LOOP_CHANGE_FD)
+		return (int)(intptr_t)arg;
+	if (request == LOOP_CONFIGURE && arg)
+		return (int)((struct loop_config *)arg)->fd;
+	return -1;
+}
+
 EXPORT int ioctl(int fd, unsigned long request, ...)
 {
 	struct ofile *f = fd_get(fd);
@@ -71,5 +82,7 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
 		return (int)fd_done(f, ioctl_ours(f, fd, request, arg));
 	if (unlikely(request == FICLONE || request == FICLONERANGE) && is_logical(clone_source(request, arg)))
 		return (int)done(refused("ioctl about extents", EOPNOTSUPP));
+	if (unlikely(request >> 8 == LOOP_SET_FD >> 8) && is_logical(loop_file(request, arg)))
+		return (int)done(refused("loop device", EINVAL));
 	return sys.ioctl(fd, request, arg);
 }

@@ -79,7 +79,7 @@ bool lock_is_command(int cmd)
 /* Before a lock changes: what was written so far can be seen by the next holder. */
 static int prepare(struct ofile *f, int fd, int cmd, const struct flock *fl, struct flock *stub)
 {
-	int r = fl ? to_stub(f, fd, fl, stub) : -EFAULT;
+	int r = user_readable(fl, sizeof(*fl)) == sizeof(*fl) ? to_stub(f, fd, fl, stub) : -EFAULT;
 
 	if (r < 0 || cmd == F_GETLK || cmd == F_OFD_GETLK)
 		return r;

@@ -172,6 +172,8 @@ static int find_in_body(struct ofile *f, int prot, int type)
 	return r == -ENOSPC || r == -EDQUOT ? -ENOMEM : (int)refused("shared mmap", ENODEV);
 }
 
+static bool maps_logical; /* there has been a map of a logical file */
+
 static void *map_ours(struct ofile *f, void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
 	const int type = flags & MAP_TYPE;
@@ -181,6 +183,8 @@ static void *map_ours(struct ofile *f, void *addr, size_t len, int prot, int fla
 
 	if (!r)
 		r = find_in_body(f, prot, type);
+	if (r >= 0)
+		__atomic_store_n(&maps_logical, true, __ATOMIC_RELAXED);
 	if (r > 0)
 		return sys.mmap(addr, len, prot, flags, fd, off + PLFS_BODY_OFF);
 	copy = (struct copy){.fd = -1};
@@ -193,6 +197,14 @@ static void *map_ours(struct ofile *f, void *addr, size_t len, int prot, int fla
 	if (r < 0)
 		done(r);
 	return map;
+}
+
+/* Counts pages from the beginning of what is really mapped, a stub or a copy of a part. */
+EXPORT int remap_file_pages(void *addr, size_t len, int prot, size_t page, int flags)
+{
+	if (__atomic_load_n(&maps_logical, __ATOMIC_RELAXED))
+		return (int)done(refused("remap_file_pages", EINVAL));
+	return sys.remap_file_pages(addr, len, prot, page, flags);
 }
 
 /* Anonymous maps are asked for by allocators, in their own initialisation: they do not even start us. */

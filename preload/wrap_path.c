@@ -145,7 +145,7 @@ static const char *target_to_store(const char *target, char *buf)
 	char shown[PATH_MAX];
 	struct plfs_mount *m;
 
-	if (!shim_on() || !target || *target != '/' || plfs_path_map(target, buf, &m) != 1)
+	if (!shim_on() || !target || !user_has_byte(target) || *target != '/' || plfs_path_map(target, buf, &m) != 1)
 		return target;
 	/* Mapped onto itself, or spelled with the backend's name: the text can stay as it is. */
 	if (!path_show(buf, strlen(buf), shown))
@@ -184,6 +184,8 @@ static ssize_t read_link(const struct where *w, char *buf, size_t len)
 		return -EINVAL;
 	changed = path_show(text, (size_t)n, shown);
 	n = (ssize_t)min_size(changed ? changed : (size_t)n, len);
+	if (user_writable(buf, (size_t)n) < (size_t)n)
+		return -EFAULT;
 	memcpy(buf, changed ? shown : text, (size_t)n);
 	return n;
 }

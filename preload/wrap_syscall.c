@@ -92,6 +92,8 @@ static long mapped_syscall(long nr, long a, long b, long c, long d, long e, long
 	case SYS_sync:
 		sync();
 		return 0;
+	case SYS_remap_file_pages:
+		return remap_file_pages((void *)a, b, c, d, e);
 	case SYS_mmap: /* an allocator's mmap() ends here, and must not begin again */
 		if (d & MAP_ANONYMOUS || !fd_is_ours((int)e))
 			break;

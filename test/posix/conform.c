@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
@@ -458,4 +459,68 @@ CASE(unlinked_while_mapped)
 	say("%.5s\n", m);
 	T(munmap(m, 3 * 4096));
 	show("f");
+}
+
+/* ---- bad arguments ---- */
+
+CASE(addresses_that_lead_nowhere)
+{
+	char *bad = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), buf[8];
+	int fd, null = open("/dev/null", O_WRONLY);
+
+	make("f", "text");
+	T(symlink("f", at("l")));
+	fd = T(open(at("f"), O_RDWR));
+	T(symlink(bad, at("m")));
+	T(symlink((char *)0xdeadc0de, at("m")));
+	T(symlink(bad, NULL));
+	T(readlink(at("l"), bad, 8));
+	T(fcntl(fd, F_GETLK, bad));
+	T(fcntl(fd, F_SETLK, (void *)-1));
+	T(sendfile(null, fd, (off_t *)bad, 2));
+	T(lseek(fd, 0, SEEK_CUR));
+	T(read(fd, buf, 2));
+	show("f");
+}
+
+CASE(ranges_that_are_synced)
+{
+	int fd;
+
+	make("f", "text");
+	fd = T(open(at("f"), O_RDWR));
+	T(sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE));
+	T(sync_file_range(fd, -1, 1, SYNC_FILE_RANGE_WRITE));
+	T(sync_file_range(fd, 0, -1, SYNC_FILE_RANGE_WRITE));
+	T(sync_file_range(fd, INT64_MAX, 2, SYNC_FILE_RANGE_WRITE));
+	T(sync_file_range(fd, 0, 1, 8));
+}
+
+/* What has been written shows in the times that the next call tells. */
+CASE(times_after_each_way_to_write)
+{
+	struct timespec wait = {0, 20000000};
+	struct stat before, after;
+	int fd, from;
+
+	make("f", "some text");
+	make("g", "other text");
+	fd = open(at("f"), O_RDWR), from = open(at("g"), O_RDONLY);
+	for (int way = 0; way < 5; way++) {
+		fstat(fd, &before);
+		nanosleep(&wait, NULL);
+		switch (way) {
+		case 0: T(pwrite(fd, "S", 1, 0)); break;
+		case 1: T(copy_file_range(from, NULL, fd, NULL, 4, 0)); break;
+		case 2: T(sendfile(fd, from, NULL, 4)); break;
+		case 3: T(ftruncate(fd, 3)); break;
+		case 4: T(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 2)); break;
+		}
+		if (way % 2)
+			stat(at("f"), &after);
+		else
+			fstat(fd, &after);
+		say("%d: modified %s, changed %s\n", way, memcmp(&before.st_mtim, &after.st_mtim, sizeof after.st_mtim) ? "since" : "before",
+		    memcmp(&before.st_ctim, &after.st_ctim, sizeof after.st_ctim) ? "since" : "before");
+	}
 }

@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
+#include <linux/loop.h>
 #include <sys/ioctl.h>
 
 static const char text[] = "0123456789abcdefghijklmnopqrstuvwxyz";
@@ -49,6 +50,36 @@ CASE(lease)
 	fcntl(fd, F_SETLEASE, F_UNLCK);
 	T(read(fd, buf, 4));
 	say("%s\n", buf);
+}
+
+CASE(pages_remapped)
+{
+	int fd = rw("f"), r;
+	char *m;
+
+	T(ftruncate(fd, 3 * 4096));
+	T(pwrite(fd, "third", 5, 2 * 4096));
+	m = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	r = remap_file_pages(m, 4096, 0, 2, 0);
+	outcome("remap_file_pages", r == 0, !memcmp(m, "third", 5), errno);
+	show("f");
+}
+
+CASE(loop_device)
+{
+	int control = open("/dev/loop-control", O_RDWR), fd = given("f"), nr, loop, r;
+	char name[32];
+
+	T(ftruncate(fd, 8192));
+	nr = ioctl(control, LOOP_CTL_GET_FREE);
+	snprintf(name, sizeof name, "/dev/loop%d", nr);
+	loop = open(name, O_RDWR);
+	errno = EBADF; /* where there is none */
+	r = loop < 0 ? -1 : ioctl(loop, LOOP_SET_FD, fd);
+	outcome("loop device", r == 0, true, errno);
+	if (!r)
+		ioctl(loop, LOOP_CLR_FD, 0);
+	show("f");
 }
 
 CASE(private_map)
