@@ -99,6 +99,25 @@ static void use_old_libc(struct sys_table *table)
 }
 
 /*
+ * Where there are several versions of a function, dlsym(RTLD_NEXT) before glibc 2.34 finds the oldest: a realpath()
+ * that takes no NULL. All of these are there from 2.28 on, so none is looked for in vain; see sys_init().
+ */
+static void *newest_version(const char *name)
+{
+#ifdef __x86_64__
+	static const char *const versions[][2] = {{"realpath", "GLIBC_2.3"}, {"nftw", "GLIBC_2.3.3"},
+	                                          {"posix_spawn", "GLIBC_2.15"}, {"posix_spawnp", "GLIBC_2.15"},
+	                                          {"quick_exit", "GLIBC_2.24"}, {"glob", "GLIBC_2.27"}};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(versions); i++) {
+		if (!strcmp(name, versions[i][0]))
+			return dlvsym(RTLD_NEXT, name, versions[i][1]);
+	}
+#endif
+	return dlsym(RTLD_NEXT, name);
+}
+
+/*
  * dlsym() allocates nothing when it finds the symbol. When it does not, its message is allocated
  * by the program's malloc, which may open files and so come back here through a wrapper: the
  * inner call then continues where the outer one stands, and returns with the table full. Two
@@ -114,7 +133,7 @@ void sys_init(void)
 		return;
 	while (next < ARRAY_SIZE(SYMBOLS)) {
 		unsigned i = next++;
-		void *symbol = dlsym(RTLD_NEXT, SYMBOLS[i].name);
+		void *symbol = newest_version(SYMBOLS[i].name);
 
 		__atomic_store_n((void **)((char *)&sys + SYMBOLS[i].member), symbol, __ATOMIC_RELAXED);
 		missing |= !symbol;
