@@ -386,7 +386,7 @@ CASE(a_large_file_in_pieces)
 		}
 		say("%ld bytes wrong\n", wrong);
 		show_text("patch", p + 3L * LEN + 77 - 2 * PAGE, 5);
-		munmap(p, (size_t)PIECES * LEN);
+		munmap(p, (size_t)PIECES * LEN + 3 - 2 * PAGE);
 	}
 	p = map(ro, 5L * LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE, 16L * LEN);
 	memset(p + LEN, 'x', LEN);
