@@ -380,6 +380,8 @@ int path_find_mapped(struct where *w)
 	if (!w->path || !*w->path)
 		return 0;
 	scan = scan_path(w->path, &len);
+	if (unlikely(len >= PATH_MAX))
+		return -ENAMETOOLONG;
 	if (*w->path != '/')
 		return w->dirfd == AT_FDCWD ? find_from_cwd(w, scan) : find_from_dir(w, scan);
 	if ((scan & SCAN_UNTIDY) || plfs_path_near(w->path, len))

@@ -32,13 +32,13 @@ static inline unsigned scan_component(const char *name)
 	return SCAN_HIDDEN;
 }
 
-/* SCAN_* of any path, and its length. */
+/* SCAN_* of any path, and its length; of one that is too long for the kernel PATH_MAX, and nothing behind that is read. */
 static inline unsigned scan_path(const char *path, size_t *len)
 {
 	unsigned found = *path == '/' ? 0 : scan_component(path);
 	const char *p;
 
-	for (p = path; *p; p++)
+	for (p = path; p < path + PATH_MAX && *p; p++)
 		if (*p == '/')
 			found |= scan_component(p + 1);
 	*len = (size_t)(p - path);

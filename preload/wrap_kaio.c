@@ -15,7 +15,7 @@
 
 static bool is_served(const struct iocb *cb)
 {
-	struct ofile *f = cb ? fd_get((int)cb->aio_fildes) : NULL;
+	struct ofile *f = user_readable(cb, sizeof(*cb)) == sizeof(*cb) ? fd_get((int)cb->aio_fildes) : NULL;
 
 	if (!f)
 		return false;
@@ -110,9 +110,9 @@ static long submit(aio_context_t ctx, long nr, struct iocb **list)
 	int saved ERRNO_KEPT = errno;
 	long i, ret = 0;
 
-	for (i = 0; shim_on() && list && i < nr && !is_served(list[i]); i++)
+	for (i = 0; shim_on() && user_has_byte(list) && i < nr && !is_served(list[i]); i++)
 		;
-	if (!shim_active || !list || i >= nr) {
+	if (!shim_active || !user_has_byte(list) || i >= nr) {
 		ret = sys.syscall(SYS_io_submit, ctx, nr, list);
 		return ret < 0 ? -errno : ret;
 	}

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 
@@ -467,6 +468,7 @@ CASE(addresses_that_lead_nowhere)
 {
 	char *bad = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), buf[8];
 	int fd, null = open("/dev/null", O_WRONLY);
+	unsigned long ring = 0;
 
 	make("f", "text");
 	T(symlink("f", at("l")));
@@ -480,7 +482,29 @@ CASE(addresses_that_lead_nowhere)
 	T(sendfile(null, fd, (off_t *)bad, 2));
 	T(lseek(fd, 0, SEEK_CUR));
 	T(read(fd, buf, 2));
+	T(syscall(SYS_io_setup, 4, &ring));
+	T(syscall(SYS_io_submit, ring, 1, NULL));
+	T(syscall(SYS_io_submit, ring, 1, bad));
+	T(syscall(SYS_io_submit, ring, 1, &bad));
+	T(syscall(SYS_io_destroy, ring));
 	show("f");
+}
+
+CASE(paths_without_an_end)
+{
+	char *p = mmap(NULL, 4 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *relative = p + 3 * 4096 - 4097;
+	struct stat st;
+
+	T(chdir(at("")));
+	T(mprotect(p + 3 * 4096, 4096, PROT_NONE));
+	memset(p, 'a', 3 * 4096);
+	T(mknod(relative, S_IFIFO | 0644, 0));
+	T(open(relative, O_RDWR | O_CREAT, 0644));
+	T(stat(relative, &st));
+	T(rename(relative, "f"));
+	*relative = '/';
+	T(mkdir(relative, 0755));
+	T(open(relative, O_RDONLY));
 }
 
 CASE(ranges_that_are_synced)
