@@ -7,6 +7,7 @@
  *           data.HOST.PID.SEQ     a data log                           (dropping.h)
  *           live.HOST.PID.SEQ     its live index and stage, while open (stage.h)
  *           index.HOST            the node index: blocks of closed logs (dropping.h)
+ *           notice.HOST           a word that changes when somebody begins to write (watch.h)
  *       index.global              a cached map of them all             (reader.h)
  *       lock                      held by who appends at the file's end
  */

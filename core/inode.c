@@ -231,6 +231,7 @@ void inode_notify(struct inode *ino, uint64_t stamp_ns)
 	struct notify_arg na = { .ino = ino, .stamp_ns = stamp_ns };
 
 	container_list(&ino->c, notify_live, &na);
+	watch_raise(&ino->c);
 }
 
 static bool is_notified(const struct inode *ino)
@@ -317,6 +318,9 @@ int inode_load(struct inode *ino)
 		if (ret)
 			return ret;
 	}
+	ino->r.may_make = false;
+	for (const struct plfs_file *f = ino->files; f; f = f->next)
+		ino->r.may_make |= f->writable;
 	return loaded(ino, reader_load(&ino->r, ino->writing ? &ino->w : NULL, ino->stub.generation_ns));
 }
 
@@ -389,7 +393,7 @@ static int prepare_read(struct inode *ino)
 
 int inode_size(struct inode *ino, int fd, const struct stat *st, uint64_t *size)
 {
-	int ret = inode_look_again(ino, fd, st, false);
+	int ret = inode_look_again(ino, fd, st, watch_changed(&ino->r.watch));
 
 	if (!ret && !ino->r.loaded && ino->stub.has_container && !ino->stub.in_body)
 		ret = inode_load(ino);
@@ -408,12 +412,12 @@ static ssize_t read_at(struct inode *ino, int fd, void *buf, size_t len, uint64_
 	if (ret)
 		return ret;
 	size = inode_known_size(ino);
-	if (logical_off + len > size || ino->acquired || inode_posix) {
+	if (logical_off + len > size || ino->acquired || inode_posix || reader_is_stale(&ino->r, logical_off, len)) {
 		struct stat st;
 
 		if (sys.fstat(fd, &st))
 			return -errno;
-		ret = inode_look_again(ino, fd, &st, inode_posix);
+		ret = inode_look_again(ino, fd, &st, inode_posix || reader_is_stale(&ino->r, logical_off, len));
 		if (!ret)
 			ret = prepare_read(ino);
 		if (ret)

@@ -80,6 +80,7 @@ void reader_release(struct reader *r)
 	drop_base(r);
 	mem_free(r->logs);
 	mem_free(r->own);
+	watch_release(&r->watch, r->c);
 	reader_init(r, r->c);
 }
 
@@ -168,9 +169,12 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 	for (int tries = 0, lost = 0; tries < 1000 && (ret == -EAGAIN || (ret == -ENOMSG && lost < 3)); tries++) {
 		if (ret == -ENOMSG)
 			memcpy(suspect, g.lost, sizeof(suspect));
+		watch_word(&r->watch, r->c, r->may_make);
 		ret = index_inputs_list(&in, r->c, w ? own : NULL);
 		if (ret == -ENOENT)
 			return -ESTALE;
+		if (!ret)
+			watch_lives(&r->watch, r->c, &in);
 		if (!ret)
 			ret = gather(&g, r->c, &in, w ? own : NULL, generation_ns);
 		if (ret == -ENOMSG)
@@ -203,7 +207,10 @@ int reader_reload(struct reader *r, struct writer *w, uint64_t generation_ns, bo
 	if (r->loaded) {
 		if (w)
 			live_path(w->log_path, own);
+		watch_word(&r->watch, r->c, r->may_make);
 		ret = index_inputs_list(&in, r->c, w ? own : NULL);
+		if (!ret)
+			watch_lives(&r->watch, r->c, &in);
 		if (!ret && index_inputs_equal(&in, &r->inputs))
 			*changed = false;
 		index_inputs_release(&in);
@@ -301,6 +308,18 @@ void reader_lookup(const struct reader *r, uint64_t logical_off, uint64_t len, s
 }
 
 /* Take descriptors or windows from other logs, in turn, until there is room. */
+bool reader_is_stale(const struct reader *r, uint64_t logical_off, uint64_t len)
+{
+	struct index_piece piece;
+
+	if (likely(watch_is_idle(&r->watch)) || !watch_changed(&r->watch))
+		return false;
+	if (r->own_log == UINT32_MAX)
+		return true;
+	reader_lookup(r, logical_off, len, &piece);
+	return piece.log_no != r->own_log || piece.len < len;
+}
+
 static void make_room(struct reader *r, const struct reader_log *keep, size_t window)
 {
 	for (uint32_t i = 0; i < r->nr_logs; i++) {

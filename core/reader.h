@@ -10,6 +10,7 @@
 #include "../index/map.h"
 #include "container.h"
 #include "globalindex.h"
+#include "watch.h"
 #include "writer.h"
 
 #define READER_LEVELS_MAX 40
@@ -53,6 +54,8 @@ struct reader {
 	size_t nr_own, cap_own;
 	struct index_inputs inputs; /* what the base was made from */
 	struct global_index global;
+	struct watch watch;
+	bool may_make; /* what is watched, if it is missing */
 };
 
 void reader_init(struct reader *r, const struct container *c);
@@ -72,6 +75,12 @@ int reader_reload(struct reader *r, struct writer *w, uint64_t generation_ns, bo
 
 /* Take in what @w has written since the last load or call. Its open record stops growing. */
 int reader_add_own(struct reader *r, struct writer *w);
+
+/*
+ * Whether other processes of this host may have written to [logical_off, logical_off + len) since the base was made. What this process has
+ * written there itself since then counts as the latest.
+ */
+bool reader_is_stale(const struct reader *r, uint64_t logical_off, uint64_t len);
 
 /* First byte after the last one that any map knows, truncations taken into account. */
 uint64_t reader_end(const struct reader *r);

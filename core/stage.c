@@ -484,6 +484,23 @@ int stage_digest(const struct container *c, const char *path, uint64_t *digest)
 	return 0;
 }
 
+bool stage_is_whole(struct store *s, int h)
+{
+	struct stat st;
+
+	return !s->ops->fstat(s, h, &st) && st.st_size >= STAGE_INDEX_LEN;
+}
+
+uint64_t stage_mapped_digest(const uint8_t *map)
+{
+	uint64_t nr = load_le64(map + OFF_NR_RECORDS), digest = load_le64(map + OFF_SEQ) << 32 ^ nr;
+	const uint8_t *last = map + RECORDS_OFF + (nr - 1) * INDEX_RECORD_LEN;
+
+	if (nr && nr <= STAGE_RECORDS_CAP) /* what grows in it */
+		digest ^= load_le64(last + REC_LENGTH) << 40 ^ load_le64(last + REC_STRIDE) << 20 ^ load_le64(last + REC_COUNT) << 8;
+	return digest;
+}
+
 int stage_notify(const struct container *c, const char *path, uint64_t stamp_ns)
 {
 	uint8_t header[HEADER_LEN] = { 0 }, word[8];

@@ -122,6 +122,13 @@ ssize_t stage_load_bytes(const struct container *c, const char *path, uint64_t l
  */
 int stage_digest(const struct container *c, const char *path, uint64_t *digest);
 
+/* Whether the file is as long as a live file is: its first STAGE_INDEX_LEN bytes, header and records, can be mapped. */
+#define STAGE_INDEX_LEN (4096 + STAGE_RECORDS_CAP * INDEX_RECORD_LEN)
+bool stage_is_whole(struct store *s, int h);
+
+/* The same as stage_digest(), though not the same number, from a mapping of these bytes. */
+uint64_t stage_mapped_digest(const uint8_t *map);
+
 /* Ask the owner to let no record grow that began at or before @stamp_ns. */
 int stage_notify(const struct container *c, const char *path, uint64_t stamp_ns);
 

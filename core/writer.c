@@ -12,6 +12,7 @@
 #include "log.h"
 #include "stamp.h"
 #include "sys.h"
+#include "watch.h"
 
 #include <stdio.h>
 
@@ -49,6 +50,7 @@ int writer_open(struct writer *w, const struct container *c)
 		c->store->ops->unlink(c->store, path);
 		return ret;
 	}
+	watch_raise(c);
 	log_debug(LOG_WRITE, "log %s/%s", c->dir, w->log_path);
 	return 0;
 }

@@ -47,9 +47,3 @@ mpiio_pointers() {
 	done
 	tools_agree "$dir" "$plain"
 }
-
-# ROMIO locks what an atomic call touches; OMPIO leaves atomicity to the file system, which takes strict consistency.
-mpiio_atomic() {
-	[ "$1" = ompio ] && under_env+=(PLFS_CONSISTENCY=posix)
-	mpiio "$1" "$2" mpiio_atomic
-}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * MPI-IO cases without a sync between a write and a read. In atomic mode ROMIO locks the bytes of each call; OMPIO trusts
- * that the file system shows every write at once, so with it these need PLFS_CONSISTENCY=posix. See mpiio.h.
+ * that the file system shows every write at once. See mpiio.h.
  */
 #include "mpiio.h"
 

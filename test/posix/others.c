@@ -4,6 +4,8 @@
  */
 #include "posix.h"
 
+#include <signal.h>
+
 static void truncate_elsewhere(const char *name, off_t size)
 {
 	IN_CHILD(execl("/usr/bin/truncate", "truncate", "-s", size ? "5000" : "0", at(name), NULL));
@@ -34,3 +36,117 @@ CASE(written_after_another_has_emptied_it) { size_after_truncation(false, 0); }
 CASE(written_before_and_after_another_has_emptied_it) { size_after_truncation(true, 0); }
 CASE(written_after_another_has_cut_it) { size_after_truncation(false, 5000); }
 CASE(written_before_and_after_another_has_cut_it) { size_after_truncation(true, 5000); }
+
+/* Two processes of one host that have the file open all the time, and tell each other by pipes alone. */
+static void dialogue(int flags, void (*speak)(int fd, int turn), off_t look_at)
+{
+	int ask[2], answer[2], fd;
+	char buf[64], c;
+
+	make("f", "0123456789");
+	fd = open(at("f"), flags);
+	T(pread(fd, buf, 10, 0));
+	pipe(ask);
+	pipe(answer);
+	if (!fork()) {
+		int mine = open(at("f"), O_RDWR);
+
+		close(ask[1]);
+		for (int turn = 0; read(ask[0], &c, 1) == 1; turn++) {
+			speak(mine, turn);
+			write(answer[1], "", 1);
+		}
+		_exit(0);
+	}
+	close(ask[0]);
+	for (int turn = 0; turn < 12; turn++) {
+		ssize_t n;
+
+		write(ask[1], "", 1);
+		read(answer[0], &c, 1);
+		memset(buf, 0, sizeof buf);
+		n = pread(fd, buf, 10, look_at);
+		say("turn %d: %zd %.10s\n", turn, n, buf);
+		if (turn == 5 && flags == O_RDWR)
+			T(pwrite(fd, "mine", 4, look_at + 3));
+	}
+	close(ask[1]);
+	wait(NULL);
+}
+
+static void overwrite(int fd, int turn)
+{
+	char text[11];
+
+	snprintf(text, sizeof text, "turn %05d", turn);
+	pwrite(fd, text, 10, 0);
+}
+
+static void overwrite_in_order(int fd, int turn)
+{
+	static const char letters[] = "abcdefghijkl";
+
+	pwrite(fd, letters + turn, 1, turn);
+}
+
+static void overwrite_much(int fd, int turn)
+{
+	static char text[200000];
+
+	memset(text, 'a' + turn, sizeof text);
+	pwrite(fd, text, sizeof text, 0);
+}
+
+static void overwrite_and_close(int fd, int turn)
+{
+	(void)fd;
+	fd = open(at("f"), O_RDWR);
+	overwrite(fd, turn);
+	close(fd);
+}
+
+static void cut_and_grow(int fd, int turn)
+{
+	ftruncate(fd, turn % 4 == 3 ? 0 : turn % 2 ? 5 : 7);
+	ftruncate(fd, 10);
+	if (turn % 3)
+		pwrite(fd, "x", 1, turn % 10);
+}
+
+static void by_a_new_process(int fd, int turn)
+{
+	IN_CHILD(close(fd); overwrite_and_close(-1, turn));
+}
+
+CASE(writes_are_seen_while_all_have_it_open) { dialogue(O_RDWR, overwrite, 0); }
+CASE(writes_are_seen_by_one_who_only_reads) { dialogue(O_RDONLY, overwrite, 0); }
+CASE(writes_that_continue_one_another_are_seen) { dialogue(O_RDONLY, overwrite_in_order, 2); }
+CASE(long_writes_are_seen) { dialogue(O_RDWR, overwrite_much, 0); }
+CASE(writes_that_are_closed_are_seen) { dialogue(O_RDWR, overwrite_and_close, 0); }
+CASE(truncations_are_seen) { dialogue(O_RDWR, cut_and_grow, 0); }
+CASE(writes_of_new_processes_are_seen) { dialogue(O_RDONLY, by_a_new_process, 0); }
+
+CASE(the_end_is_seen)
+{
+	int go[2], fd = open(at("f"), O_RDWR | O_CREAT, 0644);
+	char c;
+
+	pwrite(fd, "0123456789", 10, 0);
+	pipe(go);
+	T(lseek(fd, 0, SEEK_END));
+	for (int turn = 1; turn < 6; turn++) {
+		if (!fork()) {
+			int mine = open(at("f"), O_RDWR);
+
+			pwrite(mine, "y", 1, 100 * turn);
+			write(go[1], "", 1);
+			pause();
+		}
+		read(go[0], &c, 1);
+		T(lseek(fd, 0, SEEK_END));
+	}
+	signal(SIGTERM, SIG_IGN);
+	kill(0, SIGTERM);
+	while (wait(NULL) > 0)
+		;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Mapping what tells of other writers, and comparing.
+ */
+#include "watch.h"
+
+#include "alloc.h"
+#include "bytes.h"
+#include "dropping.h"
+#include "stage.h"
+#include "stamp.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+#define WORD_LEN sizeof(uint64_t)
+
+static int open_word(const struct container *c, int flags)
+{
+	char rest[CONTAINER_PATH_LEN], path[CONTAINER_PATH_LEN];
+
+	snprintf(rest, sizeof(rest), "hostdir.%u/notice.%s", dropping_hostdir(), dropping_host());
+	container_path(c, rest, path);
+	return store_open(c->store, path, flags, container_file_mode(c, true));
+}
+
+/* Two processes may do it at once: both values are new. */
+static int change_word(const struct container *c, int h)
+{
+	uint8_t value[WORD_LEN];
+	ssize_t n;
+
+	put_le64(value, stamp_next());
+	n = c->store->ops->pwrite(c->store, h, value, sizeof(value), 0);
+	return n == (ssize_t)sizeof(value) ? 0 : -EIO;
+}
+
+void watch_raise(const struct container *c)
+{
+	int h = open_word(c, O_RDWR | O_CREAT);
+
+	if (h < 0)
+		return;
+	change_word(c, h);
+	store_close(c->store, &h);
+}
+
+void watch_word(struct watch *w, const struct container *c, bool make)
+{
+	struct stat st;
+	int h;
+
+	if (!w->word) {
+		h = open_word(c, make ? O_RDWR | O_CREAT : O_RDONLY);
+		if (h < 0)
+			return;
+		/* A word that has no bytes yet cannot be looked at. */
+		if (!c->store->ops->fstat(c->store, h, &st) && (st.st_size >= (off_t)WORD_LEN || (make && !change_word(c, h))))
+			w->word = c->store->ops->map(c->store, h, WORD_LEN, false);
+		store_close(c->store, &h);
+	}
+	if (w->word)
+		w->seen = __atomic_load_n(w->word, __ATOMIC_ACQUIRE);
+}
+
+static bool is_of_this_host(const char *path)
+{
+	const char *name = strchr(path, '/'), *host = dropping_host();
+	size_t len = strlen(host);
+
+	return name && !strncmp(name, "/live.", 6) && !strncmp(name + 6, host, len) && name[6 + len] == '.';
+}
+
+/* Take over the entry of @path from @old, or map the file. */
+static bool look_at(struct watched *live, const struct container *c, const char *path, const struct watch *old)
+{
+	char full[CONTAINER_PATH_LEN];
+	int h;
+
+	for (uint32_t i = 0; i < old->nr_lives; i++) {
+		if (old->lives[i].path && !strcmp(old->lives[i].path, path)) {
+			*live = old->lives[i];
+			old->lives[i] = (struct watched){ 0 };
+			return true;
+		}
+	}
+	container_path(c, path, full);
+	*live = (struct watched){ .path = mem_strdup(path) };
+	h = store_open(c->store, full, O_RDONLY, 0);
+	if (h >= 0 && stage_is_whole(c->store, h))
+		live->map = c->store->ops->map(c->store, h, STAGE_INDEX_LEN, false);
+	if (h >= 0)
+		store_close(c->store, &h);
+	if (live->path && live->map)
+		return true;
+	mem_free(live->path);
+	return false;
+}
+
+static void release_lives(struct watch *w, const struct container *c)
+{
+	for (uint32_t i = 0; i < w->nr_lives; i++) {
+		mem_free(w->lives[i].path);
+		if (w->lives[i].map)
+			c->store->ops->unmap(c->store, (void *)w->lives[i].map, STAGE_INDEX_LEN);
+	}
+	mem_free(w->lives);
+	w->lives = NULL;
+	w->nr_lives = 0;
+}
+
+void watch_lives(struct watch *w, const struct container *c, const struct index_inputs *in)
+{
+	struct watch old = *w;
+
+	w->lives = NULL;
+	w->nr_lives = 0;
+	if (in->nr_lives && in->nr_lives <= WATCH_LIVES_MAX)
+		w->lives = mem_zalloc(in->nr_lives * sizeof(*w->lives));
+	for (uint32_t i = 0; w->lives && i < in->nr_lives; i++) {
+		if (!is_of_this_host(in->lives[i]) || !look_at(&w->lives[w->nr_lives], c, in->lives[i], &old))
+			continue;
+		w->lives[w->nr_lives].digest = stage_mapped_digest(w->lives[w->nr_lives].map);
+		w->nr_lives++;
+	}
+	release_lives(&old, c);
+}
+
+bool watch_changed(const struct watch *w)
+{
+	if (w->word && __atomic_load_n(w->word, __ATOMIC_ACQUIRE) != w->seen)
+		return true;
+	for (uint32_t i = 0; i < w->nr_lives; i++)
+		if (stage_mapped_digest(w->lives[i].map) != w->lives[i].digest)
+			return true;
+	return false;
+}
+
+void watch_release(struct watch *w, const struct container *c)
+{
+	release_lives(w, c);
+	if (w->word)
+		c->store->ops->unmap(c->store, (void *)w->word, WORD_LEN);
+	w->word = NULL;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whether other processes of this host have written a file since its map was made, told by a few loads from memory: their
+ * live files are mapped, and a word that everybody changes who begins to write, or truncates.
+ *
+ *   notice.HOST                   the word: 8 bytes, another value after each change
+ *
+ * What other hosts write is not watched.
+ */
+#ifndef PLFS_WATCH_H
+#define PLFS_WATCH_H
+
+#include "globalindex.h"
+
+#define WATCH_LIVES_MAX 256 /* of more nothing is told */
+
+struct watched {
+	char *path; /* relative to the container */
+	const uint8_t *map;
+	uint64_t digest;
+};
+
+struct watch {
+	const uint64_t *word; /* mapped, or NULL: there is none */
+	uint64_t seen;
+	struct watched *lives; /* sorted by path */
+	uint32_t nr_lives;
+};
+
+/* Change the word: a log has been made, or the file was truncated. Best effort. */
+void watch_raise(const struct container *c);
+
+/*
+ * Remember how things are now: before the inputs of a map are listed, and, those of @in, before they are read. @make: the word may be made
+ * if it is missing. Where something cannot be mapped it is not watched.
+ */
+void watch_word(struct watch *w, const struct container *c, bool make);
+void watch_lives(struct watch *w, const struct container *c, const struct index_inputs *in);
+
+/* Whether anything has changed since. */
+static inline bool watch_is_idle(const struct watch *w) { return !w->word && !w->nr_lives; }
+bool watch_changed(const struct watch *w);
+
+void watch_release(struct watch *w, const struct container *c);
+
+#endif
