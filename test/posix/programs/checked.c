@@ -87,7 +87,7 @@ int main(void)
 	close(shared);
 	fd = open(at("none"), O_RDONLY);
 	printf("%d %s\n", fd, strerror(errno));
-	rename(at("text"), strcpy(buf, "/nonexistent/x"));
+	rename(at("text"), strcpy(buf, "/proc/none/x"));
 	n = 0;
 	d = opendir(at(""));
 	while ((e = readdir(d)))
