@@ -312,6 +312,7 @@ int plfs_close(struct plfs_file *f)
 	struct inode *ino = f->ino;
 
 	inode_commit(ino, begin(f));
+	inode_publish_found(ino, f->fd);
 	for (struct plfs_file **p = &ino->files; *p; p = &(*p)->next) {
 		if (*p == f) {
 			*p = f->next;

@@ -124,6 +124,8 @@ void inode_finish(struct inode *ino, int fd)
 	int other;
 
 	inode_close_writer(ino, fd);
+	if (fd >= 0)
+		inode_publish_found(ino, fd);
 	if (ino->shared || !ino->stub.has_container || fd < 0 || sys.fstat(fd, &st) || st.st_nlink)
 		return;
 	other = stub_reopen(fd, O_RDONLY);

@@ -101,6 +101,9 @@ int inode_truncate(struct inode *ino, int fd, uint64_t size);
 /* Let the stub say that the file reaches at least to @end. */
 int inode_extend(struct inode *ino, int fd, uint64_t end);
 
+/* If the map knows of more than the stub's size says, as of what a killed process wrote, let the stub say it. */
+void inode_publish_found(struct inode *ino, int fd);
+
 /*
  * Take and give back the right to append; between the two *@end is the true end. Of a file that is in its body nothing is taken: use
  * body_append().

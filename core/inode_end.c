@@ -179,3 +179,16 @@ void inode_end_append(struct inode *ino, int fd)
 	inode_unlock_end(ino);
 }
 
+void inode_publish_found(struct inode *ino, int fd)
+{
+	struct stat st;
+
+	if (ino->stub.in_body || !ino->r.loaded || inode_known_size(ino) <= ino->body_len)
+		return;
+	if ((sys.fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY || inode_lock_end(ino))
+		return;
+	/* Nobody truncates it while we have that lock. */
+	if (!sys.fstat(fd, &st) && !inode_look_again(ino, fd, &st, true) && !ino->stub.in_body)
+		inode_extend(ino, fd, inode_known_size(ino));
+	inode_unlock_end(ino);
+}
