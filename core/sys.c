@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
+#include <gnu/libc-version.h>
 #include <link.h>
 
 /*
@@ -118,6 +119,19 @@ static void *newest_version(const char *name)
 }
 
 /*
+ * Whether the C library is known to be too old for @name: asking it would allocate the message, in the initialisation of
+ * the program's own allocator perhaps, which would then wait for itself.
+ */
+static bool is_newer(const char *name)
+{
+	const char *version = gnu_get_libc_version();
+	/* "2.36"; by hand, for a sanitizer that is starting has its own idea of atoi() */
+	int minor = version[0] == '2' && version[3] ? (version[2] - '0') * 10 + version[3] - '0' : 99;
+
+	return (minor < 38 && !strncmp(name, "__isoc23_", 9)) || (minor < 39 && !strncmp(name, "pidfd_spawn", 11));
+}
+
+/*
  * dlsym() allocates nothing when it finds the symbol. When it does not, its message is allocated
  * by the program's malloc, which may open files and so come back here through a wrapper: the
  * inner call then continues where the outer one stands, and returns with the table full. Two
@@ -133,7 +147,7 @@ void sys_init(void)
 		return;
 	while (next < ARRAY_SIZE(SYMBOLS)) {
 		unsigned i = next++;
-		void *symbol = newest_version(SYMBOLS[i].name);
+		void *symbol = is_newer(SYMBOLS[i].name) ? NULL : newest_version(SYMBOLS[i].name);
 
 		__atomic_store_n((void **)((char *)&sys + SYMBOLS[i].member), symbol, __ATOMIC_RELAXED);
 		missing |= !symbol;
