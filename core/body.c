@@ -225,8 +225,9 @@ int body_move(struct inode *ino)
 		bool locked = ino->stub.has_container;
 
 		ret = locked ? inode_lock_end(ino) : 0;
-		if (ret)
+		if (ret && ret != -ENOENT) /* no container: somebody has just moved it */
 			break;
+		locked = locked && !ret;
 		ret = move(ino, fd, locked);
 		if (locked)
 			inode_unlock_end(ino);

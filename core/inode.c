@@ -241,24 +241,31 @@ static bool is_notified(const struct inode *ino)
 	return ino->writing && stage_notified(&ino->w.stage) > ino->notified_ns;
 }
 
-/* What was written here before somebody else's truncation must not bring the old size back. */
+/*
+ * What was written here before somebody else's truncation must not bring the old size back. The notice may be of a move: it
+ * stays one until the header has been looked at.
+ */
 static void heed_truncation(struct inode *ino)
 {
-	if (is_notified(ino)) {
+	if (ino->writing && stage_notified(&ino->w.stage) > ino->cut_ns) {
 		ino->own_end = 0;
-		ino->notified_ns = stage_notified(&ino->w.stage);
+		ino->cut_ns = stage_notified(&ino->w.stage);
 	}
 }
 
 int inode_heed_notice(struct inode *ino, int fd)
 {
+	uint64_t notified_ns;
 	struct stub now;
 	int ret;
 
 	if (likely(!is_notified(ino)))
 		return 0;
+	notified_ns = stage_notified(&ino->w.stage);
 	heed_truncation(ino);
 	ret = stub_settle(fd, &now);
+	if (!ret)
+		ino->notified_ns = notified_ns;
 	if (!ret && now.in_body)
 		inode_enter_body(ino, &now);
 	return ret;
@@ -519,7 +526,7 @@ int inode_make_writer(struct inode *ino, int fd)
 	ino->writing = true;
 	ino->r.own_log = UINT32_MAX;
 	ino->last_publish_ns = stamp_coarse_ns();
-	ino->notified_ns = stage_notified(&ino->w.stage);
+	ino->notified_ns = ino->cut_ns = stage_notified(&ino->w.stage);
 	/* Who moves the file into its body, and has not seen our live file yet, has said so in the header before. */
 	ret = stub_settle(fd, &now);
 	if (!ret && now.in_body)
@@ -592,6 +599,8 @@ int inode_sync(struct inode *ino, int fd)
 	int ret2 = ino->own_end || ino->touched ? inode_publish(ino, fd) : 0;
 
 	ino->acquired = true;
+	if (ret && !inode_heed_notice(ino, fd) && ino->stub.in_body)
+		ret = 0; /* whoever moved it has synced what the log had, and removed that */
 	if (!ret)
 		ret = ret2;
 	if (own_fsync(fd) && !ret)

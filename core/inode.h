@@ -37,7 +37,8 @@ struct inode {
 	struct reader r;
 	uint64_t body_len;  /* logical size that the stub said when last looked at */
 	uint64_t own_end;   /* end of what was written here and is not published yet; 0: nothing */
-	uint64_t notified_ns; /* last truncation by another process that own_end takes into account */
+	uint64_t notified_ns; /* last notice after which the header was looked at */
+	uint64_t cut_ns;    /* last notice that own_end takes into account */
 	bool touched;       /* written to since the stub's times were last set */
 	uint64_t last_publish_ns;
 	int lock_h;         /* the container's lock file, or -1 */

@@ -147,18 +147,20 @@ int inode_begin_append(struct inode *ino, int fd, uint64_t *end)
 {
 	struct stub now;
 	struct stat st;
-	int ret = inode_make_writer(ino, fd);
+	int ret = inode_make_writer(ino, fd), locked;
 
-	if (!ret && !ino->stub.in_body)
-		ret = inode_lock_end(ino);
 	if (ret || ino->stub.in_body)
 		return ret;
+	locked = inode_lock_end(ino);
 	ret = stub_settle(fd, &now);
-	if (!ret && now.in_body) {
-		inode_unlock_end(ino);
+	if (!ret && now.in_body) { /* then the container may have gone, with its lock file */
+		if (!locked)
+			inode_unlock_end(ino);
 		inode_enter_body(ino, &now);
 		return 0;
 	}
+	if (locked)
+		return locked;
 	if (!ret)
 		ret = sys.fstat(fd, &st) ? -errno : 0;
 	if (!ret)

@@ -193,17 +193,22 @@ int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns)
 
 int stub_settle(int fd, struct stub *stub)
 {
+	bool writable = true;
 	int ret = stub_read(fd, stub);
 
 	if (ret || !stub->moving)
 		return ret;
 	ret = lock_header(fd, F_WRLCK);
+	if (ret == -EBADF) {
+		writable = false;
+		ret = lock_header(fd, F_RDLCK);
+	}
 	if (ret)
 		return ret;
 	ret = stub_read(fd, stub);
 	if (!ret && stub->moving) {
 		stub->moving = false;
-		ret = write_header(fd, stub, false);
+		ret = writable ? write_header(fd, stub, false) : 0;
 	}
 	lock_header(fd, F_UNLCK);
 	return ret;

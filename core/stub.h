@@ -68,8 +68,8 @@ int stub_read(int fd, struct stub *stub);
 int stub_claim(int fd, struct stub *stub, uint64_t now_ns, int (*make)(void *arg, const uint8_t *id), void *arg);
 
 /*
- * If somebody is copying the logs into the body, wait until that is done; if he died over it, say so in the header. Reads
- * the header in any case.
+ * If somebody is copying the logs into the body, wait until that is done; if he died over it, say so in the header, unless @fd
+ * is read-only. Reads the header in any case.
  */
 int stub_settle(int fd, struct stub *stub);
 

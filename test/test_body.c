@@ -187,6 +187,64 @@ Test(body_others, who_has_a_log_goes_on_in_the_body)
 	lclose(&l);
 }
 
+static int syncs_and_goes_on(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+
+	(void)arg;
+	lfill(&l, 1000, 100, 1);
+	raise_flag(&shared->started);
+	await(&shared->moved);
+	if (plfs_sync(l.f) || plfs_commit(l.f) || lfill(&l, 1000, 100, 2) != 100)
+		return 1;
+	return lclose(&l);
+}
+
+Test(body_others, who_syncs_first_goes_on_in_the_body_as_well)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+	pid_t pid;
+
+	share();
+	pid = start_child(syncs_and_goes_on, NULL);
+	await(&shared->started);
+	cr_assert_eq(move(&l), 1);
+	raise_flag(&shared->moved);
+	cr_assert_eq(wait_child(pid), 0);
+	cr_assert(body_has(&l, 1000, 100, 2));
+	lclose(&l);
+}
+
+static int appends_after(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+	off_t end = 0;
+
+	(void)arg;
+	lfill(&l, 0, 100, 1);
+	raise_flag(&shared->started);
+	await(&shared->moved);
+	if (lappend(&l, "end", 3, &end) != 3 || end != 103)
+		return 1;
+	return lclose(&l);
+}
+
+Test(body_others, who_has_only_written_can_append_in_the_body)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+	pid_t pid;
+
+	share();
+	pid = start_child(appends_after, NULL);
+	await(&shared->started);
+	cr_assert_eq(move(&l), 1);
+	raise_flag(&shared->moved);
+	cr_assert_eq(wait_child(pid), 0);
+	cr_assert_eq(plfs_size(l.f), 103);
+	lclose(&l);
+	cr_assert_eq(count_files("data.") + count_files("live.") + count_files("index.") + count_files("lock"), 0);
+}
+
 static int writes_first_then(void *arg)
 {
 	struct lfile l = lopen("a", O_RDWR);

@@ -263,6 +263,41 @@ Test(stub, in_use_outlives_the_opener_in_its_child)
 	close(b);
 }
 
+/* Also through a descriptor that is read-only, which can neither lock exclusively nor write. */
+Test(stub, who_reads_waits_for_the_move_and_heeds_a_killed_one)
+{
+	int fd = open(path, O_RDWR), reader = open(path, O_RDONLY), ends[2];
+	struct stub stub = { 0 }, now = { 0 };
+	pid_t pid;
+	char c;
+
+	cr_assert_eq(stub_claim(fd, &stub, 1, no_make, NULL), 0);
+	cr_assert_eq(pipe(ends), 0);
+	pid = fork_child();
+	if (!pid) {
+		stub_begin_move(fd, &now);
+		if (write(ends[1], "", 1) != 1)
+			_exit(1);
+		usleep(20000);
+		_exit(stub_end_move(fd, &now, true));
+	}
+	cr_assert_eq(read(ends[0], &c, 1), 1);
+	cr_assert_eq(stub_settle(reader, &now), 0);
+	cr_assert(now.in_body);
+	cr_assert_eq(wait_child(pid), 0);
+	cr_assert_eq(ftruncate(fd, 0), 0);
+	cr_assert_eq(stub_claim(fd, &stub, 1, no_make, NULL), 0);
+	pid = fork_child();
+	if (!pid)
+		_exit(stub_begin_move(fd, &now));
+	cr_assert_eq(wait_child(pid), 0);
+	cr_assert_eq(stub_settle(reader, &now), 0);
+	cr_assert_not(now.moving);
+	cr_assert(now.has_container);
+	close(reader);
+	close(fd);
+}
+
 /* The program's own locks are elsewhere, and closing our descriptors must not be needed to claim. */
 Test(stub, a_claim_leaves_the_programs_locks_alone)
 {
