@@ -118,6 +118,13 @@ static void *newest_version(const char *name)
 	return dlsym(RTLD_NEXT, name);
 }
 
+static bool begins_with(const char *name, const char *begin)
+{
+	while (*begin && *name == *begin)
+		name++, begin++;
+	return !*begin;
+}
+
 /*
  * Whether the C library is known to be too old for @name: asking it would allocate the message, in the initialisation of
  * the program's own allocator perhaps, which would then wait for itself.
@@ -125,10 +132,10 @@ static void *newest_version(const char *name)
 static bool is_newer(const char *name)
 {
 	const char *version = gnu_get_libc_version();
-	/* "2.36"; by hand, for a sanitizer that is starting has its own idea of atoi() */
+	/* "2.36"; by hand, for a sanitizer that is starting has its own idea of atoi() and strncmp() */
 	int minor = version[0] == '2' && version[3] ? (version[2] - '0') * 10 + version[3] - '0' : 99;
 
-	return (minor < 38 && !strncmp(name, "__isoc23_", 9)) || (minor < 39 && !strncmp(name, "pidfd_spawn", 11));
+	return (minor < 38 && begins_with(name, "__isoc23_")) || (minor < 39 && begins_with(name, "pidfd_spawn"));
 }
 
 /*
@@ -140,11 +147,16 @@ static bool is_newer(const char *name)
 void sys_init(void)
 {
 	static __thread unsigned next __attribute__((tls_model("initial-exec")));
+	static __thread bool asked __attribute__((tls_model("initial-exec")));
 	int saved_errno = errno;
 	bool missing = false;
 
 	if (likely(__atomic_load_n(&table_is_full, __ATOMIC_ACQUIRE)))
 		return;
+	if (!asked) { /* a sanitizer may start at the first question, and needs all of the answers */
+		asked = true;
+		newest_version("getpid");
+	}
 	while (next < ARRAY_SIZE(SYMBOLS)) {
 		unsigned i = next++;
 		void *symbol = is_newer(SYMBOLS[i].name) ? NULL : newest_version(SYMBOLS[i].name);
