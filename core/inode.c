@@ -180,27 +180,38 @@ static int look_at_length(struct inode *ino, int fd)
 	return 0;
 }
 
-/* The rest of inode_extend(), when the length has just been looked at. */
+/*
+ * The rest of inode_extend(), when the length has just been looked at. But others may have written and cut the file, or moved
+ * it into its body, since then: so this must touch no byte, and can only make the file longer. Where the file system
+ * cannot do that a zero is written behind what was the end.
+ */
 static int extend(struct inode *ino, int fd, uint64_t end)
 {
+	off_t last = (off_t)(PLFS_BODY_OFF + end - 1);
+	bool appends;
 	ssize_t n;
+	int ret;
 
 	if (end <= ino->body_len)
 		return 0;
-	/*
-	 * One zero behind the end: it can only make the file longer, whoever else does the same. But not through a
-	 * description that appends, the only one there may be to a file whose mode forbids another.
-	 */
-	if (sys.fcntl(fd, F_GETFL) & O_APPEND) {
-		if (sys.ftruncate(fd, (off_t)(PLFS_BODY_OFF + end)))
-			return -errno;
+	do {
+		ret = own_fallocate(fd, 0, last, 1);
+	} while (ret < 0 && errno == EINTR);
+	if (ret == 0) {
 		ino->body_len = end;
 		return 0;
 	}
-	do {
-		n = own_pwrite(fd, "", 1, (off_t)(PLFS_BODY_OFF + end - 1));
-	} while (n < 0 && errno == EINTR);
-	if (n != 1 && ((errno != ENOSPC && errno != EDQUOT) || sys.ftruncate(fd, (off_t)(PLFS_BODY_OFF + end))))
+	/* A description that appends is the only one there may be of a file whose mode forbids another. */
+	appends = sys.fcntl(fd, F_GETFL) & O_APPEND;
+	if (!appends && (errno == EOPNOTSUPP || errno == ENOSYS)) {
+		do {
+			n = own_pwrite(fd, "", 1, last);
+		} while (n < 0 && errno == EINTR);
+		ret = n == 1 ? 0 : -1;
+	}
+	if (ret < 0 && (appends || errno == ENOSPC || errno == EDQUOT))
+		ret = sys.ftruncate(fd, last + 1);
+	if (ret < 0)
 		return -errno;
 	ino->body_len = end;
 	return 0;
@@ -296,27 +307,29 @@ int inode_publish(struct inode *ino, int fd)
 }
 
 /*
- * @ret of reader_load(), with a missing container told by the file's name; unless somebody has moved the file into its
- * body since we read the header.
+ * @ret of reader_load(), with what is missing told. But somebody may have moved the file into its body since we read the
+ * header: then the container was removed, all of it or as far as we have seen, and whatever was found there means nothing.
  */
 static int loaded(struct inode *ino, int ret)
 {
+	int fd = file_any_fd(ino), ret2;
 	char name[PATH_MAX];
 	struct stub now;
 	struct stat st;
 
-	if (ret != -ESTALE)
-		return ret;
-	ret = stub_settle(file_any_fd(ino), &now);
-	if (!ret && now.in_body) {
+	ret2 = fd < 0 ? 0 : ret == -ESTALE ? stub_settle(fd, &now) : stub_read(fd, &now);
+	if (fd >= 0 && !ret2 && now.in_body) {
 		inode_enter_body(ino, &now);
-		if (!sys.fstat(file_any_fd(ino), &st))
-			ino->body_len = stub_body_len(st.st_size);
+		if (sys.fstat(fd, &st))
+			return -errno;
+		ino->body_len = stub_body_len(st.st_size);
+		return 0;
 	}
-	if (ret || now.in_body)
-		return ret;
-	log_error("%s: its container %s is missing", stub_name(file_any_fd(ino), name, sizeof(name)), ino->c.dir);
-	return -EIO;
+	if (ret == -ESTALE && !ret2)
+		log_error("%s: its container %s is missing", stub_name(fd, name, sizeof(name)), ino->c.dir);
+	if (ret == -ENOMSG)
+		log_error("%s/%s: the data log is not in any index: the index is lost", ino->c.dir, ino->r.lost);
+	return ret == -ESTALE || ret == -ENOMSG ? -EIO : ret ? ret : ret2;
 }
 
 int inode_load(struct inode *ino)

@@ -183,10 +183,8 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 			ret = install(r, &g, &in);
 		index_inputs_release(&in);
 	}
-	if (ret == -ENOMSG) {
-		log_error("%s/%s: the data log is not in any index: the index is lost", r->c->dir, g.lost);
-		ret = -EIO;
-	}
+	if (ret == -ENOMSG)
+		memcpy(r->lost, g.lost, sizeof(r->lost));
 	if (!ret && w) {
 		w->nr_pinned = w->stage.nr_records;
 		ret = own_log_no(r, w);

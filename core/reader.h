@@ -56,6 +56,7 @@ struct reader {
 	struct global_index global;
 	struct watch watch;
 	bool may_make; /* what is watched, if it is missing */
+	char lost[CONTAINER_PATH_LEN]; /* the log that has no index, when reader_load() said -ENOMSG */
 };
 
 void reader_init(struct reader *r, const struct container *c);
@@ -63,8 +64,8 @@ void reader_release(struct reader *r);
 
 /*
  * Make the base anew from all that is in the container, records stamped at or before @generation_ns left out. @w, this
- * process's writer or NULL, has been committed; its records are in the base afterwards. -EIO: an index is damaged or lost (one line names it);
- * -ESTALE: there is no container.
+ * process's writer or NULL, has been committed; its records are in the base afterwards. -EIO: an index is damaged (one line names it);
+ * -ENOMSG: one is lost (@lost names its log); -ESTALE: there is no container.
  */
 int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns);
 

@@ -5,6 +5,8 @@
  */
 #include "scratch.h"
 
+#include "calls.h"
+
 #include <criterion/criterion.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -273,6 +275,127 @@ Test(body_others, who_has_it_open_without_a_log_makes_none)
 	lclose(&l);
 	cr_assert_eq(lunlink("a"), 0);
 	cr_assert_eq(count_files("data.") + count_files("live."), 0);
+}
+
+/* ---- others that are in the middle of a call ---- */
+
+static int unlinks_left;
+
+static int stop_at_unlink(enum call call)
+{
+	if (call == CALL_UNLINKAT && !--unlinks_left) {
+		raise_flag(&shared->moved);
+		await(&shared->done);
+	}
+	return 0;
+}
+
+static int cannot_map(enum call call)
+{
+	return call == CALL_MMAP ? ENODEV : 0;
+}
+
+static int reads_meanwhile(void *arg)
+{
+	struct lfile l = lopen("a", O_RDONLY);
+	int ret;
+
+	(void)arg;
+	on_call = cannot_map; /* not even the word that says that something has changed */
+	raise_flag(&shared->started);
+	await(&shared->moved);
+	ret = lcheck(&l, 0, 2000, 1);
+	raise_flag(&shared->done);
+	return ret || lclose(&l);
+}
+
+static int writes_and_is_killed(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+
+	lfill(&l, 1000, 1000, 1);
+	return *(int *)arg;
+}
+
+Test(body_others, what_is_left_of_a_container_that_is_being_removed_is_no_file)
+{
+	int zero = 0;
+
+	share();
+	calls_intercept();
+	for (int nr = 1; nr < 8; nr++) {
+		struct lfile l = lopen("a", O_RDWR | O_CREAT);
+		pid_t pid;
+
+		lfill(&l, 0, 1000, 1);
+		lclose(&l);
+		cr_assert_eq(in_child(writes_and_is_killed, &zero), 0);
+		pid = start_child(reads_meanwhile, NULL);
+		await(&shared->started);
+		l = lopen("a", O_RDWR);
+		unlinks_left = nr;
+		on_call = stop_at_unlink;
+		cr_assert_eq(move(&l), 1);
+		on_call = NULL;
+		raise_flag(&shared->moved);
+		cr_assert_eq(wait_child(pid), 0, "at removal %d", nr);
+		lclose(&l);
+		cr_assert_eq(lunlink("a"), 0);
+		memset((void *)shared, 0, sizeof(*shared));
+	}
+}
+
+/* Before the first such call, let the other move the file. */
+static int stop_once(void)
+{
+	static bool stopped;
+
+	if (stopped)
+		return 0;
+	stopped = true;
+	raise_flag(&shared->started);
+	await(&shared->moved);
+	return 0;
+}
+
+/* What tells the stub the size, after the log was flushed, comes when the other has moved the file, and written. */
+static int stop_at_growth(enum call call)
+{
+	static int nr_pwrites;
+
+	nr_pwrites += call == CALL_PWRITE;
+	return call == CALL_FALLOCATE || nr_pwrites == 2 ? stop_once() : 0;
+}
+
+static int grows_it_late(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+
+	(void)arg;
+	if (lfill(&l, 0, 1000, 1) != 1000)
+		return 1;
+	calls_intercept();
+	on_call = stop_at_growth;
+	return plfs_commit(l.f) || lclose(&l);
+}
+
+Test(body_others, who_tells_the_size_late_overwrites_nothing)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+	pid_t pid;
+
+	share();
+	lfill(&l, 0, 10, 1);
+	plfs_commit(l.f);
+	pid = start_child(grows_it_late, NULL);
+	await(&shared->started);
+	cr_assert_eq(move(&l), 1);
+	lfill(&l, 500, 500, 2);
+	raise_flag(&shared->moved);
+	cr_assert_eq(wait_child(pid), 0);
+	cr_assert_eq(lcheck(&l, 0, 500, 1), 0);
+	cr_assert_eq(lcheck(&l, 500, 500, 2), 0);
+	lclose(&l);
 }
 
 /* ---- races ---- */
