@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 struct root {
-	const char *given;
+	char *given;
 	char *real; /* what the library was given instead */
 };
 
@@ -264,8 +264,10 @@ static void walk_free(struct walk *w)
 
 	while (w->entries)
 		entry_free(w->entries);
-	for (i = 0; i < w->nr_roots; i++)
+	for (i = 0; i < w->nr_roots; i++) {
+		free(w->roots[i].given);
 		free(w->roots[i].real);
+	}
 	free(w->roots);
 	free(w->path);
 	free(w);
@@ -286,10 +288,13 @@ static char **find_roots(struct walk *w, char *const *paths)
 		struct root *root = &w->roots[w->nr_roots];
 		bool nowhere = path_find(&where, AT_FDCWD, paths[w->nr_roots]) == -ENOENT;
 
-		root->given = paths[w->nr_roots];
+		root->given = strdup(paths[w->nr_roots]);
 		root->real = strdup(nowhere ? "/proc/self/fd/none" : where.path);
-		if (!root->real)
+		if (!root->given || !root->real) {
+			free(root->given);
+			free(root->real);
 			break;
+		}
 		list[w->nr_roots] = root->real;
 	}
 	if (list && w->roots && w->nr_roots == nr)

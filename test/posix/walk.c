@@ -399,6 +399,23 @@ CASE(fts_from_several_roots)
 	nr_lines = 0;
 }
 
+/* What fts_open() was given is the program's to use again. */
+CASE(fts_of_names_that_are_overwritten)
+{
+	char root[PATH_MAX], *roots[2] = {root, NULL};
+	FTSENT *e;
+	FTS *fts;
+
+	tree();
+	snprintf(root, sizeof root, "%s", at("t"));
+	fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
+	memset(root, 'x', sizeof root - 1);
+	roots[0] = NULL;
+	while ((e = fts_read(fts)))
+		say("%s %s %d\n", rel(e->fts_path), e->fts_name, (int)e->fts_pathlen - (int)strlen(e->fts_path));
+	T(fts_close(fts));
+}
+
 CASE(fts_from_the_top)
 {
 	char root[PATH_MAX], *roots[2] = {root, NULL};
