@@ -129,8 +129,10 @@ static int spawn_by_fork(pid_t *pid, struct spawn *s)
 		return -errno;
 	fds[1] = sys_fd_hide(fds[1]); /* whatever the actions close, or put something onto */
 	child = sys.fork();
-	if (!child)
+	if (!child) {
+		sys.close(fds[0]); /* or an action could use its number */
 		run_child(s, fds[1]);
+	}
 	if (child < 0)
 		r = -errno;
 	sys_fd_close(&fds[1]);

@@ -360,6 +360,23 @@ CASE(spawned_with_every_action)
 	sh(NULL, NULL, "exit 6");
 }
 
+/* The first numbers that are free in the parent are free in the child as well. */
+CASE(spawned_from_numbers_that_are_not_open)
+{
+	posix_spawn_file_actions_t fa;
+	int first = dup(0), fd;
+
+	close(first);
+	for (fd = first; fd < first + 3; fd++) {
+		V(posix_spawn_file_actions_init(&fa));
+		V(posix_spawn_file_actions_addopen(&fa, 1, at("out"), O_WRONLY | O_CREAT | O_TRUNC, 0600));
+		V(posix_spawn_file_actions_adddup2(&fa, fd, 50));
+		sh(&fa, NULL, "echo never");
+		V(posix_spawn_file_actions_destroy(&fa));
+	}
+	show("out");
+}
+
 static void caught(int sig) { (void)sig; }
 
 /* (Above are two signals that the C library keeps for itself.) */
