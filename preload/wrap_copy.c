@@ -47,9 +47,17 @@ static ssize_t end_write(const struct end *e, bool in_order, const void *buf, si
 	return ret;
 }
 
+/* Whether the program's offset, if it gave one, can be used. */
+static bool given_is_good(const struct end *e)
+{
+	return !e->given || user_writable(e->given, sizeof(*e->given)) == sizeof(*e->given);
+}
+
 /* Find e->off, and whether @len bytes can follow it. 0 or -errno. */
 static int end_begin(struct end *e, size_t len)
 {
+	if (!given_is_good(e))
+		return -EFAULT;
 	if (e->given)
 		e->off = *e->given;
 	else
@@ -193,7 +201,7 @@ EXPORT ssize_t sendfile(int out, int in, off_t *off, size_t len)
 
 	if (!from.f && !to.f)
 		return sys.sendfile(out, in, off, len);
-	if (off && user_writable(off, sizeof(*off)) < sizeof(*off))
+	if (!given_is_good(&from))
 		return ends_done(&from, &to, -EFAULT);
 	return ends_done(&from, &to, send_file(&from, &to, len));
 }

@@ -24,6 +24,8 @@ static int bytes_left(struct ofile *f, int fd, int *out)
 {
 	off_t size = plfs_size(f->file), off = ofile_tell(f, fd);
 
+	if (user_writable(out, sizeof(*out)) < sizeof(*out))
+		return -EFAULT;
 	if (size < 0 || off < 0)
 		return (int)(size < 0 ? size : off);
 	*out = (int)(size > off ? size - off : 0);
@@ -54,7 +56,7 @@ static int clone_source(unsigned long request, void *arg)
 {
 	if (request == FICLONE)
 		return (int)(intptr_t)arg;
-	if (request == FICLONERANGE && arg)
+	if (request == FICLONERANGE && user_readable(arg, sizeof(struct file_clone_range)) == sizeof(struct file_clone_range))
 		return (int)((struct file_clone_range *)arg)->src_fd;
 	return -1;
 }
@@ -64,7 +66,7 @@ static int loop_file(unsigned long request, void *arg)
 {
 	if (request == LOOP_SET_FD || request == LOOP_CHANGE_FD)
 		return (int)(intptr_t)arg;
-	if (request == LOOP_CONFIGURE && arg)
+	if (request == LOOP_CONFIGURE && user_readable(arg, sizeof(struct loop_config)) == sizeof(struct loop_config))
 		return (int)((struct loop_config *)arg)->fd;
 	return -1;
 }

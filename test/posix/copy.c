@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 
@@ -508,6 +509,22 @@ CASE(spliced_through)
 }
 
 /* One offset, whoever moves it. */
+CASE(offsets_that_lead_nowhere)
+{
+	off_t *bad = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), zero = 0;
+	int fd = given("a"), to = rw("b"), pipe_fds[2];
+
+	T(pipe(pipe_fds));
+	T(write(pipe_fds[1], "piped", 5));
+	T(splice(fd, bad, pipe_fds[1], NULL, 4, 0));
+	T(splice(pipe_fds[0], NULL, fd, bad, 4, 0));
+	T(copy_file_range(fd, bad, to, NULL, 4, 0));
+	T(copy_file_range(fd, NULL, to, bad, 4, 0));
+	T(copy_file_range(fd, &zero, to, (off_t *)1, 4, 0));
+	T(ioctl(fd, FIONREAD, bad));
+	show("a");
+}
+
 CASE(the_offset_is_shared_with_a_child)
 {
 	int in = given("in"), out = rw("out");
