@@ -38,15 +38,16 @@ ssize_t body_write(int fd, const void *buf, size_t len, uint64_t logical_off)
 	return n < 0 && !done ? -errno : (ssize_t)done;
 }
 
-/* The kernel finds the end: the body's is the stub's. */
+/* The kernel finds the end: the body's is the stub's. It tells by the offset, which is the program's, and is put back. */
 ssize_t body_append(int fd, const struct iovec *iov, int cnt, uint64_t *end)
 {
+	off_t before = sys.lseek(fd, 0, SEEK_CUR), off;
 	ssize_t n = own_pwritev2(fd, iov, cnt, -1, RWF_APPEND);
-	off_t off;
 
 	if (n < 0)
 		return -errno;
 	off = sys.lseek(fd, 0, SEEK_CUR);
+	sys.lseek(fd, before, SEEK_SET);
 	if (off < PLFS_BODY_OFF)
 		return -EIO;
 	*end = (uint64_t)off - PLFS_BODY_OFF;

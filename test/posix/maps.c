@@ -225,6 +225,23 @@ CASE(truncation_and_appending_afterwards)
 	show_text("map", p + 10, 4);
 }
 
+/* A write that appends because its flag says so moves no offset but its own, which a child may share. */
+CASE(appending_by_flag)
+{
+	struct iovec iov = {"appended", 8};
+	int fd = made("f", 1, 0);
+
+	map(fd, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+	T(lseek(fd, 10, SEEK_SET));
+	IN_CHILD(T(pwritev2(fd, &iov, 1, 0, RWF_APPEND)); T(lseek(fd, 0, SEEK_CUR)));
+	T(lseek(fd, 0, SEEK_CUR));
+	T(pwritev2(fd, &iov, 1, 20, RWF_APPEND));
+	T(lseek(fd, 0, SEEK_CUR));
+	T(pwritev2(fd, &iov, 1, -1, RWF_APPEND));
+	T(lseek(fd, 0, SEEK_CUR));
+	show_file(fd, PAGE, 30);
+}
+
 CASE(growing_with_mremap)
 {
 	int fd = made("f", 6, 0);
