@@ -16,6 +16,13 @@ struct plfs_file {
 	bool append_flag;       /* @fd shares O_APPEND with the program's, which must be lifted to write to the stub */
 };
 
+/*
+ * Around an operation: take the inode's lock, and give it back. Returns the descriptor of the stub, fit for writing if the
+ * description is.
+ */
+int file_begin(struct plfs_file *f);
+void file_end(struct plfs_file *f);
+
 /* A descriptor of @ino's stub for core's own use, writable if there is one. */
 int file_any_fd(const struct inode *ino);
 

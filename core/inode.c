@@ -21,9 +21,6 @@
 bool inode_posix;
 bool inode_exiting;
 
-static struct inode *table;
-static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
-
 void inode_adopt_container(struct inode *ino, mode_t mode)
 {
 	if (ino->stub.has_container && !ino->c.store)
@@ -37,128 +34,6 @@ static void before_spill(void *arg)
 
 	if (ino->r.loaded && reader_add_own(&ino->r, &ino->w))
 		reader_release(&ino->r); /* no memory: made anew when next needed */
-}
-
-static struct inode *find_locked(dev_t dev, ino_t number)
-{
-	struct inode_key key;
-	struct inode *ino;
-
-	memset(&key, 0, sizeof(key));
-	key.dev = dev;
-	key.ino = number;
-	HASH_FIND(hh, table, &key, sizeof(key), ino);
-	if (ino)
-		ino->refs++;
-	return ino;
-}
-
-struct inode *inode_find(dev_t dev, ino_t number)
-{
-	struct inode *ino;
-
-	if (!__atomic_load_n(&table, __ATOMIC_RELAXED))
-		return NULL;
-	mutex_lock(&table_lock);
-	ino = find_locked(dev, number);
-	mutex_unlock(&table_lock);
-	return ino;
-}
-
-int inode_get(struct plfs_mount *m, int fd, const struct stat *st, struct inode **out)
-{
-	struct inode *ino;
-	int ret = 0;
-
-	mutex_lock(&table_lock);
-	ino = find_locked(st->st_dev, st->st_ino);
-	if (ino)
-		goto out;
-	ret = -ENOMEM;
-	ino = mem_zalloc(sizeof(*ino));
-	if (!ino)
-		goto out;
-	ino->key.dev = st->st_dev;
-	ino->key.ino = st->st_ino;
-	ino->refs = 1;
-	ino->m = m;
-	ino->lock_h = ino->move_fd = -1;
-	ino->body_len = stub_body_len(st->st_size);
-	pthread_mutex_init(&ino->lock, NULL);
-	reader_init(&ino->r, &ino->c);
-	ret = st->st_size ? stub_read(fd, &ino->stub) : 0;
-	if (!ret) {
-		inode_adopt_container(ino, st->st_mode);
-		HASH_ADD(hh, table, key, sizeof(ino->key), ino);
-		ret = ino->hh.tbl ? 0 : -ENOMEM;
-	}
-	if (ret) {
-		mem_free(ino);
-		ino = NULL;
-	}
-out:
-	mutex_unlock(&table_lock);
-	*out = ino;
-	return ret;
-}
-
-/* Remove the container of a stub that has no name left, unless somebody has it open. */
-static void remove_if_unlinked(struct inode *ino, int *fd)
-{
-	struct stat st;
-	int other;
-
-	if (!ino->stub.has_container || sys.fstat(*fd, &st) || st.st_nlink)
-		return;
-	/* Our own descriptions say "in use" themselves: ask through another when they are closed. */
-	other = stub_reopen(*fd, O_RDONLY);
-	sys_fd_close(fd);
-	if (other >= 0 && !stub_in_use(other))
-		container_remove(&ino->c);
-	sys_fd_close(&other);
-}
-
-void inode_finish(struct inode *ino, int fd)
-{
-	struct stat st;
-	int other;
-
-	inode_close_writer(ino, fd);
-	if (fd >= 0)
-		inode_publish_found(ino, fd);
-	if (ino->shared || !ino->stub.has_container || fd < 0 || sys.fstat(fd, &st) || st.st_nlink)
-		return;
-	other = stub_reopen(fd, O_RDONLY);
-	for (const struct plfs_file *f = ino->files; f; f = f->next)
-		stub_unmark_in_use(f->fd);
-	if (other >= 0 && !stub_in_use(other)) {
-		container_remove(&ino->c);
-		ino->removed = true;
-	}
-	sys_fd_close(&other);
-}
-
-void inode_put(struct inode *ino, int *fd)
-{
-	bool last;
-
-	mutex_lock(&table_lock);
-	last = --ino->refs == 0;
-	if (last)
-		HASH_DEL(table, ino);
-	mutex_unlock(&table_lock);
-	if (last) {
-		inode_close_writer(ino, *fd);
-		if (ino->lock_h >= 0)
-			store_close(&ino->m->store, &ino->lock_h);
-		sys_fd_close(&ino->move_fd);
-		if (*fd >= 0)
-			remove_if_unlinked(ino, fd);
-		reader_release(&ino->r);
-		pthread_mutex_destroy(&ino->lock);
-		mem_free(ino);
-	}
-	sys_fd_close(fd);
 }
 
 /* ---- size ---- */
@@ -619,37 +494,4 @@ int inode_sync(struct inode *ino, int fd)
 	if (own_fsync(fd) && !ret)
 		ret = -errno;
 	return ret;
-}
-
-/* ---- all ---- */
-
-void inode_each(void (*fn)(struct inode *ino, int fd))
-{
-	struct inode *ino, *tmp;
-
-	mutex_lock(&table_lock);
-	HASH_ITER(hh, table, ino, tmp) {
-		mutex_lock(&ino->lock);
-		fn(ino, file_any_fd(ino));
-		mutex_unlock(&ino->lock);
-	}
-	mutex_unlock(&table_lock);
-}
-
-void inode_lock_all(void)
-{
-	struct inode *ino, *tmp;
-
-	mutex_lock(&table_lock);
-	HASH_ITER(hh, table, ino, tmp)
-		mutex_lock(&ino->lock);
-}
-
-void inode_unlock_all(void)
-{
-	struct inode *ino, *tmp;
-
-	HASH_ITER(hh, table, ino, tmp)
-		mutex_unlock(&ino->lock);
-	mutex_unlock(&table_lock);
 }
