@@ -214,6 +214,22 @@ static inline void all_synced(MPI_File fh)
 	ok(MPI_File_sync(fh), "sync", dir);
 }
 
+/*
+ * The process that writes a rank's bytes, and the one that reads them for it, may be on different hosts: then a sync is
+ * needed even for what a rank has written itself (libplfs.7, LIMITS).
+ */
+static inline void hosts_synced(MPI_File fh)
+{
+	MPI_Comm here;
+	int nr_here;
+
+	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
+	MPI_Comm_size(here, &nr_here);
+	MPI_Comm_free(&here);
+	if (nr_here < nr_ranks)
+		all_synced(fh);
+}
+
 enum { RDWR_NEW = MPI_MODE_CREATE | MPI_MODE_RDWR };
 
 /* Old bytes below what has holes: where there are none, MPI libraries fill holes with what they have in memory. */
