@@ -399,7 +399,7 @@ static int heed_clock(struct inode *ino, int fd)
 int inode_make_writer(struct inode *ino, int fd)
 {
 	struct stub now;
-	int ret;
+	int ret, ret2;
 
 	if (ino->writing || ino->stub.in_body)
 		return 0;
@@ -407,19 +407,24 @@ int inode_make_writer(struct inode *ino, int fd)
 	if (ret || ino->stub.in_body)
 		return ret;
 	ret = writer_open(&ino->w, &ino->c);
-	if (ret)
-		return ret;
-	ino->w.before_spill = before_spill;
-	ino->w.arg = ino;
-	ino->writing = true;
-	ino->r.own_log = UINT32_MAX;
-	ino->last_publish_ns = stamp_coarse_ns();
-	ino->notified_ns = ino->cut_ns = stage_notified(&ino->w.stage);
-	/* Who moves the file into its body, and has not seen our live file yet, has said so in the header before. */
-	ret = stub_settle(fd, &now);
-	if (!ret && now.in_body)
+	if (!ret) {
+		ino->w.before_spill = before_spill;
+		ino->w.arg = ino;
+		ino->writing = true;
+		ino->r.own_log = UINT32_MAX;
+		ino->last_publish_ns = stamp_coarse_ns();
+		ino->notified_ns = ino->cut_ns = stage_notified(&ino->w.stage);
+	}
+	/*
+	 * Who moves the file into its body, and has not seen our live file yet, has said so in the header before. Or he has
+	 * already removed the container in which we tried to make it.
+	 */
+	ret2 = stub_settle(fd, &now);
+	if (!ret2 && now.in_body) {
 		inode_enter_body(ino, &now);
-	return ret;
+		return 0;
+	}
+	return ret ? ret : ret2;
 }
 
 void inode_close_writer(struct inode *ino, int fd)
@@ -448,13 +453,13 @@ ssize_t inode_write(struct inode *ino, int fd, const void *buf, size_t len, uint
 	if (ino->stub.in_body)
 		return body_write(fd, buf, len, logical_off);
 	n = writer_write(&ino->w, buf, len, logical_off);
-	if (n <= 0)
-		return n;
 	if (unlikely(is_notified(ino))) { /* moved into its body meanwhile, perhaps without these bytes? */
 		ret = inode_heed_notice(ino, fd);
 		if (ret || ino->stub.in_body)
-			return ret ? ret : body_write(fd, buf, (size_t)n, logical_off);
+			return ret ? ret : body_write(fd, buf, n > 0 ? (size_t)n : len, logical_off);
 	}
+	if (n <= 0)
+		return n;
 	ino->own_end = max_u64(ino->own_end, logical_off + (uint64_t)n);
 	ino->touched = true;
 	if (inode_exiting)

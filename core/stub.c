@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #define LOCK_CLAIM 0
+#define LOCK_CLAIM_DESCRIPTION 1
 #define LOCK_IN_USE 2
 
 #define INCOMPAT_IN_BODY 1
@@ -113,14 +114,13 @@ int stub_read(int fd, struct stub *stub)
 	return ret;
 }
 
-/* A lock owned by the process, not by the description, which a parent and its child share. */
-static int lock_header(int fd, short type)
+static int lock_byte(int fd, int cmd, off_t byte, short type)
 {
-	struct flock lk = { .l_type = type, .l_whence = SEEK_SET, .l_start = LOCK_CLAIM, .l_len = 1 };
+	struct flock lk = { .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
 	int ret;
 
 	/* EDEADLK: the kernel sees a circle with locks of the program, which holds this one for a moment only. */
-	for (int tries = 0; (ret = own_fcntl(fd, F_SETLKW, &lk)) < 0 && (errno == EINTR || (errno == EDEADLK && tries < 1000));
+	for (int tries = 0; (ret = own_fcntl(fd, cmd, &lk)) < 0 && (errno == EINTR || (errno == EDEADLK && tries < 1000));
 	     tries++) {
 		struct timespec wait = { .tv_nsec = 1000000 };
 
@@ -130,6 +130,22 @@ static int lock_header(int fd, short type)
 	if (ret < 0 && (errno == ENOLCK || errno == ENOSYS || errno == EINVAL || errno == EOPNOTSUPP))
 		return 0; /* a file system without locks: the program was told so by whoever mounted it */
 	return ret < 0 ? -errno : 0;
+}
+
+/*
+ * Two locks: one that the process owns, for a parent and its child share the description; and one that the description owns,
+ * for the first goes when another thread closes any descriptor of the file.
+ */
+static int lock_header(int fd, short type)
+{
+	int ret = type == F_UNLCK ? 0 : lock_byte(fd, F_SETLKW, LOCK_CLAIM, type);
+
+	if (ret)
+		return ret;
+	ret = lock_byte(fd, F_OFD_SETLKW, LOCK_CLAIM_DESCRIPTION, type);
+	if (ret || type == F_UNLCK)
+		lock_byte(fd, F_SETLKW, LOCK_CLAIM, F_UNLCK);
+	return ret;
 }
 
 static int write_header(int fd, const struct stub *stub, bool with_sentence)

@@ -24,6 +24,7 @@
  *
  * Advisory locks on header bytes, out of the program's reach because its own are shifted by 4096:
  *   byte 0  exclusive, while the header is written or the logs are copied into the body
+ *   byte 1  the same by the description, where byte 0 is locked by the process
  *   byte 2  shared, by every open file description: somebody has the file open; exclusive, while it is made a plain file
  */
 #ifndef PLFS_STUB_H

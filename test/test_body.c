@@ -358,6 +358,52 @@ static int stop_once(void)
 	return 0;
 }
 
+static int stop_at_open(enum call call)
+{
+	static int nr_opens;
+
+	nr_opens += call == CALL_OPENAT;
+	return nr_opens == shared->done ? stop_once() : 0;
+}
+
+static int makes_a_log_meanwhile(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+
+	(void)arg;
+	calls_intercept();
+	on_call = stop_at_open;
+	if (lfill(&l, 500, 100, 2) != 100)
+		return 1;
+	raise_flag(&shared->started); /* if it did not open so many */
+	return lclose(&l);
+}
+
+Test(body_others, who_makes_a_log_in_a_container_that_goes_writes_to_the_body)
+{
+	share();
+	for (int nr = 1; nr < 8; nr++) {
+		struct lfile l = lopen("a", O_RDWR | O_CREAT);
+		pid_t pid;
+
+		lfill(&l, 0, 1000, 1);
+		lclose(&l);
+		shared->done = nr;
+		pid = start_child(makes_a_log_meanwhile, NULL);
+		await(&shared->started);
+		l = lopen("a", O_RDWR);
+		cr_assert_eq(move(&l), 1);
+		raise_flag(&shared->moved);
+		cr_assert_eq(wait_child(pid), 0, "before open %d", nr);
+		cr_assert_eq(lcheck(&l, 0, 500, 1), 0);
+		cr_assert_eq(lcheck(&l, 500, 100, 2), 0);
+		cr_assert_eq(lcheck(&l, 600, 400, 1), 0);
+		lclose(&l);
+		cr_assert_eq(lunlink("a"), 0);
+		memset((void *)shared, 0, sizeof(*shared));
+	}
+}
+
 /* What tells the stub the size, after the log was flushed, comes when the other has moved the file, and written. */
 static int stop_at_growth(enum call call)
 {

@@ -298,6 +298,30 @@ Test(stub, who_reads_waits_for_the_move_and_heeds_a_killed_one)
 	close(fd);
 }
 
+/* As another thread does: the process's locks of the file go with that. */
+static int make_while_another_descriptor_is_closed(void *arg, const uint8_t *id)
+{
+	struct stub other = { 0 };
+
+	(void)id;
+	close(open(path, O_RDONLY));
+	*(pid_t *)arg = fork_child();
+	if (*(pid_t *)arg)
+		return usleep(20000);
+	_exit(stub_claim(open(path, O_RDWR), &other, 2, no_make, NULL) || other.created_ns != 1);
+}
+
+Test(stub, a_claim_is_alone_even_if_another_descriptor_is_closed_meanwhile)
+{
+	int fd = open(path, O_RDWR);
+	struct stub stub = { 0 };
+	pid_t pid;
+
+	cr_assert_eq(stub_claim(fd, &stub, 1, make_while_another_descriptor_is_closed, &pid), 0);
+	cr_assert_eq(wait_child(pid), 0);
+	close(fd);
+}
+
 /* The program's own locks are elsewhere, and closing our descriptors must not be needed to claim. */
 Test(stub, a_claim_leaves_the_programs_locks_alone)
 {
