@@ -73,18 +73,28 @@ out:
 	return ret;
 }
 
-/* Remove the container of a stub that has no name left, unless somebody has it open. */
+/*
+ * Remove the container of a stub that has no name left, unless somebody has it open. Our own mark goes before the names are
+ * looked at: whoever takes the last one looks at the marks after that, so one of the two sees what the other did. A description that other
+ * processes may share keeps its mark: it is asked for through another, when it is closed here.
+ */
 static void remove_if_unlinked(struct inode *ino, int *fd)
 {
 	struct stat st;
-	int other;
+	int other = -1, ask;
 
-	if (!ino->stub.has_container || sys.fstat(*fd, &st) || st.st_nlink)
+	if (!ino->stub.has_container)
 		return;
-	/* Our own descriptions say "in use" themselves: ask through another when they are closed. */
-	other = stub_reopen(*fd, O_RDONLY);
-	sys_fd_close(fd);
-	if (other >= 0 && !stub_in_use(other))
+	if (!ino->shared)
+		stub_unmark_in_use(*fd);
+	if (sys.fstat(*fd, &st) || st.st_nlink)
+		return;
+	if (ino->shared) {
+		other = stub_reopen(*fd, O_RDONLY);
+		sys_fd_close(fd);
+	}
+	ask = ino->shared ? other : *fd;
+	if (ask >= 0 && !stub_in_use(ask))
 		container_remove(&ino->c);
 	sys_fd_close(&other);
 }
