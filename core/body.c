@@ -91,7 +91,9 @@ int body_is_written(const struct inode *ino)
 
 void inode_enter_body(struct inode *ino, const struct stub *now)
 {
-	inode_close_writer(ino, -1);
+	if (ino->writing)
+		writer_abandon(&ino->w); /* what it has is in the body: an index would make the container anew */
+	ino->writing = false;
 	reader_release(&ino->r);
 	if (ino->stub.has_container) /* or what we have made of it since he who moved the file removed it */
 		container_remove(&ino->c);
@@ -138,6 +140,18 @@ static int copy_logs(struct inode *ino, int fd, uint64_t size)
 	return ret;
 }
 
+/* Give the space back that copy_logs() took: what the logs have is theirs again. */
+static void uncopy_logs(struct inode *ino, int fd, uint64_t size)
+{
+	struct index_piece piece;
+
+	for (uint64_t off = 0; off < size; off += piece.len) {
+		reader_lookup(&ino->r, off, size - off, &piece);
+		if (piece.log_no != INDEX_LOG_HOLE)
+			own_fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(PLFS_BODY_OFF + off), (off_t)piece.len);
+	}
+}
+
 /* With everything locked and the header marked: tell the writers, and copy what they wrote. */
 static int move_locked(struct inode *ino, int fd)
 {
@@ -165,6 +179,8 @@ static int move_locked(struct inode *ino, int fd)
 	/* What had been synced in a log must not depend on a body that is not. */
 	if (!ret && own_fdatasync(fd))
 		ret = -errno;
+	if (ret)
+		uncopy_logs(ino, fd, inode_known_size(ino));
 	return ret;
 }
 

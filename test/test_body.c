@@ -132,6 +132,30 @@ Test(body, is_not_made_for_a_reader_of_a_file_that_nobody_writes)
 	lclose(&r);
 }
 
+static int cannot_sync(enum call call)
+{
+	return call == CALL_FDATASYNC ? EIO : 0;
+}
+
+Test(body, gives_its_space_back_if_it_cannot_be_made)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+	struct stat st;
+
+	lfill(&l, 1000, 1000000, 1);
+	calls_intercept();
+	on_call = cannot_sync;
+	cr_assert_eq(move(&l), -EIO);
+	on_call = NULL;
+	cr_assert_eq(fstat(l.fd, &st), 0);
+	cr_assert_leq(st.st_blocks, 64);
+	cr_assert_eq(lcheck(&l, 1000, 1000000, 1), 0);
+	cr_assert_eq(move(&l), 1);
+	cr_assert_eq(lcheck(&l, 1000, 1000000, 1), 0);
+	cr_assert(lzeros(&l, 0, 1000));
+	lclose(&l);
+}
+
 Test(body, cannot_be_made_while_another_host_writes)
 {
 	struct lfile l = lopen("a", O_RDWR | O_CREAT);

@@ -86,6 +86,21 @@ _reads_inherited() {
 }
 reads_from_an_inherited_descriptor() { _strangers _reads_inherited; }
 
+# The dynamic linker loads no library that the user names into a program that gets somebody else's privileges.
+reads_what_a_privileged_program_inherits() {
+	cp "$(command -v cat)" "$W/cat"
+	printf '#!%s\n' "$W/cat" >"$W/script"
+	chmod 4755 "$W/cat" # as root's it is one for everybody else
+	chmod 755 "$W/script"
+	findmnt -no OPTIONS -T "$W" | grep -qw nosuid && _skip "$W is mounted nosuid"
+	chmod 777 "$B"
+	_user sh -c "seq 1 30000 >$PFX/a; $W/cat <$PFX/a" >"$W/out"
+	cmp -s "$W/out" <(seq 1 30000) || _fail "what it reads: $(head -c 100 "$W/out" | tr '\0' .)"
+	_user sh -c "seq 1 20 >$PFX/a; $W/script - <$PFX/a" >"$W/out"
+	cmp -s "$W/out" <(cat "$W/script"; seq 1 20) || _fail "what a script of it reads: $(head -c 100 "$W/out" | tr '\0' .)"
+	_nothing_left
+}
+
 # In place it finds the name; its bytes go behind the stub, where the end of the file is.
 _appends_by_name() {
 	_under sh -c "echo first >$PFX/a"
