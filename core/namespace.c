@@ -217,6 +217,7 @@ static void tell_times(struct inode *ino, int fd, struct stat *st)
 
 	if (!ino->touched || fd < 0 || inode_publish(ino, fd) || sys.fstat(fd, &now))
 		return;
+	st->st_atim = now.st_atim; /* looking at the header has changed it */
 	st->st_mtim = now.st_mtim;
 	st->st_ctim = now.st_ctim;
 }
@@ -272,6 +273,7 @@ void plfs_fix_statx(struct statx *stx)
 		.st_ino = stx->stx_ino,
 		.st_size = (off_t)stx->stx_size,
 		.st_nlink = stx->stx_nlink,
+		.st_atim = { stx->stx_atime.tv_sec, stx->stx_atime.tv_nsec },
 		.st_mtim = { stx->stx_mtime.tv_sec, stx->stx_mtime.tv_nsec },
 		.st_ctim = { stx->stx_ctime.tv_sec, stx->stx_ctime.tv_nsec },
 	};
@@ -284,6 +286,7 @@ void plfs_fix_statx(struct statx *stx)
 	stx->stx_mode = (uint16_t)st.st_mode;
 	stx->stx_size = (uint64_t)st.st_size;
 	stx->stx_blocks = (uint64_t)st.st_blocks;
+	stx->stx_atime.tv_sec = st.st_atim.tv_sec, stx->stx_atime.tv_nsec = (uint32_t)st.st_atim.tv_nsec;
 	stx->stx_mtime.tv_sec = st.st_mtim.tv_sec, stx->stx_mtime.tv_nsec = (uint32_t)st.st_mtim.tv_nsec;
 	stx->stx_ctime.tv_sec = st.st_ctim.tv_sec, stx->stx_ctime.tv_nsec = (uint32_t)st.st_ctim.tv_nsec;
 }
