@@ -208,16 +208,16 @@ void plfs_before_utimes(int dirfd, const char *path, int at_flags)
 }
 
 /*
- * What this process has written so far shows in the times that it is told. @fd is a descriptor of @ino, whose lock is
- * held.
+ * What this process has written so far shows in the times that it is told, and so does that we have looked at the header just now. @fd is
+ * a descriptor of @ino, whose lock is held.
  */
 static void tell_times(struct inode *ino, int fd, struct stat *st)
 {
 	struct stat now;
 
-	if (!ino->touched || fd < 0 || inode_publish(ino, fd) || sys.fstat(fd, &now))
+	if (fd < 0 || (ino->touched && inode_publish(ino, fd)) || sys.fstat(fd, &now))
 		return;
-	st->st_atim = now.st_atim; /* looking at the header has changed it */
+	st->st_atim = now.st_atim;
 	st->st_mtim = now.st_mtim;
 	st->st_ctim = now.st_ctim;
 }
