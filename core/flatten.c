@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
  * Making a plain file of a logical one, in its place. The bytes go to a temporary file in the container, where no
- * program sees it and nothing is left of it when the container goes; it takes the file's name when all of it is on
+ * program sees it and nothing is left of it when the container goes (of a file without one, beside the containers); it takes the file's name when all of it is on
  * stable storage. So at any moment, and after any error, the name leads to a whole file.
  *
  * Meanwhile the stub's in-use byte is locked exclusively: who opens the file waits, and then finds that the stub has
@@ -102,17 +102,19 @@ static void drop_temp(struct flatten *f)
 	tell_temp(f);
 }
 
-/* In the container; beside the file if it has none, or one that is not ours to write, or on another file system. */
+/*
+ * In the container, or if it has none beside all of them; beside the file if that is not ours to write, or on another file
+ * system.
+ */
 static int make_temp(struct flatten *f)
 {
 	const struct inode *ino = f->file->ino;
 	char dir[PATH_MAX];
 	struct stat st;
-	int len = 0, ret;
+	int len, ret;
 
-	if (ino->stub.has_container)
-		len = snprintf(dir, sizeof(dir), "%s/%s", ino->m->backend, ino->c.dir);
-	if (len > 0 && len < PATH_MAX) {
+	len = snprintf(dir, sizeof(dir), "%s/%s", ino->m->backend, ino->stub.has_container ? ino->c.dir : PLFS_DIR_NAME);
+	if (len < PATH_MAX) {
 		ret = try_temp(f, dir, (size_t)len);
 		if (!ret && !sys.fstat(f->to, &st) && st.st_dev == f->st.st_dev)
 			return 0;

@@ -314,3 +314,67 @@ Test(flatten, any_single_failing_call_leaves_a_whole_file, .timeout = 120)
 		}
 	}
 }
+
+static int die_at(enum call call)
+{
+	(void)call;
+	if (!--calls_left)
+		kill(getpid(), SIGKILL);
+	return 0;
+}
+
+static int flatten_and_die(void *arg)
+{
+	(void)arg;
+	on_call = die_at;
+	return flatten();
+}
+
+static int look_and_flatten(void *arg)
+{
+	(void)arg;
+	return !is_whole() || flatten() || !is_plain() || !is_whole() || lunlink("a");
+}
+
+static int move_into_body(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+
+	(void)arg;
+	return plfs_in_body(l.f, PLFS_MAP_WRITE) != 1 || lclose(&l);
+}
+
+/* The last kills come when the file is a plain one already, and what there was besides has no name any more. */
+static void kill_at_each(bool in_body)
+{
+	int code = 256 + SIGKILL, n;
+
+	calls_intercept();
+	for (n = 1; code; n++) {
+		char left[PATH_MAX];
+		bool plain;
+
+		make("a");
+		if (in_body)
+			cr_assert_eq(in_child(move_into_body, NULL), 0);
+		calls_left = n;
+		code = in_child(flatten_and_die, NULL);
+		cr_assert(!code || code == 256 + SIGKILL, "call %d: exit code %d", n, code);
+		plain = is_plain();
+		cr_assert_eq(in_child(look_and_flatten, NULL), 0, "killed at call %d", n);
+		if (!plain && !in_body)
+			assert_nothing_left();
+		cr_assert(!find_file(".plfs-flatten", left) || strstr(left, "/.plfs/"), "killed at call %d: %s", n, left);
+	}
+	cr_assert_gt(n, 30);
+}
+
+Test(flatten, a_kill_at_any_call_leaves_a_whole_file, .timeout = 120)
+{
+	kill_at_each(false);
+}
+
+Test(flatten, a_kill_at_any_call_leaves_a_whole_file_that_was_in_its_body, .timeout = 120)
+{
+	kill_at_each(true);
+}
