@@ -128,6 +128,7 @@ static void disown_one(struct inode *ino, int fd)
 	if (ino->lock_h >= 0)
 		store_close(&ino->m->store, &ino->lock_h);
 	ino->touched = false;
+	ino->record_locks = false;
 }
 
 void plfs_fork_child(void)
@@ -141,6 +142,8 @@ void plfs_fork_child(void)
 static void close_one(struct inode *ino, int fd)
 {
 	inode_close_writer(ino, fd);
+	if (ino->record_locks) /* our descriptors are closed by the kernel, and they go with that */
+		log_debug(LOG_REFUSE, "exec: the record locks of a file end with this image");
 	ino->shared = true;
 }
 

@@ -581,3 +581,47 @@ END
 	grep -q "refuse.*posix_spawn" "$W/err" || _fail "no line that says why: $(cat "$W/err")"
 	[ ! -e "$B/out" ] || _fail "something was made"
 }
+
+# What goes with a close goes with the exec that closes the library's descriptors.
+record_locks_end_with_exec() {
+	cat >"$W/locks.c" <<'END'
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int fd;
+static void look(const char *when)
+{
+	struct flock lk = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	if (!fork()) {
+		fcntl(fd, F_GETLK, &lk);
+		printf("%s: %s\n", when, lk.l_type == F_UNLCK ? "none" : "locked");
+		exit(0);
+	}
+	wait(NULL);
+}
+int main(int argc, char **argv)
+{
+	struct flock lk = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	if (argc == 4) {
+		fd = atoi(argv[3]);
+		look("after exec");
+		return flock(open(argv[2], O_RDONLY), LOCK_EX | LOCK_NB) ? 0 : 1;
+	}
+	fd = open(argv[2], O_RDWR | O_CREAT, 0644);
+	if (fd < 0 || fcntl(fd, F_SETLK, &lk) || flock(fd, LOCK_EX))
+		return 2;
+	look("before");
+	snprintf(argv[1], 2, "%d", fd);
+	execl("/proc/self/exe", argv[0], "again", argv[2], argv[1], (char *)NULL);
+	return 3;
+}
+END
+	gcc -w -o "$W/locks" "$W/locks.c"
+	PLFS_DEBUG=refuse _under "$W/locks" number $PFX/a >"$W/out"
+	_is "the exit code (3: no exec, 1: no flock any more)" $rc 0
+	_is "what it says" "$(cat "$W/out")" $'before: locked\nafter exec: none'
+	grep -q "refuse.*record locks" "$W/err" || _fail "no line that says so: $(cat "$W/err")"
+}
