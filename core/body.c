@@ -58,7 +58,7 @@ ssize_t body_append(int fd, const struct iovec *iov, int cnt, uint64_t *end)
 
 struct live_arg {
 	const struct inode *ino;
-	bool any, foreign;
+	bool any, untold; /* untold: one whose owner cannot be told */
 };
 
 static int look_at_live(void *arg, const char *path, const char *name, enum dropping_kind kind)
@@ -67,11 +67,10 @@ static int look_at_live(void *arg, const char *path, const char *name, enum drop
 	struct live_arg *la = arg;
 	size_t len = strlen(host);
 
-	(void)path;
 	if (kind != DROPPING_LIVE)
 		return 0;
 	la->any = true;
-	la->foreign |= strncmp(name + 5, host, len) || name[5 + len] != '.';
+	la->untold |= strncmp(name + 5, host, len) || name[5 + len] != '.' || stage_is_unmapped(&la->ino->c, path);
 	return 0;
 }
 
@@ -160,7 +159,7 @@ static int move_locked(struct inode *ino, int fd)
 	int ret;
 
 	ret = container_list(&ino->c, look_at_live, &la);
-	if (!ret && la.foreign)
+	if (!ret && la.untold)
 		ret = -EBUSY;
 	if (!ret && la.any) {
 		inode_notify(ino, stamp_next());

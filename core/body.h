@@ -17,7 +17,7 @@
 
 /*
  * Have the file in its body; with the inode's lock held. Waits for others who do the same, and for one another's appends.
- * -EBUSY: another host has logs open, which cannot be told. -EACCES, -EROFS: no write access to the stub. -ENOSPC. After an error the
+ * -EBUSY: another host has logs open, which cannot be told, or a process of this one that cannot map its live file. -EACCES, -EROFS: no write access to the stub. -ENOSPC. After an error the
  * file is as it was.
  */
 int body_move(struct inode *ino);

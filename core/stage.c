@@ -81,6 +81,7 @@ static void write_header(struct stage *s, const struct container *c, const char 
 	put_le64(p + 64, STAGE_OFF);
 	put_le64(p + 72, STAGE_CAP);
 	snprintf((char *)p + 80, INDEX_LOG_NAME_LEN, "%s", log_name);
+	put_le32(p + 208, !s->shared);
 	put_le32(p + 12, crc32c(0, p, STATIC_LEN));
 	memcpy(&magic, p, sizeof(magic));
 	memcpy(s->map + sizeof(magic), p + sizeof(magic), sizeof(p) - sizeof(magic));
@@ -499,6 +500,17 @@ uint64_t stage_mapped_digest(const uint8_t *map)
 	if (nr && nr <= STAGE_RECORDS_CAP) /* what grows in it */
 		digest ^= load_le64(last + REC_LENGTH) << 40 ^ load_le64(last + REC_STRIDE) << 20 ^ load_le64(last + REC_COUNT) << 8;
 	return digest;
+}
+
+bool stage_is_unmapped(const struct container *c, const char *path)
+{
+	uint8_t header[HEADER_LEN] = { 0 };
+	int h = open_live(c, path, O_RDONLY, header);
+
+	if (h < 0)
+		return false;
+	store_close(c->store, &h);
+	return get_le32(header + 208);
 }
 
 int stage_notify(const struct container *c, const char *path, uint64_t stamp_ns)

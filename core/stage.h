@@ -17,7 +17,8 @@
  *    64   8  stage_off      where the staged bytes are
  *    72   8  stage_cap
  *    80 128  log_name       the data log's file name, NUL-padded
- *   208  48  zeros
+ *   208   4  unmapped       1: its owner works on a copy, and sees no notice; what he has not released is not in the file
+ *   212  44  zeros
  *   512   8  seq            odd while records are being changed other than by a growing count
  *   520   8  nr_records
  *   528   8  flushed_len    bytes in the log's data area; the stage begins there
@@ -128,6 +129,9 @@ bool stage_is_whole(struct store *s, int h);
 
 /* The same as stage_digest(), though not the same number, from a mapping of these bytes. */
 uint64_t stage_mapped_digest(const uint8_t *map);
+
+/* Whether the owner of a live file cannot be notified. */
+bool stage_is_unmapped(const struct container *c, const char *path);
 
 /* Ask the owner to let no record grow that began at or before @stamp_ns. */
 int stage_notify(const struct container *c, const char *path, uint64_t stamp_ns);

@@ -341,6 +341,39 @@ static int writes_and_is_killed(void *arg)
 	return *(int *)arg;
 }
 
+static int writes_unmapped(void *arg)
+{
+	struct lfile l;
+
+	(void)arg;
+	calls_intercept();
+	on_call = cannot_map;
+	l = lopen("a", O_RDWR);
+	lfill(&l, 1000, 100, 1);
+	raise_flag(&shared->started);
+	await(&shared->moved);
+	lfill(&l, 2000, 100, 1);
+	return lclose(&l);
+}
+
+Test(body_others, who_cannot_be_told_is_not_moved_away_from)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+	pid_t pid;
+
+	share();
+	lfill(&l, 0, 1000, 1);
+	pid = start_child(writes_unmapped, NULL);
+	await(&shared->started);
+	cr_assert_eq(move(&l), -EBUSY);
+	raise_flag(&shared->moved);
+	cr_assert_eq(wait_child(pid), 0);
+	cr_assert_eq(move(&l), 1);
+	cr_assert_eq(lcheck(&l, 0, 1100, 1), 0);
+	cr_assert_eq(lcheck(&l, 2000, 100, 1), 0);
+	lclose(&l);
+}
+
 Test(body_others, what_is_left_of_a_container_that_is_being_removed_is_no_file)
 {
 	int zero = 0;
