@@ -28,14 +28,7 @@ ssize_t body_read(int fd, void *buf, size_t len, uint64_t logical_off)
 
 ssize_t body_write(int fd, const void *buf, size_t len, uint64_t logical_off)
 {
-	size_t done = 0;
-	ssize_t n;
-
-	do {
-		n = own_pwrite(fd, (const char *)buf + done, len - done, (off_t)(PLFS_BODY_OFF + logical_off + done));
-		done += n > 0 ? (size_t)n : 0;
-	} while ((n > 0 && done < len) || (n < 0 && errno == EINTR));
-	return n < 0 && !done ? -errno : (ssize_t)done;
+	return own_pwrite_all(fd, buf, len, PLFS_BODY_OFF + logical_off);
 }
 
 /* The kernel finds the end: the body's is the stub's. It tells by the offset, which is the program's, and is put back. */

@@ -39,12 +39,10 @@ struct copy {
 static int put(struct copy *c, const char *buf, size_t len, uint64_t off)
 {
 	while (len) {
-		ssize_t n = own_pwrite(c->to, buf, len, (off_t)off);
+		ssize_t n = own_pwrite_all(c->to, buf, len, off);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return watch_failed(c->watch, n ? -errno : -ENOSPC, "cannot write");
+		if (n < 0)
+			return watch_failed(c->watch, (int)n, "cannot write");
 		buf += n;
 		off += (uint64_t)n;
 		len -= (size_t)n;

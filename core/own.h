@@ -30,8 +30,13 @@
 #define own_fcntl(...) OWN(sys.fcntl(__VA_ARGS__)) /* F_SETLKW */
 #define own_fsync(...) OWN(sys.fsync(__VA_ARGS__))
 #define own_fdatasync(...) OWN(sys.fdatasync(__VA_ARGS__))
-#define own_msync(...) OWN(sys.msync(__VA_ARGS__))
 #define own_fallocate(...) OWN(sys.fallocate(__VA_ARGS__))
 #define own_nanosleep(...) OWN(sys.nanosleep(__VA_ARGS__))
+
+/* All @len bytes; fewer only at the end of the file. -errno. */
+ssize_t own_pread_all(int fd, void *buf, size_t len, uint64_t off);
+
+/* All @len bytes; fewer if an error came after some were written, else -errno. */
+ssize_t own_pwrite_all(int fd, const void *buf, size_t len, uint64_t off);
 
 #endif

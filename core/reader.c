@@ -502,20 +502,11 @@ ssize_t reader_extent(struct reader *r, uint64_t logical_off, uint64_t len, int 
 
 static int read_body(int stub_fd, void *buf, size_t len, uint64_t logical_off)
 {
-	size_t done = 0;
+	ssize_t n = own_pread_all(stub_fd, buf, len, PLFS_BODY_OFF + logical_off);
 
-	while (done < len) {
-		ssize_t n = own_pread(stub_fd, (char *)buf + done, len - done, (off_t)(PLFS_BODY_OFF + logical_off + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!n)
-			break;
-		done += (size_t)n;
-	}
-	memset((char *)buf + done, 0, len - done);
+	if (n < 0)
+		return (int)n;
+	memset((char *)buf + n, 0, len - (size_t)n);
 	return 0;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The store on a directory of a mounted file system: descriptors and system calls. The retry loops for
- * EINTR and short transfers are here and nowhere else.
+ * The store on a directory of a mounted file system: descriptors and system calls.
  */
 #include "store.h"
 
@@ -31,38 +30,14 @@ static void posix_close(struct store *s, int *h)
 
 static ssize_t posix_pread(struct store *s, int h, void *buf, size_t len, uint64_t off)
 {
-	size_t done = 0;
-
 	(void)s;
-	while (done < len) {
-		ssize_t n = own_pread(h, (char *)buf + done, len - done, (off_t)(off + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!n)
-			break;
-		done += (size_t)n;
-	}
-	return (ssize_t)done;
+	return own_pread_all(h, buf, len, off);
 }
 
 static ssize_t posix_pwrite(struct store *s, int h, const void *buf, size_t len, uint64_t off)
 {
-	size_t done = 0;
-
 	(void)s;
-	while (done < len) {
-		ssize_t n = own_pwrite(h, (const char *)buf + done, len - done, (off_t)(off + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return done ? (ssize_t)done : n ? -errno : -ENOSPC;
-		done += (size_t)n;
-	}
-	return (ssize_t)done;
+	return own_pwrite_all(h, buf, len, off);
 }
 
 static int posix_fstat(struct store *s, int h, struct stat *st)

@@ -86,16 +86,12 @@ static int read_header(int fd, struct stub *stub)
 
 	for (int tries = 0; tries < 5 && ret == -EIO; tries++) {
 		struct timespec wait = { .tv_nsec = tries * 100000 };
-		size_t len = 0;
 		ssize_t n;
 
 		if (tries)
 			own_nanosleep(&wait, NULL);
-		do {
-			n = own_pread(fd, buf + len, sizeof(buf) - len, (off_t)len);
-			len += n > 0 ? (size_t)n : 0;
-		} while ((n > 0 && len < sizeof(buf)) || (n < 0 && errno == EINTR));
-		ret = n < 0 ? -errno : stub_decode(stub, buf, len);
+		n = own_pread_all(fd, buf, sizeof(buf), 0);
+		ret = n < 0 ? (int)n : stub_decode(stub, buf, (size_t)n);
 	}
 	return ret;
 }
@@ -152,20 +148,12 @@ static int write_header(int fd, const struct stub *stub, bool with_sentence)
 {
 	uint8_t buf[PLFS_BODY_OFF] = { 0 };
 	size_t len = with_sentence ? sizeof(buf) : STUB_HEADER_LEN;
-	size_t done = 0;
+	ssize_t n;
 
 	stub_encode(stub, buf);
 	memcpy(buf + STUB_HEADER_LEN, sentence, sizeof(sentence) - 1);
-	while (done < len) {
-		ssize_t n = own_pwrite(fd, buf + done, len - done, (off_t)done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -ENOSPC;
-		done += (size_t)n;
-	}
-	return 0;
+	n = own_pwrite_all(fd, buf, len, 0);
+	return n < 0 ? (int)n : n < (ssize_t)len ? -ENOSPC : 0;
 }
 
 int stub_claim(int fd, struct stub *stub, uint64_t now_ns, int (*make)(void *arg, const uint8_t *id), void *arg)
