@@ -83,11 +83,8 @@
 	X(int, futimens, (int fd, const struct timespec ts[2])) \
 	X(int, utimensat, (int dirfd, const char *path, const struct timespec ts[2], int flags)) \
 	X(int, statfs, (const char *path, struct statfs *buf)) \
-	X(int, fstatfs, (int fd, struct statfs *buf)) \
 	X(int, statvfs, (const char *path, struct statvfs *buf)) \
-	X(int, fstatvfs, (int fd, struct statvfs *buf)) \
 	X(long, pathconf, (const char *path, int name)) \
-	X(long, fpathconf, (int fd, int name)) \
 	X(ssize_t, getxattr, (const char *path, const char *name, void *value, size_t len)) \
 	X(ssize_t, lgetxattr, (const char *path, const char *name, void *value, size_t len)) \
 	X(int, setxattr, (const char *path, const char *name, const void *value, size_t len, int flags)) \
@@ -134,8 +131,6 @@
 	X(int, readdir_r, (DIR *dir, struct dirent *entry, struct dirent **result)) \
 	X(int, dirfd, (DIR *dir)) \
 	X(ssize_t, getdents64, (int fd, void *buf, size_t len)) /* glibc 2.30 */ \
-	X(int, scandir, (const char *path, struct dirent ***list, int (*filter)(const struct dirent *), \
-			 int (*compar)(const struct dirent **, const struct dirent **))) \
 	X(int, scandirat, (int dirfd, const char *path, struct dirent ***list, int (*filter)(const struct dirent *), \
 			   int (*compar)(const struct dirent **, const struct dirent **))) \
 	X(int, ftw, (const char *path, __ftw_func_t fn, int nr_fds)) \
@@ -165,9 +160,6 @@
 	X(int, remap_file_pages, (void *addr, size_t len, int prot, size_t page, int flags)) \
 	X(void *, mmap, (void *addr, size_t len, int prot, int flags, int fd, off_t off)) \
 	X(int, munmap, (void *addr, size_t len)) \
-	X(int, msync, (void *addr, size_t len, int flags)) \
-	X(int, madvise, (void *addr, size_t len, int advice)) \
-	X(int, mprotect, (void *addr, size_t len, int prot)) \
 	/* between descriptors */ \
 	X(ssize_t, sendfile, (int out, int in, off_t *off, size_t len)) \
 	X(ssize_t, copy_file_range, (int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)) \
@@ -188,9 +180,7 @@
 	X(int, __vdprintf_chk, (int fd, int flag, const char *format, va_list ap)) \
 	X(FILE *, setmntent, (const char *path, const char *mode)) \
 	X(void, backtrace_symbols_fd, (void *const *buf, int nr, int fd)) \
-	X(int, fcloseall, (void)) \
 	X(int, fflush, (FILE *stream)) \
-	X(int, fileno, (FILE *stream)) \
 	X(wint_t, fgetwc, (FILE *stream)) \
 	X(wchar_t *, fgetws, (wchar_t *s, int n, FILE *stream)) \
 	X(wint_t, fputwc, (wchar_t wc, FILE *stream)) \
