@@ -230,7 +230,7 @@ int body_move(struct inode *ino)
 	if (fd < 0)
 		return fd;
 	inode_close_writer(ino, fd);
-	for (int tries = 0; tries < 2 && ret == -EAGAIN; tries++) {
+	for (int tries = 0; tries < 10 && ret == -EAGAIN; tries++) {
 		bool locked = ino->stub.has_container;
 
 		ret = locked ? inode_lock_end(ino) : 0;

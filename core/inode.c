@@ -374,7 +374,7 @@ static int claim(struct inode *ino, int fd)
 	ret = stub_claim(fd, &ino->stub, stamp_next(), make_container, &c);
 	if (!ret)
 		inode_adopt_container(ino, st.st_mode);
-	else if (*c.dir && !stub_read(fd, &now) && !now.has_container)
+	if (*c.dir && !stub_read(fd, &now) && (!now.has_container || memcmp(now.id, c.id, STUB_ID_LEN)))
 		container_remove(&c);
 	return ret;
 }

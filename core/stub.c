@@ -14,7 +14,6 @@
 #include <stdio.h>
 
 #define LOCK_CLAIM 0
-#define LOCK_CLAIM_DESCRIPTION 1
 #define LOCK_IN_USE 2
 
 #define INCOMPAT_IN_BODY 1
@@ -110,13 +109,18 @@ int stub_read(int fd, struct stub *stub)
 	return ret;
 }
 
-static int lock_byte(int fd, int cmd, off_t byte, short type)
+/*
+ * A lock owned by the process, not by the description, which a parent and its child share: who is killed must not leave it
+ * to the other. But it goes when another thread closes any descriptor of the file; so after anything that takes long it is taken
+ * again, and the header is looked at again.
+ */
+static int lock_header(int fd, short type)
 {
-	struct flock lk = { .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
+	struct flock lk = { .l_type = type, .l_whence = SEEK_SET, .l_start = LOCK_CLAIM, .l_len = 1 };
 	int ret;
 
 	/* EDEADLK: the kernel sees a circle with locks of the program, which holds this one for a moment only. */
-	for (int tries = 0; (ret = own_fcntl(fd, cmd, &lk)) < 0 && (errno == EINTR || (errno == EDEADLK && tries < 1000));
+	for (int tries = 0; (ret = own_fcntl(fd, F_SETLKW, &lk)) < 0 && (errno == EINTR || (errno == EDEADLK && tries < 1000));
 	     tries++) {
 		struct timespec wait = { .tv_nsec = 1000000 };
 
@@ -128,20 +132,12 @@ static int lock_byte(int fd, int cmd, off_t byte, short type)
 	return ret < 0 ? -errno : 0;
 }
 
-/*
- * Two locks: one that the process owns, for a parent and its child share the description; and one that the description owns,
- * for the first goes when another thread closes any descriptor of the file.
- */
-static int lock_header(int fd, short type)
+/* Have the lock still, or again. @now: what the header says. */
+static int relock_header(int fd, struct stub *now)
 {
-	int ret = type == F_UNLCK ? 0 : lock_byte(fd, F_SETLKW, LOCK_CLAIM, type);
+	int ret = lock_header(fd, F_WRLCK);
 
-	if (ret)
-		return ret;
-	ret = lock_byte(fd, F_OFD_SETLKW, LOCK_CLAIM_DESCRIPTION, type);
-	if (ret || type == F_UNLCK)
-		lock_byte(fd, F_SETLKW, LOCK_CLAIM, F_UNLCK);
-	return ret;
+	return ret ? ret : stub_read(fd, now);
 }
 
 static int write_header(int fd, const struct stub *stub, bool with_sentence)
@@ -158,6 +154,7 @@ static int write_header(int fd, const struct stub *stub, bool with_sentence)
 
 int stub_claim(int fd, struct stub *stub, uint64_t now_ns, int (*make)(void *arg, const uint8_t *id), void *arg)
 {
+	struct stub now;
 	int ret = lock_header(fd, F_WRLCK);
 
 	if (ret)
@@ -172,6 +169,10 @@ int stub_claim(int fd, struct stub *stub, uint64_t now_ns, int (*make)(void *arg
 		if (!ret)
 			ret = make(arg, stub->id);
 		if (!ret)
+			ret = relock_header(fd, &now);
+		if (!ret && (now.has_container || now.in_body))
+			*stub = now;
+		else if (!ret)
 			ret = write_header(fd, stub, true);
 		if (ret)
 			stub->has_container = false;
@@ -237,15 +238,21 @@ int stub_begin_move(int fd, struct stub *stub)
 
 int stub_end_move(int fd, struct stub *stub, bool in_body)
 {
-	int ret;
+	struct stub now;
+	int ret = relock_header(fd, &now);
 
+	if (!ret && (!now.moving || now.generation_ns != stub->generation_ns))
+		ret = in_body ? -EAGAIN : 0;
 	stub->moving = false;
+	if (ret || !now.moving)
+		goto out;
 	stub->in_body = in_body;
 	if (in_body) {
 		stub->has_container = false;
 		memset(stub->id, 0, STUB_ID_LEN);
 	}
 	ret = write_header(fd, stub, false);
+out:
 	lock_header(fd, F_UNLCK);
 	return ret;
 }

@@ -24,7 +24,6 @@
  *
  * Advisory locks on header bytes, out of the program's reach because its own are shifted by 4096:
  *   byte 0  exclusive, while the header is written or the logs are copied into the body
- *   byte 1  the same by the description, where byte 0 is locked by the process
  *   byte 2  shared, by every open file description: somebody has the file open; exclusive, while it is made a plain file
  */
 #ifndef PLFS_STUB_H
@@ -80,7 +79,10 @@ int stub_settle(int fd, struct stub *stub);
  */
 int stub_begin_move(int fd, struct stub *stub);
 
-/* The copy is complete (@in_body: the container can go) or given up. */
+/*
+ * The copy is complete (@in_body: the container can go) or given up. -EAGAIN: the lock was lost meanwhile, and somebody has
+ * gone on without us: begin anew.
+ */
 int stub_end_move(int fd, struct stub *stub, bool in_body);
 
 /* Void all records stamped at or before @generation_ns. Conditions as for stub_claim(). */

@@ -298,27 +298,55 @@ Test(stub, who_reads_waits_for_the_move_and_heeds_a_killed_one)
 	close(fd);
 }
 
-/* As another thread does: the process's locks of the file go with that. */
-static int make_while_another_descriptor_is_closed(void *arg, const uint8_t *id)
-{
-	struct stub other = { 0 };
-
-	(void)id;
-	close(open(path, O_RDONLY));
-	*(pid_t *)arg = fork_child();
-	if (*(pid_t *)arg)
-		return usleep(20000);
-	_exit(stub_claim(open(path, O_RDWR), &other, 2, no_make, NULL) || other.created_ns != 1);
-}
-
-Test(stub, a_claim_is_alone_even_if_another_descriptor_is_closed_meanwhile)
+static int claims_in_between(void *arg)
 {
 	int fd = open(path, O_RDWR);
 	struct stub stub = { 0 };
-	pid_t pid;
 
-	cr_assert_eq(stub_claim(fd, &stub, 1, make_while_another_descriptor_is_closed, &pid), 0);
-	cr_assert_eq(wait_child(pid), 0);
+	(void)arg;
+	return stub_claim(fd, &stub, 2, no_make, NULL) || stub.created_ns != 2;
+}
+
+/* As another thread does: the process's locks of the file go with that. */
+static int make_while_another_descriptor_is_closed(void *arg, const uint8_t *id)
+{
+	(void)arg;
+	(void)id;
+	close(open(path, O_RDONLY));
+	return in_child(claims_in_between, NULL);
+}
+
+Test(stub, a_claim_gives_way_if_it_has_lost_its_lock)
+{
+	int fd = open(path, O_RDWR);
+	struct stub stub = { 0 };
+
+	cr_assert_eq(stub_claim(fd, &stub, 1, make_while_another_descriptor_is_closed, NULL), 0);
+	cr_assert_eq(stub.created_ns, 2);
+	close(fd);
+}
+
+static int settles(void *arg)
+{
+	struct stub now;
+
+	(void)arg;
+	return stub_settle(open(path, O_RDWR), &now) || now.moving || now.in_body;
+}
+
+Test(stub, a_move_that_has_lost_its_lock_is_none)
+{
+	int fd = open(path, O_RDWR);
+	struct stub stub = { 0 }, now;
+
+	cr_assert_eq(stub_claim(fd, &stub, 1, no_make, NULL), 0);
+	cr_assert_eq(stub_begin_move(fd, &stub), 0);
+	close(open(path, O_RDONLY));
+	cr_assert_eq(in_child(settles, NULL), 0);
+	cr_assert_eq(stub_end_move(fd, &stub, true), -EAGAIN);
+	cr_assert_eq(stub_read(fd, &now), 0);
+	cr_assert_not(now.in_body);
+	cr_assert(now.has_container);
 	close(fd);
 }
 
