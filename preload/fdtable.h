@@ -66,6 +66,16 @@ static inline long fd_done(struct ofile *f, long ret)
 	return done(ret);
 }
 
+/* Whether a logical file is open at @fd, for who does not need it. */
+static inline bool fd_is_logical(int fd)
+{
+	struct ofile *f = fd_get(fd);
+
+	if (f)
+		fd_put(f);
+	return f != NULL;
+}
+
 /*
  * Put @f, whose reference passes to the table, into the slot of the open descriptor @fd; what was
  * there is dropped. Descriptors 0 to 2 also get a stream that goes through us. -EMFILE: no such slot.

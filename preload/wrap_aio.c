@@ -10,15 +10,6 @@
 
 enum { OP_SYNC = 128 }; /* beside LIO_READ and LIO_WRITE */
 
-static bool is_logical(int fd)
-{
-	struct ofile *f = fd_get(fd);
-
-	if (f)
-		fd_put(f);
-	return f != NULL;
-}
-
 /* ---- notification ---- */
 
 struct call {
@@ -113,7 +104,7 @@ static int request(struct aiocb *cb, int op)
 
 EXPORT int aio_read(struct aiocb *cb)
 {
-	if (!is_logical(cb->aio_fildes))
+	if (!fd_is_logical(cb->aio_fildes))
 		return sys.aio_read(cb);
 	return (int)done(request(cb, LIO_READ));
 }
@@ -121,7 +112,7 @@ ALIAS64(aio_read64, aio_read);
 
 EXPORT int aio_write(struct aiocb *cb)
 {
-	if (!is_logical(cb->aio_fildes))
+	if (!fd_is_logical(cb->aio_fildes))
 		return sys.aio_write(cb);
 	return (int)done(request(cb, LIO_WRITE));
 }
@@ -129,7 +120,7 @@ ALIAS64(aio_write64, aio_write);
 
 EXPORT int aio_fsync(int op, struct aiocb *cb)
 {
-	if (!is_logical(cb->aio_fildes) || (op != O_SYNC && op != O_DSYNC))
+	if (!fd_is_logical(cb->aio_fildes) || (op != O_SYNC && op != O_DSYNC))
 		return sys.aio_fsync(op, cb);
 	return (int)done(request(cb, OP_SYNC));
 }
@@ -147,7 +138,7 @@ static int request_ours(struct aiocb *const list[], int nr, struct aiocb *rest[]
 
 	for (i = 0; i < nr; i++) {
 		rest[i] = list[i];
-		if (!list[i] || list[i]->aio_lio_opcode == LIO_NOP || !is_logical(list[i]->aio_fildes))
+		if (!list[i] || list[i]->aio_lio_opcode == LIO_NOP || !fd_is_logical(list[i]->aio_fildes))
 			continue;
 		rest[i] = NULL;
 		nr_ours++;

@@ -10,15 +10,6 @@
 #include <linux/loop.h>
 #include <sys/ioctl.h>
 
-static bool is_logical(int fd)
-{
-	struct ofile *f = fd_get(fd);
-
-	if (f)
-		fd_put(f);
-	return f != NULL;
-}
-
 /* Bytes left to read, as FIONREAD counts them. */
 static int bytes_left(struct ofile *f, int fd, int *out)
 {
@@ -82,9 +73,9 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
 	va_end(ap);
 	if (f)
 		return (int)fd_done(f, ioctl_ours(f, fd, request, arg));
-	if (unlikely(request == FICLONE || request == FICLONERANGE) && is_logical(clone_source(request, arg)))
+	if (unlikely(request == FICLONE || request == FICLONERANGE) && fd_is_logical(clone_source(request, arg)))
 		return (int)done(refused("ioctl about extents", EOPNOTSUPP));
-	if (unlikely(request >> 8 == LOOP_SET_FD >> 8) && is_logical(loop_file(request, arg)))
+	if (unlikely(request >> 8 == LOOP_SET_FD >> 8) && fd_is_logical(loop_file(request, arg)))
 		return (int)done(refused("loop device", EINVAL));
 	return sys.ioctl(fd, request, arg);
 }
