@@ -100,25 +100,31 @@ static ssize_t join(char *out, size_t len, const char *path)
 	return (ssize_t)len;
 }
 
+ssize_t path_read_fd(int fd, char *out)
+{
+	int saved ERRNO_KEPT = errno;
+	char link[32];
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	len = sys.readlink(link, out, PATH_MAX - 1);
+	if (len < 0)
+		return -errno;
+	out[len] = '\0';
+	return len;
+}
+
 /* The canonical real path of @dirfd or of the working directory. Returns its length, or -errno; errno stays.
  */
 static ssize_t real_dir(int dirfd, char *out)
 {
-	char link[32];
-	int saved = errno;
+	int saved ERRNO_KEPT = errno;
 	ssize_t len;
 
-	if (dirfd == AT_FDCWD) {
+	if (dirfd == AT_FDCWD)
 		len = sys.getcwd(out, PATH_MAX) ? (ssize_t)strlen(out) : -errno;
-	} else {
-		snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd);
-		len = sys.readlink(link, out, PATH_MAX - 1);
-		if (len < 0)
-			len = -errno;
-		else
-			out[len] = '\0';
-	}
-	errno = saved;
+	else
+		len = path_read_fd(dirfd, out);
 	if (len >= 0 && out[0] != '/') /* a socket, or a directory that cannot be reached */
 		return -ENOTDIR;
 	return len;

@@ -69,6 +69,12 @@ int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b
 int path_through(struct where *w, int at_flags);
 
 /*
+ * What the kernel calls the file that is open at @fd, into @out (PATH_MAX bytes); no path, but a text, of what has none. Its
+ * length, or -errno; errno stays.
+ */
+ssize_t path_read_fd(int fd, char *out);
+
+/*
  * Let @w lead to what is open at @fd, by its real path; w->m stays NULL if that is not below a mount. 0 or -errno:
  * -ENOENT inside the container directory.
  */

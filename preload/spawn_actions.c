@@ -159,7 +159,7 @@ static bool dir_is_ours(const struct action *a)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 	struct plfs_mount *m;
-	char link[32], real[PATH_MAX];
+	char real[PATH_MAX];
 	struct where w;
 	ssize_t len;
 	int fd = a->fd;
@@ -169,14 +169,10 @@ static bool dir_is_ours(const struct action *a)
 			return true;
 		fd = sys.openat(w.dirfd, w.path, flags);
 	}
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	len = fd < 0 ? -1 : sys.readlink(link, real, sizeof(real) - 1);
+	len = fd < 0 ? -1 : path_read_fd(fd, real);
 	if (a->kind == CHDIR && fd >= 0)
 		sys.close(fd);
-	if (len < 0)
-		return false;
-	real[len] = '\0';
-	return plfs_cwd_class(real, &m) != 0;
+	return len >= 0 && plfs_cwd_class(real, &m) != 0;
 }
 
 bool spawn_actions_are_ours(const posix_spawn_file_actions_t *actions)

@@ -17,21 +17,14 @@
  */
 static ssize_t real_path(int dirfd, const char *path, int nofollow, char *out)
 {
-	int fd, saved = errno;
-	char link[32];
+	int saved ERRNO_KEPT = errno;
+	int fd = sys.openat(dirfd, path, O_PATH | O_CLOEXEC | nofollow);
 	ssize_t len;
 
-	fd = sys.openat(dirfd, path, O_PATH | O_CLOEXEC | nofollow);
-	len = fd < 0 ? -errno : 0;
-	if (fd >= 0) {
-		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-		len = sys.readlink(link, out, PATH_MAX - 1);
-		len = len < 0 ? -errno : len;
-		sys.close(fd);
-	}
-	if (len >= 0)
-		out[len] = '\0';
-	errno = saved;
+	if (fd < 0)
+		return -errno;
+	len = path_read_fd(fd, out);
+	sys.close(fd);
 	return len;
 }
 
@@ -78,17 +71,11 @@ static int lead_to(struct where *w, const char *real)
 
 int path_of_fd(struct where *w, int fd)
 {
-	char real[PATH_MAX], link[32];
-	int saved ERRNO_KEPT = errno;
-	ssize_t len;
+	char real[PATH_MAX];
+	ssize_t len = path_read_fd(fd, real);
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	len = sys.readlink(link, real, sizeof(real) - 1);
-	if (len < 0)
-		return -errno;
-	real[len] = '\0';
 	w->m = NULL;
-	return lead_to(w, real);
+	return len < 0 ? (int)len : lead_to(w, real);
 }
 
 int path_through(struct where *w, int at_flags)
