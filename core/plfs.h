@@ -132,7 +132,7 @@ off_t plfs_size(struct plfs_file *f);
 int plfs_truncate(struct plfs_file *f, off_t size);
 
 /* fallocate(2): modes 0 and FALLOC_FL_KEEP_SIZE (space is not reserved), PUNCH_HOLE|KEEP_SIZE and ZERO_RANGE (written zeros);
- * others -EOPNOTSUPP. */
+ * COLLAPSE_RANGE and INSERT_RANGE have the file moved into its body. Of that the kernel does what it can; others -EOPNOTSUPP. */
 int plfs_fallocate(struct plfs_file *f, int mode, off_t logical_off, off_t len);
 
 /* lseek(2) for SEEK_DATA and SEEK_HOLE: the whole file is data. -ENXIO past the end. */

@@ -207,8 +207,9 @@ EXPORT int remap_file_pages(void *addr, size_t len, int prot, size_t page, int f
 	return sys.remap_file_pages(addr, len, prot, page, flags);
 }
 
-/* Anonymous maps are asked for by allocators, in their own initialisation: they do not even start us. */
 /*
+ * Anonymous maps are asked for by allocators, in their own initialisation: they do not even start us.
+ *
  * Not in mmap() itself: libraries that must hear of every map (UCX, below MPI) overwrite the code of mmap with a jump to
  * their own, which does the system call by number.
  */

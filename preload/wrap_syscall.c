@@ -17,7 +17,6 @@
 
 #define P(arg) ((void *)(arg))
 
-
 #if defined(__has_attribute)
 #if __has_attribute(musttail)
 #define JUMP __attribute__((musttail))
