@@ -56,14 +56,12 @@ struct live_arg {
 
 static int look_at_live(void *arg, const char *path, const char *name, enum dropping_kind kind)
 {
-	const char *host = dropping_host();
 	struct live_arg *la = arg;
-	size_t len = strlen(host);
 
 	if (kind != DROPPING_LIVE)
 		return 0;
 	la->any = true;
-	la->untold |= strncmp(name + 5, host, len) || name[5 + len] != '.' || stage_is_unmapped(&la->ino->c, path);
+	la->untold |= !dropping_live_is_ours(name) || stage_is_unmapped(&la->ino->c, path);
 	return 0;
 }
 

@@ -40,6 +40,14 @@ const char *dropping_host(void)
 	return host_name;
 }
 
+bool dropping_live_is_ours(const char *name)
+{
+	const char *host = dropping_host();
+	size_t len = strlen(host);
+
+	return !strncmp(name, "live.", 5) && !strncmp(name + 5, host, len) && name[5 + len] == '.';
+}
+
 unsigned dropping_hostdir(void)
 {
 	const char *host = dropping_host();

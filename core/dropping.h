@@ -38,6 +38,9 @@
  */
 const char *dropping_host(void);
 
+/* Whether the live file called @name ("live.HOST.PID.SEQ") is of this host. */
+bool dropping_live_is_ours(const char *name);
+
 /* The hostdir of this host. */
 unsigned dropping_hostdir(void);
 

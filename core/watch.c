@@ -65,10 +65,9 @@ void watch_word(struct watch *w, const struct container *c, bool make)
 
 static bool is_of_this_host(const char *path)
 {
-	const char *name = strchr(path, '/'), *host = dropping_host();
-	size_t len = strlen(host);
+	const char *slash = strchr(path, '/');
 
-	return name && !strncmp(name, "/live.", 6) && !strncmp(name + 6, host, len) && name[6 + len] == '.';
+	return slash && dropping_live_is_ours(slash + 1);
 }
 
 /* Take over the entry of @path from @old, or map the file. */
