@@ -129,8 +129,7 @@ static ssize_t write_locked(struct plfs_file *f, int fd, const struct iovec *iov
 	return done;
 }
 
-/* Sum of the lengths, or -EINVAL. */
-static ssize_t iov_total(const struct iovec *iov, int cnt)
+ssize_t plfs_iov_total(const struct iovec *iov, int cnt)
 {
 	size_t total = 0;
 
@@ -147,7 +146,7 @@ static ssize_t iov_total(const struct iovec *iov, int cnt)
 ssize_t plfs_pwritev(struct plfs_file *f, const struct iovec *iov, int cnt, off_t logical_off)
 {
 	int saved ERRNO_KEPT = errno;
-	ssize_t total = iov_total(iov, cnt);
+	ssize_t total = plfs_iov_total(iov, cnt);
 	ssize_t ret;
 	int fd;
 
@@ -173,7 +172,7 @@ ssize_t plfs_pwrite(struct plfs_file *f, const void *buf, size_t len, off_t logi
 ssize_t plfs_appendv(struct plfs_file *f, const struct iovec *iov, int cnt, off_t *end_out)
 {
 	int saved ERRNO_KEPT = errno;
-	ssize_t total = iov_total(iov, cnt);
+	ssize_t total = plfs_iov_total(iov, cnt);
 	uint64_t at;
 	ssize_t ret;
 	int fd;

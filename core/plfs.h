@@ -118,6 +118,9 @@ ssize_t plfs_preadv(struct plfs_file *f, const struct iovec *iov, int cnt, off_t
  */
 ssize_t plfs_extent(struct plfs_file *f, off_t logical_off, size_t len, int *fd, off_t *fd_off);
 
+/* How many bytes @iov asks for, or -EINVAL: too many entries, or bytes. The memory that they are in is judged when it is used. */
+ssize_t plfs_iov_total(const struct iovec *iov, int cnt);
+
 /* Bytes written, all of them or, if the disk fills up within, fewer; -ENOSPC, -EFBIG, -EDQUOT, -EIO ... */
 ssize_t plfs_pwrite(struct plfs_file *f, const void *buf, size_t len, off_t logical_off);
 ssize_t plfs_pwritev(struct plfs_file *f, const struct iovec *iov, int cnt, off_t logical_off);

@@ -329,22 +329,6 @@ off_t ofile_lseek(struct ofile *f, int fd, off_t off, int whence)
 
 /* ---- data ---- */
 
-/* The bytes that @iov asks for, or -EINVAL. The memory that they are in is judged when it is used. */
-static ssize_t iov_total(const struct iovec *iov, int cnt)
-{
-	size_t total = 0;
-	int i;
-
-	if (cnt < 0 || cnt > IOV_MAX)
-		return -EINVAL;
-	for (i = 0; i < cnt; i++) {
-		if (iov[i].iov_len > (size_t)SSIZE_MAX - total)
-			return -EINVAL;
-		total += iov[i].iov_len;
-	}
-	return (ssize_t)total;
-}
-
 static ssize_t get(struct ofile *f, const struct iovec *iov, int cnt, off_t logical_off)
 {
 	if (cnt == 1)
@@ -382,7 +366,7 @@ static ssize_t append(struct ofile *f, const struct iovec *iov, int cnt, off_t *
 
 ssize_t ofile_readv(struct ofile *f, int fd, const struct iovec *iov, int cnt)
 {
-	ssize_t ret = iov_total(iov, cnt);
+	ssize_t ret = plfs_iov_total(iov, cnt);
 	size_t len;
 	off_t off;
 
@@ -402,7 +386,7 @@ ssize_t ofile_readv(struct ofile *f, int fd, const struct iovec *iov, int cnt)
 
 ssize_t ofile_writev(struct ofile *f, int fd, const struct iovec *iov, int cnt)
 {
-	ssize_t ret = iov_total(iov, cnt);
+	ssize_t ret = plfs_iov_total(iov, cnt);
 	size_t len;
 	off_t off;
 
@@ -424,7 +408,7 @@ ssize_t ofile_writev(struct ofile *f, int fd, const struct iovec *iov, int cnt)
 
 ssize_t ofile_appendv(struct ofile *f, int fd, const struct iovec *iov, int cnt)
 {
-	ssize_t ret = iov_total(iov, cnt);
+	ssize_t ret = plfs_iov_total(iov, cnt);
 	off_t end;
 
 	if (!ofile_can_write(f))
@@ -441,7 +425,7 @@ ssize_t ofile_appendv(struct ofile *f, int fd, const struct iovec *iov, int cnt)
 
 ssize_t ofile_preadv(struct ofile *f, const struct iovec *iov, int cnt, off_t logical_off)
 {
-	ssize_t total = iov_total(iov, cnt);
+	ssize_t total = plfs_iov_total(iov, cnt);
 
 	if (logical_off < 0)
 		return -EINVAL;
@@ -452,7 +436,7 @@ ssize_t ofile_preadv(struct ofile *f, const struct iovec *iov, int cnt, off_t lo
 
 ssize_t ofile_pwritev(struct ofile *f, const struct iovec *iov, int cnt, off_t logical_off)
 {
-	ssize_t total = iov_total(iov, cnt);
+	ssize_t total = plfs_iov_total(iov, cnt);
 
 	if (logical_off < 0)
 		return -EINVAL;
