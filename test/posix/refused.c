@@ -12,6 +12,7 @@
 #include <linux/fs.h>
 #include <linux/loop.h>
 #include <sys/ioctl.h>
+#include <wchar.h>
 
 static const char text[] = "0123456789abcdefghijklmnopqrstuvwxyz";
 
@@ -50,6 +51,28 @@ CASE(lease)
 	fcntl(fd, F_SETLEASE, F_UNLCK);
 	T(read(fd, buf, 4));
 	say("%s\n", buf);
+}
+
+CASE(a_stream_with_an_encoding)
+{
+	FILE *fp;
+
+	close(given("f"));
+	errno = 0;
+	fp = fopen(at("f"), "r,ccs=UTF-8");
+	outcome("fopen", fp, fp && fgetwc(fp) == L'0', errno);
+	show("f");
+}
+
+CASE(a_stream_of_another_file_reopened)
+{
+	FILE *fp = fopen("/dev/null", "r");
+
+	close(given("f"));
+	errno = 0;
+	fp = freopen(at("f"), "r", fp);
+	outcome("freopen", fp, fp && fgetc(fp) == '0', errno);
+	show("f");
 }
 
 CASE(pages_remapped)
