@@ -104,16 +104,19 @@ EXPORT FILE *fdopen(int fd, const char *mode)
 }
 ALIAS(_IO_fdopen, fdopen);
 
-/* Our record for @fp if it is one of the three standard streams, which is to lead to a logical file now. */
-static struct stream *hook_standard(FILE *fp)
+/* The number of @fp if it is one of the three standard streams, else -1. */
+static int standard_number(FILE *fp)
 {
 	int nr = fp->_fileno;
 
-	if (nr < STDIN_FILENO || nr > STDERR_FILENO || fp != (nr == 0 ? stdin : nr == 1 ? stdout : stderr))
-		return NULL;
+	return nr >= STDIN_FILENO && nr <= STDERR_FILENO && fp == (nr == 0 ? stdin : nr == 1 ? stdout : stderr) ? nr : -1;
+}
+
+/* Our record for the standard stream @nr, which is to lead to a logical file now. */
+static struct stream *hook_standard(int nr)
+{
 	stream_hook(nr);
-	fp = nr == 0 ? stdin : nr == 1 ? stdout : stderr;
-	return stream_find(fp);
+	return stream_find(nr == 0 ? stdin : nr == 1 ? stdout : stderr);
 }
 
 /* Open what freopen() is to put behind a stream; *@logical as for ofile_open(). The descriptor or -errno. */
@@ -139,25 +142,36 @@ static int reopen_target(const struct where *w, const char *path, FILE *fp, int 
 	return r < 0 ? -errno : r;
 }
 
-/*
- * @fp is ours, or about to be. One that is not ours, nor a standard stream, cannot be given to a logical
- * file: it is the C library's, and its pointer must stay the same.
- */
+/* A stream that is not ours, nor a standard one, cannot be given to a logical file: its pointer must stay the same. */
+static FILE *cannot_reopen(void)
+{
+	done(refused("freopen of a stream of the C library", EOPNOTSUPP));
+	return NULL;
+}
+
+/* @fp is ours, which is @s, or may have to be. */
 static FILE *freopen_ours(const struct where *w, const char *path, const char *mode, FILE *fp,
                           struct stream *s)
 {
+	int nr = standard_number(fp), fd, r;
 	struct stream_mode m;
+	struct stat st;
 	bool logical;
-	int fd, r = stream_parse_mode(mode, &m);
 
+	r = stream_parse_mode(mode, &m);
+	if (!s && nr < 0 && w->m && !sys.fstatat(w->dirfd, w->path, &st, 0) && plfs_maybe_stub(st.st_mode))
+		return cannot_reopen();
 	fd = r < 0 ? r : reopen_target(w, path, fp, m.flags, &logical);
+	if (fd >= 0 && !s && !logical && w->m) { /* a plain file, made by now if need be: the C library's own business */
+		sys.close(fd);
+		return sys.freopen(w->path, m.mode, fp);
+	}
 	if (fd >= 0 && !s) {
 		sys.fflush(fp);
-		s = logical ? hook_standard(fp) : NULL;
+		s = logical && nr >= 0 ? hook_standard(nr) : NULL;
 		if (!s) {
 			shim_close(fd);
-			done(refused("freopen of a stream of the C library", EOPNOTSUPP));
-			return NULL;
+			return cannot_reopen();
 		}
 	}
 	if (fd < 0 && s)

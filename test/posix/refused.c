@@ -220,3 +220,17 @@ CASE(big_copies_by_tools)
 		 "tar -C $P -cf - a | tar -C $P -xf - --transform=s/a/f/; cat <$P/a | cat >$P/g; "
 		 "/usr/bin/python3 -c 'import shutil,os; p=os.environ[\"P\"]; shutil.copyfile(p+\"/a\",p+\"/h\")'"));
 }
+
+/* Whether it is served or not: a file that cannot be opened so keeps what it has. */
+CASE(reopened_stream_that_was_refused)
+{
+	FILE *fp = fopen("/dev/null", "w");
+	int fd = given("f");
+
+	close(fd);
+	if (freopen(at("f"), "w", fp)) {
+		fputs(text, fp);
+		fclose(fp);
+	}
+	show("f");
+}
