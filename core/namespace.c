@@ -208,16 +208,15 @@ void plfs_before_utimes(int dirfd, const char *path, int at_flags)
 }
 
 /*
- * What this process has written so far shows in the times that it is told, and so does that we have looked at the header just now. @fd is
- * a descriptor of @ino, whose lock is held.
+ * What this process has written so far shows in the times that it is told. @fd is a descriptor of @ino, whose lock is
+ * held. The time of access stays what it was: we may have looked at the header just now.
  */
 static void tell_times(struct inode *ino, int fd, struct stat *st)
 {
 	struct stat now;
 
-	if (fd < 0 || (ino->touched && inode_publish(ino, fd)) || sys.fstat(fd, &now))
+	if (!ino->touched || fd < 0 || inode_publish(ino, fd) || sys.fstat(fd, &now))
 		return;
-	st->st_atim = now.st_atim;
 	st->st_mtim = now.st_mtim;
 	st->st_ctim = now.st_ctim;
 }
@@ -273,7 +272,6 @@ void plfs_fix_statx(struct statx *stx)
 		.st_ino = stx->stx_ino,
 		.st_size = (off_t)stx->stx_size,
 		.st_nlink = stx->stx_nlink,
-		.st_atim = { stx->stx_atime.tv_sec, stx->stx_atime.tv_nsec },
 		.st_mtim = { stx->stx_mtime.tv_sec, stx->stx_mtime.tv_nsec },
 		.st_ctim = { stx->stx_ctime.tv_sec, stx->stx_ctime.tv_nsec },
 	};
@@ -286,7 +284,6 @@ void plfs_fix_statx(struct statx *stx)
 	stx->stx_mode = (uint16_t)st.st_mode;
 	stx->stx_size = (uint64_t)st.st_size;
 	stx->stx_blocks = (uint64_t)st.st_blocks;
-	stx->stx_atime.tv_sec = st.st_atim.tv_sec, stx->stx_atime.tv_nsec = (uint32_t)st.st_atim.tv_nsec;
 	stx->stx_mtime.tv_sec = st.st_mtim.tv_sec, stx->stx_mtime.tv_nsec = (uint32_t)st.st_mtim.tv_nsec;
 	stx->stx_ctime.tv_sec = st.st_ctim.tv_sec, stx->stx_ctime.tv_nsec = (uint32_t)st.st_ctim.tv_nsec;
 }

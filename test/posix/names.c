@@ -37,6 +37,7 @@ CASE(every_stat_says_the_same)
 	T(write(fd, "hello", 5));
 	T(symlink("f", at("l")));
 	memset(st, 0, sizeof st);
+	T(stat(at("f"), &st[0])); /* the first may look into the stub, which the kernel takes for an access (LIMITS) */
 	T(stat(at("f"), &st[0]));
 	T(fstat(fd, &st[1]));
 	T(lstat(at("f"), &st[2]));
