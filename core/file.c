@@ -300,14 +300,8 @@ int plfs_in_body(struct plfs_file *f, enum plfs_map_use use)
 {
 	int saved ERRNO_KEPT = errno;
 	struct inode *ino = f->ino;
-	int fd = file_begin(f), ret = 0;
-	struct stub now;
+	int ret = inode_settle(ino, file_begin(f));
 
-	if (!ino->stub.in_body) {
-		ret = stub_settle(fd, &now);
-		if (!ret && now.in_body)
-			inode_enter_body(ino, &now);
-	}
 	if (!ret && !ino->stub.in_body && use == PLFS_MAP_READ) {
 		ret = body_is_written(ino);
 		use = ret > 0 ? PLFS_MAP_WRITE : PLFS_MAP_COPY;

@@ -139,21 +139,28 @@ static void heed_truncation(struct inode *ino)
 	}
 }
 
+int inode_settle(struct inode *ino, int fd)
+{
+	struct stub now;
+	int ret = ino->stub.in_body ? 0 : stub_settle(fd, &now);
+
+	if (!ret && !ino->stub.in_body && now.in_body)
+		inode_enter_body(ino, &now);
+	return ret;
+}
+
 int inode_heed_notice(struct inode *ino, int fd)
 {
 	uint64_t notified_ns;
-	struct stub now;
 	int ret;
 
 	if (likely(!is_notified(ino)))
 		return 0;
 	notified_ns = stage_notified(&ino->w.stage);
 	heed_truncation(ino);
-	ret = stub_settle(fd, &now);
+	ret = inode_settle(ino, fd);
 	if (!ret)
 		ino->notified_ns = notified_ns;
-	if (!ret && now.in_body)
-		inode_enter_body(ino, &now);
 	return ret;
 }
 
@@ -398,7 +405,6 @@ static int heed_clock(struct inode *ino, int fd)
 
 int inode_make_writer(struct inode *ino, int fd)
 {
-	struct stub now;
 	int ret, ret2;
 
 	if (ino->writing || ino->stub.in_body)
@@ -419,11 +425,9 @@ int inode_make_writer(struct inode *ino, int fd)
 	 * Who moves the file into its body, and has not seen our live file yet, has said so in the header before. Or he has
 	 * already removed the container in which we tried to make it.
 	 */
-	ret2 = stub_settle(fd, &now);
-	if (!ret2 && now.in_body) {
-		inode_enter_body(ino, &now);
+	ret2 = inode_settle(ino, fd);
+	if (!ret2 && ino->stub.in_body)
 		return 0;
-	}
 	return ret ? ret : ret2;
 }
 

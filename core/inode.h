@@ -120,6 +120,9 @@ void inode_adopt_container(struct inode *ino, mode_t mode);
 /* The header says that the file is in its body (body.h): let go of log and maps. @now: the header. */
 void inode_enter_body(struct inode *ino, const struct stub *now);
 
+/* See whether the header says so, waiting for whoever is moving the file (stub_settle()): then ino->stub.in_body is set. 0 or -errno. */
+int inode_settle(struct inode *ino, int fd);
+
 /* Whatever is known: the stub's size, what was written here, what the map says. */
 uint64_t inode_known_size(const struct inode *ino);
 

@@ -145,18 +145,16 @@ static int find_live(void *arg, const char *path, const char *name, enum droppin
 
 int inode_begin_append(struct inode *ino, int fd, uint64_t *end)
 {
-	struct stub now;
 	struct stat st;
 	int ret = inode_make_writer(ino, fd), locked;
 
 	if (ret || ino->stub.in_body)
 		return ret;
 	locked = inode_lock_end(ino);
-	ret = stub_settle(fd, &now);
-	if (!ret && now.in_body) { /* then the container may have gone, with its lock file */
+	ret = inode_settle(ino, fd);
+	if (!ret && ino->stub.in_body) { /* then the container may have gone, with its lock file */
 		if (!locked)
 			inode_unlock_end(ino);
-		inode_enter_body(ino, &now);
 		return 0;
 	}
 	if (locked)
