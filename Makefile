@@ -2,6 +2,8 @@
 #
 # make                    build/libplfs.so and build/plfs
 # make check|demo|bench   test, show, measure; each installs the packages it needs first
+#                         BENCH='--quick' or '--only n1 files': less of it (test/bench/run --help)
+# make bench-plot         the history of make bench as build/bench-history.svg
 # make install            PREFIX=/usr/local DESTDIR=
 # make tests              the test programs alone, into build/test/
 #
@@ -104,7 +106,10 @@ demo:
 bench:
 	@scripts/install-deps bench
 	@$(MAKE) --no-print-directory all
-	@BUILD='$(abspath $(O))' test/bench/run
+	@BUILD='$(abspath $(O))' test/bench/run $(BENCH)
+
+bench-plot:
+	@BUILD='$(abspath $(O))' test/bench/plot -o '$(O)/bench-history.svg'
 
 install: all
 	install -d '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(BINDIR)'
@@ -119,6 +124,6 @@ install: all
 clean:
 	rm -rf $(O)
 
-.PHONY: all tests check demo bench install clean FORCE
+.PHONY: all tests check demo bench bench-plot install clean FORCE
 .SECONDARY: $(TESTS:$(O)/test/%=$(O)/obj/test/%.o)
 -include $(patsubst %.o,%.d,$(filter-out $(JEMALLOC_OBJ),$(SO_OBJS) $(CMD_OBJS)) $(TESTS:$(O)/test/%=$(O)/obj/test/%.o))

@@ -1,28 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * N-1 or N-N strided by forked processes. The clock runs from the barrier before open to the close of the
- * slowest rank; what a rank writes was made before, what it reads is checked after. The shifted reader of
- * rank i reads, block by block, what rank i + 1 wrote; the sequential one reads everything in one process, 1 MiB
- * at a time. Everything is in the page cache, and nothing is dirty when the clock starts.
+ * slowest rank; what a rank writes was made before, and nobody checks bytes or ends while another is still measured.
+ * Everything is in the page cache, and nothing is dirty when the clock starts.
+ *
+ * The shifted reader of rank i reads, block by block, what rank i + 1 wrote. The sequential one reads everything in one
+ * process into one small buffer, as cp and md5sum do. A restart has one rank less than there were writers, and
+ * each reads its part of the file from end to end.
  */
-#include <fcntl.h>
+#include "bench.h"
+
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "bench.h"
-
-enum { WINDOW_LEN = 1 << 20 };
+enum { WINDOW_LEN = 1 << 20, COPY_LEN = 1 << 17 };
 
 static struct shared {
 	pthread_barrier_t barrier;
 	double start_s[MAX_RANKS], end_s[MAX_RANKS];
 } *shared;
 
-static void start_clock(int rank)
+/* Marked for who looks on (strace): a call that fails and does nothing. */
+static void mark(const struct bench *b, const char *word)
+{
+	if (b->marked && write(-1, word, strlen(word)) >= 0)
+		die("descriptor -1");
+}
+
+static void start_clock(const struct bench *b, int rank)
 {
 	pthread_barrier_wait(&shared->barrier);
+	mark(b, "begin");
 	shared->start_s[rank] = now_s();
+}
+
+static void stop_clock(const struct bench *b, int rank)
+{
+	shared->end_s[rank] = now_s();
+	mark(b, "end");
+	pthread_barrier_wait(&shared->barrier);
 }
 
 static bool write_rank(const struct bench *b, int rank, bool sync_it)
@@ -32,17 +50,46 @@ static bool write_rank(const struct bench *b, int rank, bool sync_it)
 
 	bench_fill(b, buf, rank);
 	bench_path(b, rank, path, sizeof(path));
-	start_clock(rank);
-	fd = open(path, O_WRONLY | O_CREAT, 0644);
-	if (fd < 0)
-		die("%s: open", path);
+	start_clock(b, rank);
+	fd = bench_open(path, O_WRONLY | O_CREAT);
 	for (long k = 0; k < b->nr_blocks; k++)
 		write_all(fd, buf + (size_t)k * b->block_len, b->block_len, bench_off(b, rank, k), path);
 	if (sync_it && fsync(fd))
 		die("%s: fsync", path);
 	if (close(fd))
 		die("%s: close", path);
-	shared->end_s[rank] = now_s();
+	stop_clock(b, rank);
+	return true;
+}
+
+/* The bytes of the file that all ranks share, as its one writer or a checker needs them. */
+static char *whole_file(const struct bench *b)
+{
+	char *all = bench_buffer(bench_total_len(b)), *buf = bench_buffer(bench_rank_len(b));
+
+	for (int r = 0; r < b->nr_ranks; r++) {
+		bench_fill(b, buf, r);
+		for (long k = 0; k < b->nr_blocks; k++)
+			memcpy(all + (k * b->nr_ranks + r) * (long)b->block_len, buf + (size_t)k * b->block_len, b->block_len);
+	}
+	free(buf);
+	return all;
+}
+
+static bool write_one(const struct bench *b)
+{
+	size_t total = bench_total_len(b);
+	char path[4096], *all = whole_file(b);
+	int fd;
+
+	bench_path(b, 0, path, sizeof(path));
+	start_clock(b, 0);
+	fd = bench_open(path, O_WRONLY | O_CREAT);
+	for (size_t pos = 0; pos < total; pos += WINDOW_LEN)
+		write_all(fd, all + pos, total - pos < WINDOW_LEN ? total - pos : WINDOW_LEN, (off_t)pos, path);
+	if (close(fd))
+		die("%s: close", path);
+	stop_clock(b, 0);
 	return true;
 }
 
@@ -52,78 +99,133 @@ static bool read_shifted(const struct bench *b, int rank)
 	char path[4096], *buf = bench_buffer(bench_rank_len(b));
 
 	bench_path(b, writer, path, sizeof(path));
-	start_clock(rank);
-	fd = open(path, O_RDONLY);
-	if (fd < 0)
-		die("%s: open", path);
+	start_clock(b, rank);
+	fd = bench_open(path, O_RDONLY);
 	for (long k = 0; k < b->nr_blocks; k++)
 		if (read_all(fd, buf + (size_t)k * b->block_len, b->block_len, bench_off(b, writer, k), path) < b->block_len)
 			die("%s: short", path);
 	close(fd);
-	shared->end_s[rank] = now_s();
+	stop_clock(b, rank);
 	return bench_good(b, buf, writer);
+}
+
+/* Everything is there, and right; not timed. */
+static bool check(const struct bench *b)
+{
+	size_t total = bench_total_len(b), rank_len = bench_rank_len(b);
+	char path[4096], *got = bench_buffer(total + 1), *want = NULL;
+	bool good = true;
+	int fd;
+
+	if (b->mode != NN)
+		want = whole_file(b);
+	for (int r = 0; r < (b->mode == NN ? b->nr_ranks : 1); r++) {
+		bench_path(b, r, path, sizeof(path));
+		fd = bench_open(path, O_RDONLY);
+		if (b->mode == NN)
+			good = good && read_all(fd, got, rank_len + 1, 0, path) == rank_len && bench_good(b, got, r);
+		else
+			good = read_all(fd, got, total + 1, 0, path) == total && !memcmp(got, want, total);
+		close(fd);
+	}
+	return good;
 }
 
 static bool read_sequential(const struct bench *b)
 {
-	size_t all_len = bench_rank_len(b) * (size_t)b->nr_ranks, pos = 0;
-	char path[4096], *all = bench_buffer(all_len + WINDOW_LEN), *buf = malloc(bench_rank_len(b));
-	bool good = true;
+	char path[4096], *buf = bench_buffer(COPY_LEN);
+	size_t done = 0;
 
-	shared->start_s[0] = now_s();
-	for (int r = 0; r < (b->nn ? b->nr_ranks : 1); r++) {
+	start_clock(b, 0);
+	for (int r = 0; r < (b->mode == NN ? b->nr_ranks : 1); r++) {
 		ssize_t n;
 		int fd;
 
 		bench_path(b, r, path, sizeof(path));
-		fd = open(path, O_RDONLY);
-		if (fd < 0)
-			die("%s: open", path);
-		while (pos <= all_len && (n = read(fd, all + pos, WINDOW_LEN)) > 0)
-			pos += (size_t)n;
+		fd = bench_open(path, O_RDONLY);
+		while ((n = read(fd, buf, COPY_LEN)) > 0)
+			done += (size_t)n;
+		if (n < 0)
+			die("%s: read", path);
 		close(fd);
 	}
-	shared->end_s[0] = now_s();
-	if (pos != all_len)
-		die("%s: %zu bytes read, not %zu", path, pos, all_len);
-	for (int r = 0; r < b->nr_ranks; r++) {
-		const char *base = b->nn ? all + (size_t)r * bench_rank_len(b) : all;
+	stop_clock(b, 0);
+	return done == bench_total_len(b) && check(b);
+}
 
-		for (long k = 0; k < b->nr_blocks; k++)
-			memcpy(buf + (size_t)k * b->block_len, base + bench_off(b, r, k), b->block_len);
-		good = good && bench_good(b, buf, r);
+static bool read_restart(const struct bench *b, int rank, int nr)
+{
+	size_t total = bench_total_len(b), from = total / (size_t)nr * (size_t)rank;
+	size_t len = rank == nr - 1 ? total - from : total / (size_t)nr;
+	char path[4096], *buf = bench_buffer(len);
+	int fd;
+
+	bench_path(b, 0, path, sizeof(path));
+	start_clock(b, rank);
+	fd = bench_open(path, O_RDONLY);
+	for (size_t pos = 0; pos < len; pos += WINDOW_LEN) {
+		size_t want = len - pos < WINDOW_LEN ? len - pos : WINDOW_LEN;
+
+		if (read_all(fd, buf + pos, want, (off_t)(from + pos), path) < want)
+			die("%s: short", path);
 	}
-	return good;
+	close(fd);
+	stop_clock(b, rank);
+	return !memcmp(buf, whole_file(b) + from, len);
+}
+
+static bool work(const struct bench *b, enum phase phase, int rank, int nr)
+{
+	switch (phase) {
+	case READ_SHIFTED:
+		return read_shifted(b, rank);
+	case READ_SEQUENTIAL:
+		return read_sequential(b);
+	case READ_RESTART:
+		return read_restart(b, rank, nr);
+	default:
+		return b->mode == ONE ? write_one(b) : write_rank(b, rank, phase == WRITE_FSYNC);
+	}
+}
+
+static int nr_workers(const struct bench *b, enum phase phase)
+{
+	if (phase == READ_SEQUENTIAL || (b->mode == ONE && phase != READ_SHIFTED && phase != READ_RESTART))
+		return 1;
+	return phase == READ_RESTART && b->nr_ranks > 1 ? b->nr_ranks - 1 : b->nr_ranks;
 }
 
 /* Do @phase with its processes; returns its seconds. */
 static double run(const struct bench *b, enum phase phase, bool *good)
 {
-	int nr = phase == READ_SEQUENTIAL ? 1 : b->nr_ranks;
+	int nr = nr_workers(b, phase);
 	double start_s = 1e300, end_s = 0;
+	pthread_barrierattr_t attr;
 	pid_t pid[MAX_RANKS];
 
-	if (phase == WRITE || phase == WRITE_FSYNC) {
+	pthread_barrierattr_init(&attr);
+	pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_barrier_init(&shared->barrier, &attr, (unsigned)nr);
+	if (phase == WRITE || phase == WRITE_FSYNC)
 		bench_unlink(b);
-		sync();
-	}
+	bench_settle(b->dir);
 	for (int r = 0; r < nr; r++) {
 		pid[r] = fork();
 		if (pid[r] < 0)
 			die("fork");
-		if (!pid[r]) {
-			bool fine = phase == READ_SHIFTED      ? read_shifted(b, r)
-				    : phase == READ_SEQUENTIAL ? read_sequential(b)
-							       : write_rank(b, r, phase == WRITE_FSYNC);
-
-			_exit(fine ? 0 : 3);
-		}
+		if (!pid[r])
+			_exit(work(b, phase, r, nr) ? 0 : 3);
 	}
-	for (int r = 0; r < nr; r++) {
+	for (int ended = 0; ended < nr; ended++) {
 		int status;
 
-		if (waitpid(pid[r], &status, 0) != pid[r] || status)
-			*good = false;
+		if (waitpid(-1, &status, 0) > 0 && !status)
+			continue;
+		*good = false; /* and the others wait for it */
+		for (int r = 0; r < nr; r++)
+			kill(pid[r], SIGKILL);
+	}
+	for (int r = 0; r < nr; r++) {
 		start_s = shared->start_s[r] < start_s ? shared->start_s[r] : start_s;
 		end_s = shared->end_s[r] > end_s ? shared->end_s[r] : end_s;
 	}
@@ -132,8 +234,7 @@ static double run(const struct bench *b, enum phase phase, bool *good)
 
 int main(int argc, char **argv)
 {
-	pthread_barrierattr_t attr;
-	double seconds[NR_PHASES];
+	double seconds[NR_PHASES] = { 0 };
 	bool good = true;
 	struct bench b;
 
@@ -141,11 +242,13 @@ int main(int argc, char **argv)
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		die("mmap");
-	pthread_barrierattr_init(&attr);
-	pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	pthread_barrier_init(&shared->barrier, &attr, (unsigned)b.nr_ranks);
-	for (int i = 0; i < NR_PHASES; i++)
+	for (int i = 0; i < NR_PHASES && good; i++) {
+		if (!b.wanted[i])
+			continue;
 		seconds[i] = run(&b, (enum phase)i, &good);
+		if (good && (i == WRITE_FSYNC || (i == WRITE && !b.wanted[READ_SHIFTED] && !b.wanted[READ_SEQUENTIAL])))
+			good = check(&b);
+	}
 	bench_unlink(&b);
 	bench_print(seconds, good);
 	return !good;

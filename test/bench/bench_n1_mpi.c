@@ -4,9 +4,9 @@
  * rank, with and without MPI_File_sync; then each rank reads what the next one wrote. In the N-N variant
  * every rank opens a file of its own.
  */
-#include <mpi.h>
-
 #include "bench.h"
+
+#include <mpi.h>
 
 static void ok(int rc, const char *what)
 {
@@ -27,7 +27,7 @@ static double transfer(const struct bench *b, enum phase phase, int owner, char 
 	bench_path(b, owner, path, sizeof(path));
 	MPI_Barrier(MPI_COMM_WORLD);
 	start_s = now_s();
-	ok(MPI_File_open(b->nn ? MPI_COMM_SELF : MPI_COMM_WORLD, path,
+	ok(MPI_File_open(b->mode == NN ? MPI_COMM_SELF : MPI_COMM_WORLD, path,
 			 reading ? MPI_MODE_RDONLY : MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &fh), "open");
 	for (long k = 0; k < b->nr_blocks; k++) {
 		char *block = buf + (size_t)k * b->block_len;
@@ -52,15 +52,15 @@ static void fresh(const struct bench *b, int rank)
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (!rank) {
 		bench_unlink(b);
-		sync();
+		bench_settle(b->dir);
 	}
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
 int main(int argc, char **argv)
 {
-	double seconds[NR_PHASES] = { 0 };
-	int rank, good, all_good;
+	double seconds[NR_PHASES] = { 0 }, read_s;
+	int rank, good = 1, all_good;
 	struct bench b;
 	char *buf;
 
@@ -72,17 +72,18 @@ int main(int argc, char **argv)
 	for (int i = 0; i < NR_PHASES; i++) {
 		enum phase phase = (enum phase)i;
 
-		if (phase == READ_SEQUENTIAL)
+		if (!b.wanted[i] || phase == READ_SEQUENTIAL || phase == READ_RESTART)
 			continue;
 		if (phase != READ_SHIFTED) {
 			bench_fill(&b, buf, rank);
 			fresh(&b, rank);
 			seconds[i] = transfer(&b, phase, rank, buf);
-		} else {
-			memset(buf, 0x5a, bench_rank_len(&b));
-			seconds[i] = transfer(&b, phase, (rank + 1) % b.nr_ranks, buf);
-			good = bench_good(&b, buf, (rank + 1) % b.nr_ranks);
 		}
+		memset(buf, 0x5a, bench_rank_len(&b));
+		read_s = transfer(&b, READ_SHIFTED, (rank + 1) % b.nr_ranks, buf);
+		good = good && bench_good(&b, buf, (rank + 1) % b.nr_ranks);
+		if (phase == READ_SHIFTED)
+			seconds[i] = read_s;
 	}
 	MPI_Allreduce(&good, &all_good, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
 	fresh(&b, rank);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What many small files cost: each is created, written once and closed; then all are looked at by stat(), one of them as
+ * often, all are read and removed, phase by phase. Nothing is dirty when a phase begins. Prints one JSON object: the seconds
+ * of each phase, and whether all bytes were right.
+ *
+ *     bench_files [-n FILES] [-s BYTES] DIR
+ */
+#include "bench.h"
+
+#include <sys/stat.h>
+
+static int nr_files = 10000;
+static size_t len = 1024;
+static char (*paths)[256]; /* made before the clock runs */
+static char *data, *got;
+
+static void must(bool good, int n, const char *call)
+{
+	if (!good)
+		die("%s: %s", paths[n], call);
+}
+
+static void create(int n)
+{
+	int fd = open(paths[n], O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
+	must(fd >= 0, n, "open");
+	must(write(fd, data + n % 64, len) == (ssize_t)len, n, "write");
+	must(!close(fd), n, "close");
+}
+
+static void look(int n)
+{
+	struct stat st;
+
+	must(!stat(paths[n], &st) && st.st_size == (off_t)len, n, "stat");
+}
+
+static void look_at_one(int n)
+{
+	(void)n;
+	look(nr_files / 2);
+}
+
+static void read_back(int n)
+{
+	int fd = open(paths[n], O_RDONLY);
+
+	must(fd >= 0, n, "open");
+	must(read(fd, got, len) == (ssize_t)len, n, "read");
+	must(!close(fd), n, "close");
+	errno = 0;
+	must(!memcmp(got, data + n % 64, len), n, "wrong bytes");
+}
+
+static void take_away(int n) { must(!unlink(paths[n]), n, "unlink"); }
+
+static const struct {
+	const char *name;
+	void (*call)(int n);
+} phases[] = {
+	{ "create", create }, { "stat", look }, { "stat_one", look_at_one }, { "read", read_back }, { "unlink", take_away },
+};
+
+enum { NR_PHASES_OF_FILES = sizeof(phases) / sizeof(phases[0]) };
+
+int main(int argc, char **argv)
+{
+	const char *dir;
+	int c;
+
+	while ((c = getopt(argc, argv, "n:s:")) != -1) {
+		if (c == 'n')
+			nr_files = atoi(optarg);
+		else if (c == 's')
+			len = strtoul(optarg, NULL, 0);
+		else
+			argc = 0;
+	}
+	if (optind != argc - 1 || nr_files < 1 || !len) {
+		fprintf(stderr, "usage: bench_files [-n FILES] [-s BYTES] DIR\n");
+		return 2;
+	}
+	dir = argv[optind];
+	data = bench_buffer(len + 64);
+	got = bench_buffer(len);
+	pattern_fill(data, len + 64, 0, 0);
+	paths = (char(*)[256])bench_buffer((size_t)nr_files * sizeof(*paths));
+	for (int n = 0; n < nr_files; n++)
+		snprintf(paths[n], sizeof(paths[n]), "%s/file.%d", dir, n);
+	for (int i = 0; i < NR_PHASES_OF_FILES; i++) {
+		double start_s;
+
+		bench_settle(dir);
+		start_s = now_s();
+		for (int n = 0; n < nr_files; n++)
+			phases[i].call(n);
+		printf("%s\"%s\": %.9f", i ? ", " : "{", phases[i].name, now_s() - start_s);
+	}
+	printf("}\n");
+	return 0;
+}
