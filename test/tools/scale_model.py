@@ -81,6 +81,13 @@ def a_site_with_a_parameter_missing_is_refused_by_its_name():
         assert done.returncode and "node_gb_s, node_mb_s" in done.stderr, done.stderr
 
 
+def a_change_is_taken_and_a_wrong_one_refused():
+    assert model.Library([("write.create_spread.per_rank", "7")]).counts["write", "create_spread"]["per_rank"] == 7
+    assert model.Library([("hostdirs", "64")]).hostdirs == 64
+    done = subprocess.run([SCRIPT, "--set", "hostdir=64"], stderr=subprocess.PIPE, text=True)
+    assert done.returncode and "--set hostdir:" in done.stderr, done.stderr
+
+
 def main():
     passed = failed = 0
     for name, test in list(globals().items()):
