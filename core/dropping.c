@@ -12,6 +12,7 @@
 #include "sys.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static char host_name[64];
 
@@ -148,20 +149,41 @@ static int open_index(const struct container *c, char *path)
 	return h;
 }
 
+void dropping_log_numbers(const char *name, uint32_t *pid, uint32_t *seq)
+{
+	const char *second = strrchr(name, '.'), *first = second;
+
+	*pid = *seq = 0;
+	while (first && first > name && *--first != '.')
+		;
+	if (!first || first == name)
+		return;
+	*pid = (uint32_t)strtoul(first + 1, NULL, 10);
+	*seq = (uint32_t)strtoul(second + 1, NULL, 10);
+}
+
+void dropping_log_path(const char *index, const struct index_block *block, char *path)
+{
+	const char *slash = strchr(index, '/');
+
+	snprintf(path, CONTAINER_PATH_LEN, "%.*sdata.%s.%u.%u", slash ? (int)(slash + 1 - index) : 0, index,
+		 slash ? slash + sizeof("/index.") - 1 : "", block->pid, block->seq);
+}
+
 int dropping_append_index(const struct container *c, const struct index_block *block)
 {
 	struct store *s = c->store;
-	size_t len = index_block_len(block);
 	char path[CONTAINER_PATH_LEN];
 	struct stat st;
 	uint64_t end;
+	size_t len;
 	ssize_t n;
 	int h, ret;
-	void *buf = mem_zalloc(len);
+	void *buf = mem_alloc(index_block_max_len(block));
 
 	if (!buf)
 		return -ENOMEM;
-	index_block_encode(block, buf);
+	len = index_block_encode(block, buf);
 	for (;;) {
 		h = open_index(c, path);
 		ret = h < 0 ? h : s->ops->lock(s, h);
@@ -200,51 +222,66 @@ static bool is_torn(const uint8_t *p, size_t len)
 	return next < len && next < index_block_claims(p, len);
 }
 
-int dropping_read_index(const struct container *c, const char *path,
-			int (*fn)(void *arg, const struct index_block *block), void *arg, size_t *len_out,
-			unsigned *damaged)
+int node_index_open(struct node_index *idx, const struct container *c, const char *path)
 {
-	char full[CONTAINER_PATH_LEN];
-	struct index_block block;
-	void *buf;
-	size_t len, pos = 0;
-	int ret;
+	memset(idx, 0, sizeof(*idx));
+	container_path(c, path, idx->path);
+	return store_read_file(c->store, idx->path, SIZE_MAX / 2, &idx->buf, &idx->len);
+}
 
-	container_path(c, path, full);
-	ret = store_read_file(c->store, full, SIZE_MAX / 2, &buf, &len);
-	if (ret)
-		return ret;
-	while (!ret && pos < len) {
-		const uint8_t *p = (const uint8_t *)buf + pos;
-		ssize_t n = index_block_parse(&block, p, len - pos);
+void node_index_close(struct node_index *idx)
+{
+	mem_free(idx->buf);
+	idx->buf = NULL;
+}
+
+int node_index_next(struct node_index *idx, struct index_block *block)
+{
+	while (idx->pos < idx->len) {
+		const uint8_t *p = (const uint8_t *)idx->buf + idx->pos;
+		size_t left = idx->len - idx->pos;
+		ssize_t n = index_block_parse(block, p, left);
 
 		if (n > 0) {
-			ret = fn(arg, &block);
-			if (ret == -EBADMSG && is_torn(p, len - pos)) {
-				ret = 0;
-				n = (ssize_t)index_block_skip(p, len - pos);
-			}
-			pos += (size_t)n;
-			continue;
+			idx->pos += (size_t)n;
+			return 1;
 		}
-		if (n == 0)
-			break;
-		if (n != -ENODATA && !is_torn(p, len - pos)) {
-			log_error("%s: damaged index block at byte %zu", full, pos);
-			(*damaged)++;
+		if (n == -EPROTONOSUPPORT) {
+			log_error("%s: index block at byte %zu is of another version than this library's", idx->path, idx->pos);
+			return (int)n;
 		}
-		pos += index_block_skip(p, len - pos);
+		if (n != -ENODATA && !is_torn(p, left)) {
+			log_error("%s: damaged index block at byte %zu", idx->path, idx->pos);
+			idx->damaged++;
+		}
+		idx->pos += index_block_skip(p, left);
 	}
-	*len_out = len;
-	mem_free(buf);
+	return 0;
+}
+
+int dropping_read_index(const struct container *c, const char *path,
+			int (*fn)(void *arg, const struct index_block *block), void *arg, unsigned *damaged)
+{
+	struct index_block block;
+	struct node_index idx;
+	int ret = node_index_open(&idx, c, path);
+
+	if (ret)
+		return ret;
+	while ((ret = node_index_next(&idx, &block)) > 0) {
+		ret = fn(arg, &block);
+		if (ret)
+			break;
+	}
+	*damaged += idx.damaged;
+	node_index_close(&idx);
 	return ret;
 }
 
 struct collect_arg {
 	const struct container *c;
 	uint64_t generation_ns;
-	const char *hostdir;
-	int hostdir_len;
+	const char *index; /* relative to the container */
 	bool later;
 };
 
@@ -262,17 +299,18 @@ static int remove_log(void *arg, const struct index_block *block)
 {
 	struct collect_arg *ca = arg;
 	struct store *s = ca->c->store;
-	char path[CONTAINER_PATH_LEN];
+	char log[CONTAINER_PATH_LEN], path[CONTAINER_PATH_LEN];
+	const char *name;
 	struct stat st;
 	int ret;
 
-	if (strncmp(block->log_name, "data.", 5) || strchr(block->log_name, '/'))
-		return 0;
-	snprintf(path, sizeof(path), "%s/%.*s/live.%s", ca->c->dir, ca->hostdir_len, ca->hostdir, block->log_name + 5);
+	dropping_log_path(ca->index, block, log);
+	name = strchr(log, '/') + sizeof("/data.") - 1;
+	snprintf(path, sizeof(path), "%s/%.*slive.%s", ca->c->dir, (int)(name - log - (sizeof("data.") - 1)), log, name);
 	ret = s->ops->stat(s, path, &st);
 	if (ret != -ENOENT)
 		return ret ? ret : -EBUSY;
-	snprintf(path, sizeof(path), "%s/%.*s/%s", ca->c->dir, ca->hostdir_len, ca->hostdir, block->log_name);
+	container_path(ca->c, log, path);
 	ret = s->ops->unlink(s, path);
 	return ret == -ENOENT ? 0 : ret;
 }
@@ -284,22 +322,20 @@ static int collect_index(void *arg, const char *path, const char *name, enum dro
 	struct store *s = ca->c->store;
 	char full[CONTAINER_PATH_LEN];
 	unsigned damaged = 0;
-	size_t len;
 	int h;
 
 	(void)name;
 	if (kind != DROPPING_INDEX)
 		return 0;
-	ca->hostdir = path;
-	ca->hostdir_len = (int)strcspn(path, "/");
+	ca->index = path;
 	container_path(ca->c, path, full);
 	h = store_open(s, full, O_RDWR, 0);
 	if (h < 0)
 		return 0;
 	if (!s->ops->lock(s, h)) {
 		ca->later = false;
-		if (!dropping_read_index(ca->c, path, find_later, ca, &len, &damaged) && !ca->later && !damaged &&
-		    !dropping_read_index(ca->c, path, remove_log, ca, &len, &damaged))
+		if (!dropping_read_index(ca->c, path, find_later, ca, &damaged) && !ca->later && !damaged &&
+		    !dropping_read_index(ca->c, path, remove_log, ca, &damaged))
 			s->ops->unlink(s, full);
 		s->ops->unlock(s, h);
 	}

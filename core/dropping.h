@@ -11,11 +11,12 @@
  *    16  16  container id
  *    32   8  created_ns
  *    40   8  pid
- *    48   4  chunk_len      65536: the data area is checksummed in chunks of this size (block.h)
+ *    48   4  chunk_len      65536: the data area is checksummed in chunks of this size (index/chunks.h)
  *    64  64  host           NUL-padded
  *   128 128  zeros
  *   256   .  zeros up to 4096, then a hole
- * 65536   .  the data area: bytes as they were written, one write after the other. It begins at a round
+ * 65536   .  the data area: bytes as they were written, one write after the other, and between them tables of
+ *            chunk checksums. It begins at a round
  *            number so that large aligned writes meet large pages of the page cache (measured: 1 MiB
  *            writes on ext4 are 7 % faster than at 4096)
  *
@@ -25,6 +26,7 @@
 #define PLFS_DROPPING_H
 
 #include "../index/block.h"
+#include "../index/chunks.h"
 #include "container.h"
 
 #define DROPPING_MAGIC "PLFSLOG1"
@@ -53,16 +55,39 @@ int dropping_create_log(const struct container *c, uint64_t now_ns, char *name);
 /* Open a log for reading, @path relative to the container. -EIO if its header is damaged or of another container. */
 int dropping_open_log(const struct container *c, const char *path);
 
+/* The numbers in the name of a log: what stands for it in an index block. */
+void dropping_log_numbers(const char *name, uint32_t *pid, uint32_t *seq);
+
+/* The other way: the path of the log of @block, of the node index @index, both relative to the container. */
+void dropping_log_path(const char *index, const struct index_block *block, char *path);
+
 /* Append @block to this host's node index, whole or not at all. Other processes may do the same at the same time. */
 int dropping_append_index(const struct container *c, const struct index_block *block);
 
+/* A node index in memory. */
+struct node_index {
+	void *buf;
+	size_t len, pos;
+	unsigned damaged; /* blocks passed over so far */
+	char path[CONTAINER_PATH_LEN]; /* relative to the store's root */
+};
+
+/* Read the node index @path, relative to the container. */
+int node_index_open(struct node_index *idx, const struct container *c, const char *path);
+void node_index_close(struct node_index *idx);
+
 /*
- * Read the node index @path and call @fn for each of its blocks; torn and damaged ones are passed over (one line
- * says so, *@damaged counts them). *@len_out: its length.
+ * The next block, which points into idx's memory. Returns 1, or 0 at the end; torn and damaged ones are passed over (one
+ * line says so of the damaged). -EPROTONOSUPPORT: a block of another version (one line says so).
+ */
+int node_index_next(struct node_index *idx, struct index_block *block);
+
+/*
+ * Read the node index @path and call @fn for each of its blocks; *@damaged counts those passed over. Stops at and
+ * returns a non-zero.
  */
 int dropping_read_index(const struct container *c, const char *path,
-			int (*fn)(void *arg, const struct index_block *block), void *arg, size_t *len_out,
-			unsigned *damaged);
+			int (*fn)(void *arg, const struct index_block *block), void *arg, unsigned *damaged);
 
 /*
  * After a truncation to 0 at @generation_ns: remove node indexes that hold nothing later, and the logs that they

@@ -150,30 +150,41 @@ struct log_name {
 	char path[];
 };
 
+/* A block of a node index, and whose it is. */
+struct merged_block {
+	struct index_block block;
+	const struct log_name *log;
+};
+
 struct merging {
 	struct gathered *g;
 	const struct container *c;
 	uint64_t generation_ns;
 	struct index_merge merge;
 	struct log_name *names;
-	bool naming; /* first pass: only the names */
-	const char *input;
+	struct node_index *indexes; /* what the blocks point into */
+	struct merged_block *blocks;
+	size_t nr_blocks, cap_blocks;
 };
 
-static int add_name(struct merging *m, const char *path)
+/* The log at @path, relative to the container; NULL without memory. */
+static struct log_name *add_name(struct merging *m, const char *path)
 {
 	struct log_name *n;
 	size_t len = strlen(path);
 
 	HASH_FIND(hh, m->names, path, len, n);
 	if (n)
-		return 0;
+		return n;
 	n = mem_alloc(sizeof(*n) + len + 1);
 	if (!n)
-		return -ENOMEM;
+		return NULL;
 	memcpy(n->path, path, len + 1);
 	HASH_ADD(hh, m->names, path, len, n);
-	return n->hh.tbl ? 0 : -ENOMEM;
+	if (n->hh.tbl)
+		return n;
+	mem_free(n);
+	return NULL;
 }
 
 static int by_path(struct log_name *a, struct log_name *b)
@@ -209,87 +220,118 @@ static int add_record(struct merging *m, uint32_t log_no, const struct index_rec
 	return index_merge_add(&m->merge, log_no, rec);
 }
 
-/* "hostdir.K/" of the dropping @input and the name of a log beside it. -EBADMSG if that is no plain name. */
-static int log_path(const char *input, const char *log_name, char *path)
+static int add_block(struct merging *m, const char *index, const struct index_block *block)
 {
-	if (strncmp(log_name, "data.", 5) || strchr(log_name, '/'))
-		return -EBADMSG;
-	snprintf(path, CONTAINER_PATH_LEN, "%.*s%s", (int)strcspn(input, "/") + 1, input, log_name);
+	struct merged_block *blocks;
+	const struct log_name *log;
+	char path[CONTAINER_PATH_LEN];
+	size_t cap = m->cap_blocks;
+
+	if (m->nr_blocks == cap) {
+		cap = cap ? 2 * cap : 64;
+		blocks = mem_realloc(m->blocks, cap * sizeof(*blocks));
+		if (!blocks)
+			return -ENOMEM;
+		m->blocks = blocks;
+		m->cap_blocks = cap;
+	}
+	dropping_log_path(index, block, path);
+	log = add_name(m, path);
+	if (!log)
+		return -ENOMEM;
+	m->blocks[m->nr_blocks++] = (struct merged_block){ *block, log };
 	return 0;
 }
 
-static int add_block(void *arg, const struct index_block *block)
+/* All blocks of all node indexes, their records still encoded. */
+static int load_indexes(struct merging *m, const struct index_inputs *in)
 {
-	struct merging *m = arg;
-	struct index_record rec;
-	struct log_name *n;
-	char path[CONTAINER_PATH_LEN];
-	size_t pos = 0;
-	int ret = log_path(m->input, block->log_name, path);
+	int ret = 0;
 
-	if (ret || m->naming)
-		return ret ? ret : add_name(m, path);
-	HASH_FIND(hh, m->names, path, strlen(path), n);
-	if (!n)
-		return -EAGAIN; /* appended between the two passes */
-	while ((ret = index_block_record(block, &pos, &rec)) > 0) {
-		ret = add_record(m, n->log_no, &rec);
+	m->indexes = mem_zalloc((in->nr_indexes + 1) * sizeof(*m->indexes));
+	if (!m->indexes)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < in->nr_indexes && !ret; i++) {
+		struct index_block block;
+
+		ret = node_index_open(&m->indexes[i], m->c, in->indexes[i]);
 		if (ret)
-			return ret;
+			return ret == -ENOENT ? -EAGAIN : ret;
+		while ((ret = node_index_next(&m->indexes[i], &block)) > 0) {
+			ret = add_block(m, in->indexes[i], &block);
+			if (ret)
+				break;
+		}
+		m->g->damaged += m->indexes[i].damaged;
 	}
 	return ret;
 }
 
-static int add_indexes(struct merging *m, const struct index_inputs *in)
+static int add_blocks(struct merging *m)
 {
-	for (uint32_t i = 0; i < in->nr_indexes; i++) {
-		unsigned damaged = 0;
-		size_t len;
-		int ret;
+	size_t nr = 0;
+	int ret;
 
-		m->input = in->indexes[i];
-		ret = dropping_read_index(m->c, m->input, add_block, m, &len, &damaged);
-		if (m->naming)
-			m->g->damaged += damaged;
+	for (size_t i = 0; i < m->nr_blocks; i++)
+		nr += m->blocks[i].block.nr_records;
+	ret = index_merge_reserve(&m->merge, nr);
+	for (size_t i = 0; i < m->nr_blocks && !ret; i++) {
+		const struct merged_block *b = &m->blocks[i];
+		struct index_cursor cur = { 0 };
+		struct index_record rec;
+
+		while ((ret = index_block_record(&b->block, &cur, &rec)) > 0) {
+			ret = add_record(m, b->log->log_no, &rec);
+			if (ret)
+				break;
+		}
 		if (ret == -EBADMSG)
-			log_error("%s/%s: damaged index record", m->c->dir, m->input);
-		if (ret)
-			return ret == -ENOENT ? -EAGAIN : ret == -EBADMSG ? -EIO : ret;
+			log_error("%s: damaged index record of %s", m->c->dir, b->log->path);
 	}
-	return 0;
+	return ret == -EBADMSG ? -EIO : ret;
+}
+
+static void release_indexes(struct merging *m, const struct index_inputs *in)
+{
+	for (uint32_t i = 0; m->indexes && i < in->nr_indexes; i++)
+		node_index_close(&m->indexes[i]);
+	mem_free(m->indexes);
+	mem_free(m->blocks);
+	m->indexes = NULL;
+	m->blocks = NULL;
 }
 
 struct live {
 	struct stage_state state;
 	struct index_record *records;
+	const struct log_name *log; /* NULL: just made, it says nothing */
 };
 
 static int load_live(struct merging *m, struct live *live, const char *input)
 {
+	const char *name = live->state.log_name;
 	char path[CONTAINER_PATH_LEN];
 	int ret = stage_load(m->c, input, &live->state, &live->records);
 
-	if (ret || !*live->state.log_name)
+	if (ret || !*name)
 		return ret == -ENOENT ? -EAGAIN : ret == -EBADMSG ? -EIO : ret;
-	ret = log_path(input, live->state.log_name, path);
-	return ret ? -EIO : add_name(m, path);
+	if (strncmp(name, "data.", 5) || strchr(name, '/'))
+		return -EIO; /* no plain name */
+	snprintf(path, sizeof(path), "%.*s%s", (int)strcspn(input, "/") + 1, input, name);
+	live->log = add_name(m, path);
+	return live->log ? 0 : -ENOMEM;
 }
 
-static int add_live(struct merging *m, const struct live *live, const char *input)
+static int add_live(struct merging *m, const struct live *live)
 {
-	char path[CONTAINER_PATH_LEN];
-	struct log_name *n;
 	int ret = 0;
 
-	if (!*live->state.log_name)
-		return 0;
-	log_path(input, live->state.log_name, path);
-	HASH_FIND(hh, m->names, path, strlen(path), n);
-	for (uint64_t i = 0; n && i < live->state.nr_records && !ret; i++)
-		ret = add_record(m, n->log_no, &live->records[i]);
+	for (uint64_t i = 0; live->log && i < live->state.nr_records && !ret; i++)
+		ret = add_record(m, live->log->log_no, &live->records[i]);
 	return ret;
 }
 
+/* A log that is closed while we look moves from its live file to its node index: so live files come first. */
 static int merge_inputs(struct merging *m, const struct index_inputs *in, const char *own_live)
 {
 	uint32_t nr = in->nr_lives + (own_live != NULL);
@@ -298,16 +340,15 @@ static int merge_inputs(struct merging *m, const struct index_inputs *in, const 
 
 	for (uint32_t i = 0; i < nr && !ret; i++)
 		ret = load_live(m, &lives[i], i < in->nr_lives ? in->lives[i] : own_live);
-	m->naming = true;
 	if (!ret)
-		ret = add_indexes(m, in);
-	m->naming = false;
+		ret = load_indexes(m, in);
 	if (!ret)
 		ret = number_logs(m);
 	if (!ret)
-		ret = add_indexes(m, in);
+		ret = add_blocks(m);
+	release_indexes(m, in);
 	for (uint32_t i = 0; i < nr && !ret; i++)
-		ret = add_live(m, &lives[i], i < in->nr_lives ? in->lives[i] : own_live);
+		ret = add_live(m, &lives[i]);
 	if (!ret && m->g->damaged)
 		ret = -EIO;
 	if (!ret)

@@ -186,7 +186,6 @@ static int add_dropping_info(void *arg, const char *path, const char *name, enum
 	struct stage_state state;
 	struct stat st;
 	unsigned damaged = 0;
-	size_t len;
 
 	(void)name;
 	container_path(ia->c, path, full);
@@ -201,7 +200,7 @@ static int add_dropping_info(void *arg, const char *path, const char *name, enum
 	}
 	if (kind == DROPPING_INDEX) {
 		info->nr_hosts++;
-		dropping_read_index(ia->c, path, add_block_info, info, &len, &damaged);
+		dropping_read_index(ia->c, path, add_block_info, info, &damaged);
 	} else if (kind == DROPPING_LIVE) {
 		info->nr_writers++;
 		if (!stage_load(ia->c, path, &state, &records))

@@ -158,9 +158,15 @@ const uint8_t *stage_bytes(const struct stage *s)
 	return s->map + STAGE_OFF;
 }
 
+uint8_t *stage_tail(struct stage *s)
+{
+	return s->map + STAGE_OFF + s->staged_len;
+}
+
 void stage_put(struct stage *s, const void *buf, size_t len)
 {
-	memcpy(s->map + STAGE_OFF + s->staged_len, buf, len);
+	if (buf != stage_tail(s))
+		memcpy(stage_tail(s), buf, len);
 	s->staged_len += len;
 	set(s, OFF_STAGED, s->staged_len);
 }
@@ -240,14 +246,17 @@ void stage_set_chunk_crc(struct stage *s, uint32_t crc)
 	set(s, OFF_CHUNK_CRC, crc);
 }
 
-void stage_reset_records(struct stage *s)
+void stage_reset_records(struct stage *s, uint64_t nr_chunks)
 {
+	uint8_t *chunks = s->map + CHUNKS_OFF;
+
 	begin_change(s);
 	s->nr_records = 0;
 	set(s, OFF_NR_RECORDS, 0);
-	s->first_chunk += s->nr_chunks;
-	s->nr_chunks = 0;
-	set(s, OFF_NR_CHUNKS, 0);
+	s->first_chunk += nr_chunks;
+	s->nr_chunks -= nr_chunks;
+	memmove(chunks, chunks + 4 * nr_chunks, 4 * s->nr_chunks);
+	set(s, OFF_NR_CHUNKS, s->nr_chunks);
 	set(s, OFF_FIRST_CHUNK, s->first_chunk);
 	end_change(s);
 }

@@ -34,6 +34,7 @@
 #define PLFS_STAGE_H
 
 #include "../index/block.h"
+#include "../index/chunks.h"
 #include "container.h"
 
 #define STAGE_MAGIC "PLFSLIV1"
@@ -67,7 +68,10 @@ int stage_sync(struct stage *s);
 static inline uint64_t stage_room(const struct stage *s) { return STAGE_CAP - s->staged_len; }
 const uint8_t *stage_bytes(const struct stage *s);
 
-/* Copy @len bytes (<= stage_room()) behind the staged ones. */
+/* Where the next byte will be staged: stage_room() bytes that mean nothing yet. */
+uint8_t *stage_tail(struct stage *s);
+
+/* Copy @len bytes (<= stage_room()) behind the staged ones; they may stand there already. */
 void stage_put(struct stage *s, const void *buf, size_t len);
 
 /* The staged bytes, and @direct_len that were appended to the log directly behind them, are in the log now. */
@@ -93,8 +97,8 @@ const uint8_t *stage_chunks(const struct stage *s);
 void stage_put_chunk(struct stage *s, uint32_t crc);
 void stage_set_chunk_crc(struct stage *s, uint32_t crc);
 
-/* Records and whole chunks have been moved to the node index: start anew. */
-void stage_reset_records(struct stage *s);
+/* All records have been moved to the node index, and the first @nr_chunks checksums to the log: start anew. */
+void stage_reset_records(struct stage *s, uint64_t nr_chunks);
 
 /* The latest moment that another process asked all growing records to end at, 0 if none. One load. */
 uint64_t stage_notified(const struct stage *s);

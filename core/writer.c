@@ -5,6 +5,7 @@
  */
 #include "writer.h"
 
+#include "../index/chunks.h"
 #include "../index/run.h"
 #include "alloc.h"
 #include "bytes.h"
@@ -98,60 +99,6 @@ void writer_break(struct writer *w)
 	w->prev_open = false;
 }
 
-/* Move the live index to the node index, for good (@final: with the checksum of the last, cut-off chunk) or to make room. */
-static int spill(struct writer *w, bool final)
-{
-	struct stage *s = &w->stage;
-	struct index_block block = { .log_len = log_len(w), .first_chunk = s->first_chunk };
-	struct index_record *records;
-	uint32_t *crcs;
-	int ret = -ENOMEM;
-
-	if (w->before_spill && !final)
-		w->before_spill(w->arg);
-	if (!s->shared) { /* the node index must not speak of bytes that are in our memory alone */
-		ret = writer_flush(w);
-		if (ret)
-			return ret;
-		ret = -ENOMEM;
-	}
-	writer_break(w);
-	memcpy(block.log_name, w->log_name, sizeof(block.log_name));
-	block.nr_records = (uint32_t)s->nr_records;
-	block.nr_chunks = (uint32_t)s->nr_chunks;
-	records = mem_alloc((s->nr_records + 1) * sizeof(*records));
-	crcs = mem_alloc((s->nr_chunks + 1) * sizeof(*crcs));
-	if (!records || !crcs)
-		goto out;
-	for (uint64_t i = 0; i < s->nr_records; i++)
-		writer_record(w, i, &records[i]);
-	for (uint64_t i = 0; i < s->nr_chunks; i++)
-		crcs[i] = get_le32(stage_chunks(s) + 4 * i);
-	if (final && block.log_len % INDEX_CHUNK_LEN)
-		crcs[block.nr_chunks++] = w->chunk_crc;
-	block.records = records;
-	block.chunk_crc = crcs;
-	ret = dropping_append_index(w->c, &block);
-	if (!ret && !final) {
-		stage_reset_records(s);
-		w->nr_pinned = 0;
-	}
-out:
-	mem_free(records);
-	mem_free(crcs);
-	return ret;
-}
-
-/* See to it that a record and the checksums of @len bytes find room. */
-static int make_room(struct writer *w, size_t len)
-{
-	uint64_t nr_chunks = w->stage.nr_chunks + (w->stage.staged_len + len) / INDEX_CHUNK_LEN + 2;
-
-	if (w->stage.nr_records < STAGE_RECORDS_CAP && nr_chunks <= STAGE_CHUNKS_CAP)
-		return 0;
-	return spill(w, false);
-}
-
 /*
  * Checksum @len bytes and append them to the log file. Returns how many got there, or -errno if none; the checksums
  * are those of what got there.
@@ -173,26 +120,169 @@ static ssize_t append_log(struct writer *w, const void *buf, size_t len)
 	return n == 0 ? -ENOSPC : n;
 }
 
+/*
+ * Append the staged bytes and @more that stand behind them in the stage. All or nothing: the stage begins where the log
+ * ended.
+ */
+static int append_stage(struct writer *w, size_t more)
+{
+	struct stage *s = &w->stage;
+	size_t len = s->staged_len + more;
+	ssize_t n = s->store->ops->pwrite(s->store, w->log, stage_bytes(s), len, DROPPING_DATA_OFF + s->flushed_len);
+
+	if (n == (ssize_t)len) {
+		stage_flushed(s, 0);
+		return 0;
+	}
+	log_debug(LOG_WRITE, "%s: flush: %s", w->log_name, strerror(n < 0 ? (int)-n : ENOSPC));
+	return n < 0 ? (int)n : -ENOSPC;
+}
+
+static void reset_checksums(struct writer *w, uint64_t nr_chunks, uint32_t crc)
+{
+	w->stage.nr_chunks = nr_chunks;
+	w->chunk_crc = crc;
+	stage_set_chunk_crc(&w->stage, crc);
+}
+
 int writer_flush(struct writer *w)
 {
 	struct stage *s = &w->stage;
 	uint64_t nr_chunks = s->nr_chunks;
 	uint32_t crc = w->chunk_crc;
-	ssize_t n;
+	int ret;
 
 	if (!s->staged_len)
 		return 0;
-	n = append_log(w, stage_bytes(s), s->staged_len);
-	if (n == (ssize_t)s->staged_len) {
-		stage_flushed(s, 0);
-		return 0;
+	checksum(w, stage_bytes(s), s->staged_len);
+	ret = append_stage(w, 0);
+	if (ret)
+		reset_checksums(w, nr_chunks, crc);
+	return ret;
+}
+
+/* Put a table of the checksums so far, and of the chunk under way with @partial, behind the staged bytes. Returns its length. */
+static size_t put_table(struct writer *w, bool partial)
+{
+	struct stage *s = &w->stage;
+	uint8_t *p = stage_tail(s), *crcs = p + INDEX_CHUNKS_HEADER_LEN;
+	struct index_chunks table = { s->first_chunk, (uint32_t)s->nr_chunks, crcs };
+
+	memcpy(crcs, stage_chunks(s), s->nr_chunks * 4);
+	if (partial)
+		put_le32(crcs + 4 * table.nr_chunks++, w->chunk_crc);
+	index_chunks_encode(&table, p);
+	return index_chunks_len(table.nr_chunks);
+}
+
+/*
+ * Flush, and move the chunk checksums to the log to make room for others. The table takes up as many bytes as a chunk,
+ * so that what is written later is as well aligned as before, and is checksummed with them.
+ */
+static int append_table(struct writer *w, struct index_block *block)
+{
+	struct stage *s = &w->stage;
+	int ret = writer_flush(w);
+	size_t len;
+
+	if (ret)
+		return ret;
+	block->chunks_off = log_len(w);
+	len = put_table(w, false);
+	memset(stage_tail(s) + len, 0, INDEX_CHUNK_LEN - len);
+	stage_put(s, stage_tail(s), INDEX_CHUNK_LEN);
+	return writer_flush(w);
+}
+
+/* The same at the end, in one call with what is staged: the chunk under way is cut off, and the table is in none. */
+static int append_last_table(struct writer *w, struct index_block *block)
+{
+	struct stage *s = &w->stage;
+	uint64_t nr_chunks;
+	uint32_t crc;
+	int ret = 0;
+
+	if (stage_room(s) < index_chunks_len(STAGE_CHUNKS_CAP))
+		ret = writer_flush(w);
+	if (ret || !log_len(w))
+		return ret;
+	nr_chunks = s->nr_chunks;
+	crc = w->chunk_crc;
+	checksum(w, stage_bytes(s), s->staged_len);
+	block->chunks_off = log_len(w);
+	ret = append_stage(w, put_table(w, log_len(w) % INDEX_CHUNK_LEN));
+	if (ret)
+		reset_checksums(w, nr_chunks, crc);
+	return ret;
+}
+
+/* The live index as a block at the end of the node index; @block says the rest. */
+static int append_index(struct writer *w, struct index_block *block)
+{
+	struct stage *s = &w->stage;
+	struct index_record *records = mem_alloc((s->nr_records + 1) * sizeof(*records));
+	int ret;
+
+	if (!records)
+		return -ENOMEM;
+	for (uint64_t i = 0; i < s->nr_records; i++)
+		writer_record(w, i, &records[i]);
+	dropping_log_numbers(w->log_name, &block->pid, &block->seq);
+	block->nr_records = (uint32_t)s->nr_records;
+	block->records = records;
+	ret = dropping_append_index(w->c, block);
+	mem_free(records);
+	return ret;
+}
+
+/* Move the live index to the node index to make room; @table: the chunk checksums too. */
+static int spill(struct writer *w, bool table)
+{
+	struct stage *s = &w->stage;
+	struct index_block block = { 0 };
+	uint64_t nr_chunks = 0;
+	int ret = 0;
+
+	if (w->before_spill)
+		w->before_spill(w->arg);
+	/* The node index must not speak of bytes that are in our memory alone. */
+	if (table || !s->shared)
+		ret = writer_flush(w);
+	if (!ret && table) {
+		nr_chunks = s->nr_chunks;
+		ret = append_table(w, &block);
 	}
-	/* All or nothing: the stage begins where the log ended. */
-	s->nr_chunks = nr_chunks;
-	w->chunk_crc = crc;
-	stage_set_chunk_crc(s, crc);
-	log_debug(LOG_WRITE, "%s: flush: %s", w->log_name, strerror(n < 0 ? (int)-n : ENOSPC));
-	return n < 0 ? (int)n : -ENOSPC;
+	writer_break(w);
+	block.log_len = log_len(w);
+	if (!ret)
+		ret = append_index(w, &block);
+	if (!ret) {
+		stage_reset_records(s, nr_chunks);
+		w->nr_pinned = 0;
+	}
+	return ret;
+}
+
+/* The same for good. */
+static int spill_last(struct writer *w)
+{
+	struct index_block block = { .log_len = log_len(w) };
+	int ret = append_last_table(w, &block);
+
+	writer_break(w);
+	if (!ret && (w->stage.nr_records || block.chunks_off))
+		ret = append_index(w, &block);
+	return ret;
+}
+
+/* See to it that a record and the checksums of @len bytes, and of a table, find room. */
+static int make_room(struct writer *w, size_t len)
+{
+	bool chunks = w->stage.nr_chunks + (w->stage.staged_len + len) / INDEX_CHUNK_LEN + 4 > STAGE_CHUNKS_CAP;
+
+	if (w->stage.nr_records < STAGE_RECORDS_CAP && !chunks)
+		return 0;
+	return spill(w, chunks);
 }
 
 static ssize_t append_direct(struct writer *w, const void *buf, size_t len)
@@ -270,8 +360,8 @@ ssize_t writer_write(struct writer *w, const void *buf, size_t len, uint64_t log
 		writer_break(w);
 	while (done < len) {
 		size_t part = min_size(len - done, PART_LEN);
+		ssize_t n = make_room(w, part); /* may append a table */
 		uint64_t log_off = log_len(w);
-		ssize_t n = make_room(w, part);
 
 		if (!n)
 			n = append_bytes(w, (const char *)buf + done, part);
@@ -353,11 +443,8 @@ int writer_sync(struct writer *w)
 void writer_close(struct writer *w)
 {
 	struct store *s = w->c->store;
-	int ret = writer_flush(w);
+	int ret = spill_last(w);
 
-	writer_break(w);
-	if (!ret && (w->stage.nr_records || w->stage.nr_chunks || log_len(w) % INDEX_CHUNK_LEN))
-		ret = spill(w, true);
 	if (ret) {
 		log_debug(LOG_WRITE, "%s: the live index stays: %s", w->log_name, strerror(-ret));
 		stage_save(&w->stage);

@@ -51,7 +51,7 @@ void index_merge_release(struct index_merge *m)
 /* Room for one more of @size; half as much again, for there may be very many. */
 static void *grown(void *v, size_t n, size_t *cap, size_t size)
 {
-	size_t bigger = *cap ? *cap + *cap / 2 : 64;
+	size_t bigger = *cap + *cap / 2 + 64;
 
 	if (n < *cap)
 		return v;
@@ -61,6 +61,23 @@ static void *grown(void *v, size_t n, size_t *cap, size_t size)
 	if (v)
 		*cap = bigger;
 	return v;
+}
+
+int index_merge_reserve(struct index_merge *m, size_t nr)
+{
+	size_t want = m->nr_items + nr;
+	void *items;
+
+	if (want <= m->cap_items)
+		return 0;
+	if (want >= UINT32_MAX)
+		return -ENOMEM;
+	items = mem_realloc(m->items, want * sizeof(*m->items));
+	if (!items)
+		return -ENOMEM;
+	m->items = items;
+	m->cap_items = want;
+	return 0;
 }
 
 static int add_cut(struct index_merge *m, uint32_t log_no, const struct index_record *rec)

@@ -20,6 +20,9 @@ struct index_merge {
 void index_merge_init(struct index_merge *m);
 void index_merge_release(struct index_merge *m);
 
+/* Make room for @nr more records at once. Returns 0 or -ENOMEM. */
+int index_merge_reserve(struct index_merge *m, size_t nr);
+
 /* Add (a copy of) @rec of log @log_no. Returns 0, -ENOMEM, or -EBADMSG if !index_record_valid(rec). */
 int index_merge_add(struct index_merge *m, uint32_t log_no, const struct index_record *rec);
 

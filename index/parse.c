@@ -10,9 +10,14 @@
 
 /*
  * A longer header is damage, not a later version: this way a flipped bit in header_len cannot pass a
- * damaged block in the middle of a dropping for a torn one at its end.
+ * damaged block in the middle of a node index for a torn one at its end.
  */
 #define HEADER_LEN_MAX 4096
+
+#define HAS_LOG_OFF 0x1000
+#define IS_RUN 0x2000
+#define UNKNOWN 0x4000
+#define OTHER_KIND 0x8000
 
 static bool all_zeros(const uint8_t *p, size_t len)
 {
@@ -22,70 +27,68 @@ static bool all_zeros(const uint8_t *p, size_t len)
 static bool header_crc_ok(const uint8_t *p, size_t header_len)
 {
 	static const uint8_t zeros[4];
-	uint32_t crc = crc32c(0, p, 12);
+	uint32_t crc = crc32c(0, p, 8);
 
 	crc = crc32c(crc, zeros, sizeof(zeros));
-	return crc32c(crc, p + 16, header_len - 16) == get_le32(p + 12);
+	return crc32c(crc, p + 12, header_len - 12) == get_le32(p + 8);
 }
 
-/* A log is opened by this name in a directory: it must not lead out of there. */
-static bool log_name_ok(const char *name)
+/* The magic of a block of any version but this. */
+static bool other_version(const uint8_t *p, size_t len)
 {
-	size_t len = strnlen(name, INDEX_LOG_NAME_LEN);
+	return len >= 8 && !memcmp(p, INDEX_BLOCK_MAGIC, 7) && p[7] >= '1' && p[7] <= '9' && p[7] != INDEX_BLOCK_MAGIC[7];
+}
 
-	return len > 0 && len < INDEX_LOG_NAME_LEN && !memchr(name, '/', len) && strcmp(name, ".") != 0 &&
-	       strcmp(name, "..") != 0;
+/* The length of the whole header at @p; -errno as index_block_parse(). */
+static ssize_t check_header(const uint8_t *p, size_t len)
+{
+	uint16_t header_len;
+
+	if (memcmp(p, INDEX_BLOCK_MAGIC, min_size(len, 8)) != 0)
+		return other_version(p, len) ? -EPROTONOSUPPORT : -EBADMSG;
+	if (len < INDEX_BLOCK_HEADER_LEN)
+		return -ENODATA;
+	header_len = get_le16(p + 12);
+	if (header_len < INDEX_BLOCK_HEADER_LEN || header_len > HEADER_LEN_MAX || header_len % 8)
+		return -EBADMSG;
+	if (header_len > len)
+		return -ENODATA;
+	return header_crc_ok(p, header_len) ? header_len : -EBADMSG;
 }
 
 ssize_t index_block_parse(struct index_block *block, const void *buf, size_t len)
 {
 	const uint8_t *p = buf;
-	uint64_t block_len, chunks_len, body_len;
-	uint32_t header_len;
+	ssize_t header_len;
+	size_t block_len;
 
 	if (len == 0)
 		return 0;
 	if (all_zeros(p, len))
 		return -ENODATA;
-	if (memcmp(p, INDEX_BLOCK_MAGIC, min_size(len, 8)) != 0)
-		return -EBADMSG;
-	if (len < INDEX_BLOCK_HEADER_LEN)
-		return -ENODATA;
-	header_len = get_le32(p + 8);
-	if (header_len < INDEX_BLOCK_HEADER_LEN || header_len > HEADER_LEN_MAX || header_len % 8)
-		return -EBADMSG;
-	if (header_len > len)
-		return -ENODATA;
-	if (!header_crc_ok(p, header_len))
-		return -EBADMSG;
+	header_len = check_header(p, len);
+	if (header_len < 0)
+		return header_len;
+	if (get_le16(p + 14) != 0)
+		return -EPROTONOSUPPORT;
 
 	memset(block, 0, sizeof(*block));
-	block_len = get_le64(p + 16);
+	block_len = get_le32(p + 20);
 	block->nr_records = get_le32(p + 24);
-	block->nr_chunks = get_le32(p + 28);
-	block->first_chunk = get_le64(p + 32);
-	block->log_len = get_le64(p + 48);
-	block->max_stamp_ns = get_le64(p + 56);
-	memcpy(block->log_name, p + 64, INDEX_LOG_NAME_LEN);
-
-	chunks_len = round_up_u64((uint64_t)block->nr_chunks * 4, 8);
-	if (block_len % 8 || block_len > SSIZE_MAX || block_len < header_len)
-		return -EBADMSG;
-	body_len = block_len - header_len;
-	if (body_len < chunks_len || (body_len - chunks_len) / 8 < block->nr_records)
-		return -EBADMSG;
-	if (get_le32(p + 40) != INDEX_CHUNK_LEN || block->log_len > INT64_MAX ||
-	    block->first_chunk > (uint64_t)INT64_MAX / INDEX_CHUNK_LEN - block->nr_chunks)
-		return -EBADMSG;
-	if (!log_name_ok(block->log_name))
+	block->pid = get_le32(p + 28);
+	block->seq = get_le32(p + 32);
+	block->log_len = get_le64(p + 40);
+	block->chunks_off = get_le64(p + 48);
+	block->first_stamp_ns = get_le64(p + 56);
+	block->max_stamp_ns = get_le64(p + 64);
+	if (block_len % 8 || block_len < (size_t)header_len || (block_len - (size_t)header_len) / 2 < block->nr_records ||
+	    block->log_len > INT64_MAX || block->chunks_off > INT64_MAX)
 		return -EBADMSG;
 	if (block_len > len)
 		return -ENODATA;
-
-	block->encoded_records = p + header_len;
-	block->encoded_records_len = body_len - chunks_len;
-	block->encoded_chunk_crc = p + block_len - chunks_len;
-	if (crc32c(0, block->encoded_chunk_crc, (size_t)block->nr_chunks * 4) != get_le32(p + 44))
+	block->encoded = p + header_len;
+	block->encoded_len = block_len - (size_t)header_len;
+	if (crc32c(0, block->encoded, block->encoded_len) != get_le32(p + 16))
 		return -EBADMSG;
 	return (ssize_t)block_len;
 }
@@ -93,15 +96,8 @@ ssize_t index_block_parse(struct index_block *block, const void *buf, size_t len
 size_t index_block_claims(const void *buf, size_t len)
 {
 	const uint8_t *p = buf;
-	uint32_t header_len;
 
-	if (len < INDEX_BLOCK_HEADER_LEN || memcmp(p, INDEX_BLOCK_MAGIC, 8) != 0)
-		return INDEX_BLOCK_HEADER_LEN;
-	header_len = get_le32(p + 8);
-	if (header_len < INDEX_BLOCK_HEADER_LEN || header_len > HEADER_LEN_MAX || header_len > len ||
-	    !header_crc_ok(p, header_len))
-		return INDEX_BLOCK_HEADER_LEN;
-	return (size_t)get_le64(p + 16);
+	return check_header(p, len) < 0 ? INDEX_BLOCK_HEADER_LEN : get_le32(p + 20);
 }
 
 size_t index_block_skip(const void *buf, size_t len)
@@ -114,18 +110,103 @@ size_t index_block_skip(const void *buf, size_t len)
 	return len;
 }
 
-/* Records of a type unknown here are passed over, as record.h promises their authors. */
-int index_block_record(const struct index_block *block, size_t *pos, struct index_record *rec)
-{
-	while (*pos < block->encoded_records_len) {
-		int used = index_record_decode(rec, block->encoded_records + *pos,
-					       block->encoded_records_len - *pos);
+/* ---- records ---- */
 
-		if (used < 0)
-			return used;
-		*pos += (size_t)used;
-		if (rec->type == INDEX_WRITE || rec->type == INDEX_TRUNCATE)
+/* What is still to be read of a block. After a number that is too long, or not there, bad is set. */
+struct source {
+	const uint8_t *p, *end;
+	bool bad;
+};
+
+/* A number of @n bytes, little-endian. */
+static inline uint64_t take_number(struct source *s, unsigned n)
+{
+	size_t left = (size_t)(s->end - s->p);
+	uint64_t v = 0;
+
+	if (unlikely(n > 8 || n > left)) {
+		s->bad = true;
+		return 0;
+	}
+	if (likely(left >= 8)) {
+		v = n ? get_le64(s->p) & UINT64_MAX >> (64 - 8 * n) : 0;
+	} else {
+		for (unsigned i = n; i-- > 0;)
+			v = v << 8 | s->p[i];
+	}
+	s->p += n;
+	return v;
+}
+
+static void take_run(struct source *s, struct index_record *rec)
+{
+	uint64_t control = take_number(s, 2);
+
+	rec->stride = take_number(s, control & 15);
+	rec->count = take_number(s, control >> 4 & 15);
+	s->bad |= control >> 8 != 0 || rec->count < 2;
+}
+
+static void take_write(struct source *s, uint64_t control, struct index_cursor *cur, struct index_record *rec)
+{
+	uint64_t logical, length;
+
+	s->bad |= (control & UNKNOWN) != 0;
+	logical = take_number(s, control & 15);
+	length = take_number(s, control >> 4 & 15);
+	*rec = (struct index_record){ .type = INDEX_WRITE, .count = 1 };
+	rec->logical_off = cur->logical_end + (logical >> 1 ^ (logical & 1 ? UINT64_MAX : 0));
+	rec->length = length ? length : cur->length;
+	rec->stamp_ns = cur->stamp_ns + take_number(s, control >> 8 & 15);
+	rec->log_off = control & HAS_LOG_OFF ? take_number(s, 8) : cur->log_end;
+	if (control & IS_RUN)
+		take_run(s, rec);
+	cur->logical_end = index_record_end(rec);
+	cur->log_end = rec->log_off + rec->count * rec->length;
+	cur->length = rec->length;
+	cur->stamp_ns = rec->stamp_ns;
+}
+
+/* A record of another kind: a truncate record becomes @rec, others leave it without a type. */
+static void take_other(struct source *s, uint64_t control, struct index_record *rec)
+{
+	uint64_t len = take_number(s, 2);
+
+	memset(rec, 0, sizeof(*rec));
+	if (s->bad || len > (size_t)(s->end - s->p)) {
+		s->bad = true;
+		return;
+	}
+	if ((control & ~(uint64_t)OTHER_KIND) == INDEX_TRUNCATE) {
+		s->bad |= len < 16;
+		rec->type = INDEX_TRUNCATE;
+		rec->logical_off = len < 16 ? 0 : get_le64(s->p);
+		rec->stamp_ns = len < 16 ? 0 : get_le64(s->p + 8);
+	}
+	s->p += len;
+}
+
+int index_block_record(const struct index_block *block, struct index_cursor *cur, struct index_record *rec)
+{
+	struct source s = { block->encoded + cur->pos, block->encoded + block->encoded_len, false };
+
+	if (cur->nr == 0)
+		cur->stamp_ns = block->first_stamp_ns;
+	while (cur->nr < block->nr_records) {
+		uint64_t control = take_number(&s, 2);
+
+		if (control & OTHER_KIND)
+			take_other(&s, control, rec);
+		else
+			take_write(&s, control, cur, rec);
+		if (s.bad || (rec->type && !index_record_valid(rec))) {
+			cur->nr = UINT32_MAX;
+			return -EBADMSG;
+		}
+		cur->nr++;
+		cur->pos = (size_t)(s.p - block->encoded);
+		if (rec->type)
 			return 1;
 	}
-	return 0;
+	return cur->nr == UINT32_MAX ? -EBADMSG : 0;
 }

@@ -11,6 +11,7 @@
 #include "../core/bytes.h"
 #include "../core/crc32c.h"
 #include "../index/block.h"
+#include "../index/chunks.h"
 #include "../index/image.h"
 #include "../index/merge.h"
 #include "../index/run.h"
@@ -18,7 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FUZZ_RECORD, FUZZ_BLOCK, FUZZ_MAP, FUZZ_MERGE, NR_FUZZ };
+enum { FUZZ_RECORD, FUZZ_BLOCK, FUZZ_CHUNKS, FUZZ_MAP, FUZZ_MERGE, NR_FUZZ };
 
 #define NR_LOOKUPS 48
 
@@ -59,18 +60,16 @@ static void fuzz_record(const uint8_t *p, size_t len)
 
 static void fix_block(uint8_t *p, size_t len)
 {
-	uint64_t block_len, chunks_len;
+	while (len >= INDEX_BLOCK_HEADER_LEN) {
+		size_t header_len = get_le16(p + 12), block_len = get_le32(p + 20);
 
-	if (len < INDEX_BLOCK_HEADER_LEN)
-		return;
-	block_len = get_le64(p + 16);
-	chunks_len = (uint64_t)get_le32(p + 28) * 4;
-	if (block_len <= len && chunks_len <= block_len && block_len % 8 == 0)
-		put_le32(p + 44, crc32c(0, p + block_len - round_up_u64(chunks_len, 8), chunks_len));
-	for (size_t pos = INDEX_BLOCK_HEADER_LEN; pos + INDEX_RECORD_LEN <= len; pos += INDEX_RECORD_LEN)
-		fix_record(p + pos, len - pos);
-	if (get_le32(p + 8) >= 16 && get_le32(p + 8) <= len)
-		fix_crc(p, 12, get_le32(p + 8));
+		if (header_len < 16 || header_len > block_len || block_len > len)
+			return;
+		put_le32(p + 16, crc32c(0, p + header_len, block_len - header_len));
+		fix_crc(p, 8, header_len);
+		p += block_len;
+		len -= block_len;
+	}
 }
 
 static void fuzz_block(const uint8_t *p, size_t len)
@@ -78,26 +77,45 @@ static void fuzz_block(const uint8_t *p, size_t len)
 	size_t at = 0;
 
 	while (at < len) {
+		struct index_cursor cur = { 0 };
 		struct index_block block;
 		struct index_record rec;
 		ssize_t used = index_block_parse(&block, p + at, len - at);
-		size_t pos = 0;
-		uint32_t sum = 0;
 
-		must(used == -EBADMSG || used == -ENODATA || (used > 0 && (size_t)used <= len - at),
+		must(used == -EBADMSG || used == -ENODATA || used == -EPROTONOSUPPORT ||
+			     (used > 0 && (size_t)used <= len - at),
 		     "length of a block");
 		if (used > 0) {
-			must(used % 8 == 0 && strlen(block.log_name) > 0, "shape of a block");
-			while (index_block_record(&block, &pos, &rec) > 0)
+			must(used % 8 == 0, "shape of a block");
+			while (index_block_record(&block, &cur, &rec) > 0)
 				must(index_record_valid(&rec), "a block's record is possible");
-			for (uint32_t i = 0; i < block.nr_chunks; i++)
-				sum += get_le32(block.encoded_chunk_crc + (size_t)i * 4);
+			must(cur.pos <= block.encoded_len, "records are in their block");
 		} else {
 			used = (ssize_t)index_block_skip(p + at, len - at);
 			must(used > 0 && (size_t)used <= len - at, "length of a skip");
 		}
-		at += (size_t)used + (sum & 0);
+		at += (size_t)used;
 	}
+}
+
+static void fix_chunks(uint8_t *p, size_t len)
+{
+	size_t whole = len >= INDEX_CHUNKS_HEADER_LEN ? index_chunks_len(get_le32(p + 12)) : SIZE_MAX;
+
+	if (whole <= len)
+		fix_crc(p, 8, whole);
+}
+
+static void fuzz_chunks(const uint8_t *p, size_t len)
+{
+	struct index_chunks chunks;
+	ssize_t used = index_chunks_parse(&chunks, p, len);
+	uint32_t sum = 0;
+
+	must(used == -EBADMSG || used == -ENODATA || (used > 0 && (size_t)used <= len), "length of a table");
+	for (uint32_t i = 0; used > 0 && i < chunks.nr_chunks; i++)
+		sum += get_le32(chunks.chunk_crc + (size_t)i * 4);
+	must(used <= 0 || (chunks.first_chunk + chunks.nr_chunks) * INDEX_CHUNK_LEN + (sum & 0) <= INT64_MAX, "chunks that can be");
 }
 
 static void check_lookup(const struct index_map *map, uint64_t x, uint64_t len)
@@ -201,6 +219,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			fix_block(p, len);
 		fuzz_block(p, len);
 		break;
+	case FUZZ_CHUNKS:
+		if (fix)
+			fix_chunks(p, len);
+		fuzz_chunks(p, len);
+		break;
 	case FUZZ_MAP:
 		fuzz_map(p, len, fix);
 		break;
@@ -236,16 +259,15 @@ static struct index_record random_record(void)
 static uint8_t *valid_input(int what, size_t *size)
 {
 	struct index_record recs[32];
-	uint32_t crcs[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
-	struct index_block block = { .log_name = "data.host.1.0", .log_len = 1 << 19, .records = recs,
-				     .chunk_crc = crcs };
+	uint8_t crcs[32] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	struct index_chunks chunks = { rnd(1000), (uint32_t)rnd(sizeof(crcs) / 4), crcs };
+	struct index_block block = { .pid = 77, .log_len = 1 << 19, .records = recs };
 	struct index_merge merge;
 	uint8_t *buf = NULL;
 	void *image = NULL;
 	size_t len = 0;
 
 	block.nr_records = 1 + (uint32_t)rnd(ARRAY_SIZE(recs));
-	block.nr_chunks = (uint32_t)rnd(ARRAY_SIZE(crcs));
 	for (uint32_t i = 0; i < block.nr_records; i++)
 		recs[i] = random_record();
 	switch (what) {
@@ -253,7 +275,10 @@ static uint8_t *valid_input(int what, size_t *size)
 		len = INDEX_RECORD_LEN;
 		break;
 	case FUZZ_BLOCK:
-		len = index_block_len(&block) * 2;
+		len = index_block_max_len(&block) * 2;
+		break;
+	case FUZZ_CHUNKS:
+		len = index_chunks_len(chunks.nr_chunks);
 		break;
 	case FUZZ_MAP:
 		index_merge_init(&merge);
@@ -271,8 +296,10 @@ static uint8_t *valid_input(int what, size_t *size)
 	if (what == FUZZ_RECORD) {
 		index_record_encode(&recs[0], buf + 1);
 	} else if (what == FUZZ_BLOCK) {
-		index_block_encode(&block, buf + 1);
-		index_block_encode(&block, buf + 1 + len / 2);
+		len = index_block_encode(&block, buf + 1);
+		len += index_block_encode(&block, buf + 1 + len);
+	} else if (what == FUZZ_CHUNKS) {
+		index_chunks_encode(&chunks, buf + 1);
 	} else if (what == FUZZ_MAP) {
 		memcpy(buf + 1, image, len);
 	} else {

@@ -184,6 +184,14 @@ Test(dropping, a_log_has_a_header_and_a_name_of_its_own)
 
 /* ---- node indexes ---- */
 
+static void make_log(char *name)
+{
+	int h = dropping_create_log(&c, 1, name);
+
+	cr_assert_geq(h, 0);
+	store_close(&store, &h);
+}
+
 static struct index_record record(uint64_t n)
 {
 	return (struct index_record){
@@ -191,18 +199,31 @@ static struct index_record record(uint64_t n)
 	};
 }
 
-static int append(const char *log_name, uint64_t first, uint32_t nr)
+static int append_block(struct index_block *block, uint64_t first, uint32_t nr)
 {
 	struct index_record records[64];
-	uint32_t crcs[64];
-	struct index_block block = { .nr_records = nr, .records = records, .nr_chunks = nr % 3, .chunk_crc = crcs };
 
-	snprintf(block.log_name, sizeof(block.log_name), "%s", log_name);
-	for (uint32_t i = 0; i < nr; i++) {
+	for (uint32_t i = 0; i < nr; i++)
 		records[i] = record(first + i);
-		crcs[i] = i * 0x01010101;
-	}
-	return dropping_append_index(&c, &block);
+	block->nr_records = nr;
+	block->records = records;
+	return dropping_append_index(&c, block);
+}
+
+static int append(uint32_t pid, uint64_t first, uint32_t nr)
+{
+	struct index_block block = { .pid = pid };
+
+	return append_block(&block, first, nr);
+}
+
+/* To the log called @name. */
+static int append_to(const char *name, uint64_t first, uint32_t nr)
+{
+	struct index_block block = { 0 };
+
+	dropping_log_numbers(name, &block.pid, &block.seq);
+	return append_block(&block, first, nr);
 }
 
 struct found {
@@ -212,17 +233,15 @@ struct found {
 static int find(void *arg, const struct index_block *block)
 {
 	struct found *f = arg;
+	struct index_cursor cur = { 0 };
 	struct index_record rec;
-	size_t pos = 0;
 	int ret;
 
 	f->nr_blocks++;
-	while ((ret = index_block_record(block, &pos, &rec)) > 0) {
-		int log = atoi(block->log_name + 5);
-
+	while ((ret = index_block_record(block, &cur, &rec)) > 0) {
 		cr_assert_eq(rec.logical_off, (rec.stamp_ns - 1) * 100);
-		if (log < 16)
-			f->per_log[log]++;
+		if (block->pid < 16)
+			f->per_log[block->pid]++;
 		f->nr_records++;
 	}
 	return ret;
@@ -237,21 +256,18 @@ static char *index_path(char *path)
 static int read_all_blocks(struct found *f, unsigned *damaged)
 {
 	char path[CONTAINER_PATH_LEN];
-	size_t len;
 
 	memset(f, 0, sizeof(*f));
 	*damaged = 0;
-	return dropping_read_index(&c, index_path(path), find, f, &len, damaged);
+	return dropping_read_index(&c, index_path(path), find, f, damaged);
 }
 
 static int append_many(void *arg)
 {
-	int no = *(int *)arg;
-	char name[20];
+	uint32_t no = *(uint32_t *)arg;
 
-	snprintf(name, sizeof(name), "data.%d", no);
 	for (uint64_t i = 0; i < 50; i++)
-		if (append(name, i * 20, 1 + (uint32_t)i % 20))
+		if (append(no, i * 20, 1 + (uint32_t)i % 20))
 			return 1;
 	return 0;
 }
@@ -273,16 +289,24 @@ Test(dropping_index, no_block_of_many_processes_is_lost)
 		cr_assert_eq(f.per_log[i], 475);
 }
 
-static void cut(off_t by)
+static off_t index_size(void)
 {
 	char path[CONTAINER_PATH_LEN], rest[CONTAINER_PATH_LEN];
 	struct stat st;
+
+	container_path(&c, index_path(rest), path);
+	cr_assert_eq(store.ops->stat(&store, path, &st), 0);
+	return st.st_size;
+}
+
+static void cut(off_t by)
+{
+	char path[CONTAINER_PATH_LEN], rest[CONTAINER_PATH_LEN];
 	int h;
 
 	container_path(&c, index_path(rest), path);
 	h = store_open(&store, path, O_RDWR, 0);
-	cr_assert_eq(store.ops->fstat(&store, h, &st), 0);
-	cr_assert_eq(store.ops->truncate(&store, h, (uint64_t)(st.st_size - by)), 0);
+	cr_assert_eq(store.ops->truncate(&store, h, (uint64_t)(index_size() - by)), 0);
 	store_close(&store, &h);
 }
 
@@ -291,21 +315,24 @@ Test(dropping_index, a_torn_tail_is_passed_over)
 	struct found f;
 	unsigned damaged;
 
-	cr_assert_eq(append("data.1", 0, 10), 0);
-	for (off_t by = 1; by < 190 + 560; by += 7) {
-		cr_assert_eq(append("data.2", 100, 10), 0);
+	off_t one;
+
+	cr_assert_eq(append(1, 0, 10), 0);
+	one = index_size();
+	for (off_t by = 1; by < one; by++) {
+		cr_assert_eq(append(2, 100, 10), 0);
 		cut(by);
 		cr_assert_eq(read_all_blocks(&f, &damaged), 0);
 		cr_assert_eq(damaged, 0, "cut by %lld", (long long)by);
 		cr_assert_eq(f.per_log[1], 10);
 		/* and what comes behind it is found */
-		cr_assert_eq(append("data.3", 200, 5), 0);
+		cr_assert_eq(append(3, 200, 5), 0);
 		cr_assert_eq(read_all_blocks(&f, &damaged), 0, "appended behind a cut by %lld", (long long)by);
 		cr_assert_eq(damaged, 0, "appended behind a cut by %lld", (long long)by);
 		cr_assert_eq(f.per_log[1], 10);
 		cr_assert_eq(f.per_log[3], 5);
 		container_remove(&c);
-		cr_assert_eq(append("data.1", 0, 10), 0);
+		cr_assert_eq(append(1, 0, 10), 0);
 	}
 }
 
@@ -316,8 +343,8 @@ Test(dropping_index, a_damaged_block_is_counted_and_those_behind_it_are_read)
 	unsigned damaged;
 	int h;
 
-	cr_assert_eq(append("data.1", 0, 10), 0);
-	cr_assert_eq(append("data.2", 100, 10), 0);
+	cr_assert_eq(append(1, 0, 10), 0);
+	cr_assert_eq(append(2, 100, 10), 0);
 	container_path(&c, index_path(rest), path);
 	h = store_open(&store, path, O_RDWR, 0);
 	cr_assert_eq(store.ops->pwrite(&store, h, "x", 1, 30), 1);
@@ -325,6 +352,37 @@ Test(dropping_index, a_damaged_block_is_counted_and_those_behind_it_are_read)
 	cr_assert_eq(read_all_blocks(&f, &damaged), 0);
 	cr_assert_eq(damaged, 1);
 	cr_assert_eq(f.per_log[2], 10);
+}
+
+Test(dropping_index, a_block_of_another_version_is_refused)
+{
+	char path[CONTAINER_PATH_LEN], rest[CONTAINER_PATH_LEN];
+	struct found f;
+	unsigned damaged;
+	int h;
+
+	cr_assert_eq(append(1, 0, 10), 0);
+	container_path(&c, index_path(rest), path);
+	h = store_open(&store, path, O_RDWR, 0);
+	cr_assert_eq(store.ops->pwrite(&store, h, "PLFSIDX1", 8, 0), 8);
+	store_close(&store, &h);
+	cr_assert_eq(read_all_blocks(&f, &damaged), -EPROTONOSUPPORT);
+	cr_assert_eq(f.nr_blocks, 0);
+}
+
+Test(dropping_index, names_of_logs_become_numbers_and_names_again)
+{
+	struct index_block block = { 0 };
+	char name[INDEX_LOG_NAME_LEN], path[CONTAINER_PATH_LEN], want[CONTAINER_PATH_LEN], index[CONTAINER_PATH_LEN];
+
+	for (int i = 0; i < 3; i++) {
+		make_log(name);
+		dropping_log_numbers(name, &block.pid, &block.seq);
+		cr_assert_eq(block.pid, (uint32_t)getpid());
+		dropping_log_path(index_path(index), &block, path);
+		snprintf(want, sizeof(want), "hostdir.%u/%s", dropping_hostdir(), name);
+		cr_assert_str_eq(path, want);
+	}
 }
 
 static ssize_t (*real_pwrite)(int fd, const void *buf, size_t len, off_t off);
@@ -345,12 +403,12 @@ Test(dropping_index, an_append_that_fails_half_way_leaves_nothing)
 	char path[CONTAINER_PATH_LEN], rest[CONTAINER_PATH_LEN];
 	struct stat before, after;
 
-	cr_assert_eq(append("data.1", 0, 10), 0);
+	cr_assert_eq(append(1, 0, 10), 0);
 	container_path(&c, index_path(rest), path);
 	cr_assert_eq(store.ops->stat(&store, path, &before), 0);
 	real_pwrite = sys.pwrite;
 	sys.pwrite = full_disk;
-	cr_assert_eq(append("data.2", 100, 10), -ENOSPC);
+	cr_assert_eq(append(2, 100, 10), -ENOSPC);
 	sys.pwrite = real_pwrite;
 	cr_assert_eq(store.ops->stat(&store, path, &after), 0);
 	cr_assert_eq(before.st_size, after.st_size);
@@ -364,21 +422,13 @@ static bool exists(const char *name)
 	return mode_of(rest) != 0;
 }
 
-static void make_log(char *name)
-{
-	int h = dropping_create_log(&c, 1, name);
-
-	cr_assert_geq(h, 0);
-	store_close(&store, &h);
-}
-
 Test(dropping_index, is_collected_with_its_logs_when_all_is_void)
 {
 	char name[2][INDEX_LOG_NAME_LEN], rest[CONTAINER_PATH_LEN];
 
 	make_log(name[0]);
 	make_log(name[1]);
-	cr_assert_eq(append(name[0], 0, 10), 0);
+	cr_assert_eq(append_to(name[0], 0, 10), 0);
 	dropping_collect(&c, 9); /* the last stamp is 10 */
 	cr_assert(exists(name[0]));
 	dropping_collect(&c, 10);
@@ -394,7 +444,7 @@ Test(dropping_index, is_kept_while_one_of_its_logs_is_written_to)
 	make_log(name);
 	snprintf(live, sizeof(live), "hostdir.%u/live.%s", dropping_hostdir(), name + 5);
 	touch(live);
-	cr_assert_eq(append(name, 0, 10), 0);
+	cr_assert_eq(append_to(name, 0, 10), 0);
 	dropping_collect(&c, 100);
 	cr_assert(exists(name));
 	cr_assert_neq(mode_of(index_path(rest)), 0);
@@ -404,7 +454,7 @@ static int append_slowly(void *arg)
 {
 	(void)arg;
 	for (uint64_t i = 0; i < 300; i++)
-		if (append("data.5", 1000 + i, 1))
+		if (append(5, 1000 + i, 1))
 			return 1;
 	return 0;
 }
@@ -416,12 +466,12 @@ Test(dropping_index, appending_and_collecting_at_once_loses_nothing)
 	unsigned damaged;
 	pid_t pid;
 
-	cr_assert_eq(append("data.4", 0, 1), 0);
+	cr_assert_eq(append(4, 0, 1), 0);
 	pid = start_child(append_slowly, NULL);
 	for (int i = 0; i < 200; i++) {
 		dropping_collect(&c, 500);
 		if (i % 10 == 0)
-			append("data.4", 0, 1);
+			append(4, 0, 1);
 	}
 	cr_assert_eq(wait_child(pid), 0);
 	cr_assert_eq(read_all_blocks(&f, &damaged), 0);

@@ -133,6 +133,18 @@ Test(index_merge, can_be_added_to_and_built_again)
 	cr_assert_eq(map.nr_records, 2);
 }
 
+Test(index_merge, takes_more_than_was_reserved)
+{
+	for (size_t nr = 0; nr < 5; nr++) {
+		cr_assert_eq(index_merge_reserve(&merge, nr), 0);
+		for (uint64_t i = 0; i < 200; i++)
+			add_run(1, i * 1000, 10, 20, 7, i * 70, 5);
+	}
+	build();
+	cr_assert_eq(map.nr_records, 1000);
+	expect(199 * 1000 + 20, 10, 1, 199 * 70 + 10);
+}
+
 Test(index_merge, impossible_records_and_logs_are_refused)
 {
 	struct index_record rec = { INDEX_WRITE, 0, 10, 9, 2, 0, 0 };

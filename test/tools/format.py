@@ -100,22 +100,66 @@ def read_live(path, logs, container_id):
     log.records += records(live[4096:], nr, path, last_grows=True)
 
 
+def number(data, pos, size):
+    check("a number in a record", size <= 8)
+    return int.from_bytes(data[pos:pos + size], "little"), pos + size
+
+
+def block_records(data, nr, stamp, where):
+    """The same as records(), of a block."""
+    out, pos, logical_end, log_end, length = [], 0, 0, 0, 0
+    for _ in range(nr):
+        control, pos = number(data, pos, 2)
+        if control & 0x8000:
+            check(where + ": kind of a record", control == 0x8002 and data[pos:pos + 2] == b"\x10\0")
+            out.append((2, u64(data, pos + 2), 0, 0, 0, 0, u64(data, pos + 10)))
+            pos += 18
+            continue
+        check(where + ": control", not control & 0x4000)
+        logical, pos = number(data, pos, control & 15)
+        own_length, pos = number(data, pos, control >> 4 & 15)
+        later, pos = number(data, pos, control >> 8 & 15)
+        length = own_length or length
+        stamp = (stamp + later) % 2**64
+        logical_off = (logical_end + (~(logical >> 1) if logical & 1 else logical >> 1)) % 2**64
+        log_off, stride, count = log_end, 0, 1
+        if control & 0x1000:
+            log_off, pos = number(data, pos, 8)
+        if control & 0x2000:
+            run, pos = number(data, pos, 2)
+            check(where + ": run control", run < 256)
+            stride, pos = number(data, pos, run & 15)
+            count, pos = number(data, pos, run >> 4)
+            check(where + ": stride", count > 1 and stride >= length)
+        check(where + ": length", length > 0)
+        logical_end, log_end = logical_off + (count - 1) * stride + length, log_off + count * length
+        out.append((1, logical_off, length, stride, count, log_off, stamp))
+    check(where + ": behind the records", pos <= len(data) < pos + 8 and zeros(data[pos:]))
+    return out
+
+
 def read_index(path, logs):
     data, pos = read(path), 0
+    host = os.path.basename(path)[len("index."):]
     while pos < len(data):
-        block = data[pos:]
-        check(path, block[:8] == b"PLFSIDX1" and u32(block, 8) == 192 and u32(block, 12) == crc32c(without(block[:192], 12)))
-        length, nr, nr_chunks, first_chunk, chunk_len, chunks_crc, log_len, max_stamp = struct.unpack_from("<QIIQIIQQ", block, 16)
-        check(path, length % 8 == 0 and chunk_len == 65536 and pos + length <= len(data))
-        log = logs[name_at(block, 64, 128)]
-        recs = records(block[192:], nr, path)
+        head = data[pos:pos + 72]
+        check(path, head[:8] == b"PLFSIDX2" and u32(head, 12) == 72 and u32(head, 8) == crc32c(without(head, 8)))
+        body_crc, length, nr, pid, seq, nothing, log_len, chunks_off, first_stamp, max_stamp = struct.unpack_from("<6I4Q", head, 16)
+        check(path, length % 8 == 0 and pos + length <= len(data) and nothing == 0)
+        body = data[pos + 72:pos + length]
+        check(path + ": body", body_crc == crc32c(body))
+        log = logs[f"data.{host}.{pid}.{seq}"]
+        recs = block_records(body, nr, first_stamp, path)
         check(path + ": max_stamp_ns", max_stamp == max((r[6] for r in recs), default=0))
-        chunks = block[192 + 56 * nr:192 + 56 * nr + 4 * nr_chunks]
-        check(path, chunks_crc == crc32c(chunks) and zeros(block[192 + 56 * nr + 4 * nr_chunks:length]))
-        check(path, length == 192 + 56 * nr + (4 * nr_chunks + 7) // 8 * 8)
-        for i in range(nr_chunks):
-            at = (first_chunk + i) * 65536
-            check(path + ": chunk", u32(chunks, 4 * i) == crc32c(log.data[at:min(at + 65536, log_len)]))
+        check(path + ": first_stamp_ns", first_stamp == next((r[6] for r in recs if r[0] == 1), 0))
+        if chunks_off:
+            table = log.data[chunks_off:]
+            nr_chunks, first_chunk = struct.unpack_from("<IQ", table, 12)
+            table = table[:24 + 4 * nr_chunks]
+            check(path + ": table", table[:8] == b"PLFSCRC1" and u32(table, 8) == crc32c(without(table, 8)))
+            for i in range(nr_chunks):
+                at = (first_chunk + i) * 65536
+                check(path + ": chunk", u32(table, 24 + 4 * i) == crc32c(log.data[at:min(at + 65536, log_len)]))
         log.records += recs
         pos += length
 
