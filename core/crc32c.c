@@ -122,6 +122,8 @@ WITH_CRC static uint32_t by_instruction(uint32_t crc, const unsigned char *p, si
 	return (uint32_t)c;
 }
 
+#define FOLD_MIN 512 /* bytes, from which on folding is faster */
+
 /* The two multipliers that move a 16-byte lane n bits up: POW(n + 31) for its low half, POW(n - 33). */
 #define FOLD_2048 0xdcb17aa4, 0xb9e02b86
 #define FOLD_1536 0xa87ab8a8, 0xab7aff2a
@@ -154,27 +156,38 @@ WITH_FOLD static inline __m512i fold(__m512i v, __m512i k, __m512i add)
 					 add, 0x96);
 }
 
-WITH_FOLD static uint32_t by_folding(uint32_t crc, const unsigned char *p, size_t len)
+/* 64 bytes, copied to @to on the way unless that is NULL. */
+WITH_FOLD static inline __attribute__((always_inline)) __m512i take(unsigned char *to, const unsigned char *p, int i)
+{
+	__m512i v = _mm512_loadu_si512(p + i);
+
+	if (to)
+		_mm512_storeu_si512(to + i, v);
+	return v;
+}
+
+WITH_FOLD static inline __attribute__((always_inline)) uint32_t fold_all(uint32_t crc, unsigned char *to,
+									 const unsigned char *p, size_t len)
 {
 	__m512i v0, v1, v2, v3, k;
 	__m128i one;
 	uint64_t c;
 
-	if (len < 512)
-		return by_instruction(crc, p, len);
-
-	v0 = _mm512_xor_si512(_mm512_loadu_si512(p), _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)crc)));
-	v1 = _mm512_loadu_si512(p + 64);
-	v2 = _mm512_loadu_si512(p + 128);
-	v3 = _mm512_loadu_si512(p + 192);
+	v0 = _mm512_xor_si512(take(to, p, 0), _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)crc)));
+	v1 = take(to, p, 64);
+	v2 = take(to, p, 128);
+	v3 = take(to, p, 192);
 	k = LANES(FOLD_2048);
 	for (p += 256, len -= 256; len >= 256; p += 256, len -= 256) {
+		to = to ? to + 256 : NULL;
 		prefetch_ahead(p);
-		v0 = fold(v0, k, _mm512_loadu_si512(p));
-		v1 = fold(v1, k, _mm512_loadu_si512(p + 64));
-		v2 = fold(v2, k, _mm512_loadu_si512(p + 128));
-		v3 = fold(v3, k, _mm512_loadu_si512(p + 192));
+		v0 = fold(v0, k, take(to, p, 0));
+		v1 = fold(v1, k, take(to, p, 64));
+		v2 = fold(v2, k, take(to, p, 128));
+		v3 = fold(v3, k, take(to, p, 192));
 	}
+	if (to)
+		p = memcpy(to + 256, p, len);
 	/* Four accumulators to one, its four lanes to one, and that to 32 bits. */
 	v3 = fold(v0, LANES(FOLD_1536), v3);
 	v3 = fold(v1, LANES(FOLD_1024), v3);
@@ -188,6 +201,16 @@ WITH_FOLD static uint32_t by_folding(uint32_t crc, const unsigned char *p, size_
 	c = _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(one));
 	c = _mm_crc32_u64(c, (uint64_t)_mm_extract_epi64(one, 1));
 	return by_instruction((uint32_t)c, p, len);
+}
+
+WITH_FOLD static uint32_t by_folding(uint32_t crc, const unsigned char *p, size_t len)
+{
+	return len < FOLD_MIN ? by_instruction(crc, p, len) : fold_all(crc, NULL, p, len);
+}
+
+WITH_FOLD static uint32_t by_folding_copy(uint32_t crc, unsigned char *to, const unsigned char *p, size_t len)
+{
+	return fold_all(crc, to, p, len);
 }
 
 static crc_fn *best_for_this_machine(void)
@@ -266,7 +289,7 @@ static crc_fn *best_for_this_machine(void)
 
 #endif
 
-uint32_t crc32c(uint32_t crc, const void *buf, size_t len)
+static crc_fn *best_form(void)
 {
 	static crc_fn *best;
 	crc_fn *fn = __atomic_load_n(&best, __ATOMIC_RELAXED);
@@ -275,5 +298,20 @@ uint32_t crc32c(uint32_t crc, const void *buf, size_t len)
 		fn = best_for_this_machine();
 		__atomic_store_n(&best, fn, __ATOMIC_RELAXED);
 	}
-	return ~fn(~crc, buf, len);
+	return fn;
+}
+
+uint32_t crc32c(uint32_t crc, const void *buf, size_t len)
+{
+	return ~best_form()(~crc, buf, len);
+}
+
+uint32_t crc32c_copy(uint32_t crc, void *to, const void *buf, size_t len)
+{
+#if defined(__x86_64__)
+	if (len >= FOLD_MIN && best_form() == by_folding)
+		return ~by_folding_copy(~crc, to, buf, len);
+#endif
+	memcpy(to, buf, len);
+	return crc32c(crc, to, len);
 }

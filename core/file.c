@@ -165,7 +165,16 @@ ssize_t plfs_pwritev(struct plfs_file *f, const struct iovec *iov, int cnt, off_
 ssize_t plfs_pwrite(struct plfs_file *f, const void *buf, size_t len, off_t logical_off)
 {
 	struct iovec iov = { .iov_base = (void *)buf, .iov_len = min_size(len, SSIZE_MAX) };
+	bool next;
 
+	/* Nearly all writes there are. */
+	if (likely(len - 1 < WRITER_DIRECT_LEN - 1 && (uint64_t)logical_off < LOGICAL_MAX - WRITER_DIRECT_LEN && !f->append_flag)) {
+		mutex_lock(&f->ino->lock);
+		next = inode_write_next(f->ino, buf, len, (uint64_t)logical_off);
+		mutex_unlock(&f->ino->lock);
+		if (likely(next))
+			return (ssize_t)len;
+	}
 	return plfs_pwritev(f, &iov, 1, logical_off);
 }
 

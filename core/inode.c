@@ -475,6 +475,27 @@ ssize_t inode_write(struct inode *ino, int fd, const void *buf, size_t len, uint
 	return n;
 }
 
+static __attribute__((noinline, cold)) void publish_quietly(struct inode *ino)
+{
+	int saved ERRNO_KEPT = errno;
+
+	inode_publish(ino, file_any_fd(ino));
+}
+
+bool inode_write_next(struct inode *ino, const void *buf, size_t len, uint64_t logical_off)
+{
+	struct writer *w = &ino->w;
+
+	if (!ino->writing || inode_exiting || inode_posix || !user_has_bytes(buf, len) ||
+	    !writer_write_next(w, buf, len, logical_off, ino->notified_ns))
+		return false;
+	ino->own_end = max_u64(ino->own_end, logical_off + len);
+	ino->touched = true;
+	if (unlikely(w->last_write_ns - ino->last_publish_ns > PUBLISH_NS) && ino->own_end > ino->body_len)
+		publish_quietly(ino);
+	return true;
+}
+
 int inode_commit(struct inode *ino, int fd)
 {
 	/* Bytes that cannot be flushed now stay in the stage, where readers find them: no error yet. */

@@ -72,6 +72,12 @@ void inode_put(struct inode *ino, int *fd);
 /* Write at @logical_off; as plfs_pwrite(). */
 ssize_t inode_write(struct inode *ino, int fd, const void *buf, size_t len, uint64_t logical_off);
 
+/*
+ * The same for a small write that goes on where the last one had it expected: nothing but a copy and a count, and no
+ * call that could change errno. False: use inode_write(), and the bytes may be there already.
+ */
+bool inode_write_next(struct inode *ino, const void *buf, size_t len, uint64_t logical_off);
+
 /* Read; as plfs_pread(). */
 ssize_t inode_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t logical_off);
 

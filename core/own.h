@@ -26,6 +26,7 @@
 #define own_write(...) OWN(sys.write(__VA_ARGS__))
 #define own_pread(...) OWN(sys.pread(__VA_ARGS__))
 #define own_pwrite(...) OWN(sys.pwrite(__VA_ARGS__))
+#define own_pwritev(...) OWN(sys.pwritev(__VA_ARGS__))
 #define own_pwritev2(...) OWN(sys.pwritev2(__VA_ARGS__))
 #define own_fcntl(...) OWN(sys.fcntl(__VA_ARGS__)) /* F_SETLKW */
 #define own_fsync(...) OWN(sys.fsync(__VA_ARGS__))

@@ -21,19 +21,23 @@
 #define RECORDS_LEN (STAGE_RECORDS_CAP * INDEX_RECORD_LEN)
 #define CHUNKS_OFF (RECORDS_OFF + RECORDS_LEN)
 #define CHUNKS_LEN (STAGE_CHUNKS_CAP * 4)
-#define STAGE_OFF ((CHUNKS_OFF + CHUNKS_LEN + 4095) / 4096 * 4096)
+#define STAGE_OFF STAGE_BYTES_OFF
 #define FILE_LEN (STAGE_OFF + STAGE_CAP)
+#define FIRST_LEN (64 * 1024) /* of the stage that get space first; then twice as many, and so on */
+
+static_assert(STAGE_OFF % 4096 == 0 && STAGE_OFF >= CHUNKS_OFF + CHUNKS_LEN, "the stage is behind the checksums, on a page");
+static_assert(STAGE_CAP % FIRST_LEN == 0, "");
 
 enum {
 	OFF_SEQ = 512,
 	OFF_NR_RECORDS = 520,
 	OFF_FLUSHED = 528,
-	OFF_STAGED = 536,
+	OFF_STAGED = STAGE_STAGED_OFF,
 	OFF_FIRST_CHUNK = 544,
 	OFF_NR_CHUNKS = 552,
 	OFF_CHUNK_CRC = 560,
 	DYNAMIC_END = 568,
-	OFF_NOTIFY = 1024,
+	OFF_NOTIFY = STAGE_NOTIFY_OFF,
 };
 
 /* Offsets inside a record, for the stores that make it grow in place. */
@@ -99,7 +103,7 @@ int stage_create(struct stage *s, const struct container *c, const char *log_nam
 	s->h = store_open(store, s->path, O_RDWR | O_CREAT | O_EXCL, container_file_mode(c, true));
 	if (s->h < 0)
 		return s->h;
-	ret = store->ops->reserve(store, s->h, FILE_LEN);
+	ret = store->ops->reserve(store, s->h, 0, STAGE_OFF);
 	if (ret)
 		goto fail;
 	s->map = store->ops->map(store, s->h, FILE_LEN, true);
@@ -153,22 +157,26 @@ int stage_sync(struct stage *s)
 	return ret ? ret : s->store->ops->sync(s->store, s->h, false);
 }
 
-const uint8_t *stage_bytes(const struct stage *s)
+/* How many bytes may be staged for the log to end, once they are flushed, at a multiple of STAGE_CAP in its file. */
+static uint64_t aligned_len(const struct stage *s)
 {
-	return s->map + STAGE_OFF;
+	return STAGE_CAP - (DROPPING_DATA_OFF + s->flushed_len) % STAGE_CAP;
 }
 
-uint8_t *stage_tail(struct stage *s)
+int stage_prepare(struct stage *s, bool *full)
 {
-	return s->map + STAGE_OFF + s->staged_len;
-}
+	uint64_t more = s->reserved_len ? s->reserved_len : FIRST_LEN, all = aligned_len(s);
+	int ret;
 
-void stage_put(struct stage *s, const void *buf, size_t len)
-{
-	if (buf != stage_tail(s))
-		memcpy(stage_tail(s), buf, len);
-	s->staged_len += len;
-	set(s, OFF_STAGED, s->staged_len);
+	*full = s->staged_len == all;
+	if (s->staged_len < s->limit || *full)
+		return 0;
+	ret = s->store->ops->reserve(s->store, s->h, STAGE_OFF + s->reserved_len, more);
+	if (ret)
+		return ret;
+	s->reserved_len += more;
+	s->limit = min_u64(s->reserved_len, all);
+	return 0;
 }
 
 void stage_flushed(struct stage *s, uint64_t direct_len)
@@ -177,6 +185,7 @@ void stage_flushed(struct stage *s, uint64_t direct_len)
 	s->staged_len = 0;
 	set(s, OFF_STAGED, 0);
 	set(s, OFF_FLUSHED, s->flushed_len);
+	s->limit = min_u64(s->reserved_len, aligned_len(s));
 	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* before the stage's bytes are overwritten */
 }
 
@@ -197,8 +206,11 @@ void stage_grow_record(struct stage *s, uint64_t i, const struct index_record *r
 		store_le64(p + REC_COUNT, rec->count);
 		return;
 	}
+	if (rec->count == 1) { /* and here the length */
+		store_le64(p + REC_LENGTH, rec->length);
+		return;
+	}
 	begin_change(s);
-	store_le64(p + REC_LENGTH, rec->length);
 	store_le64(p + REC_STRIDE, rec->stride);
 	store_le64(p + REC_COUNT, rec->count);
 	end_change(s);
@@ -259,11 +271,6 @@ void stage_reset_records(struct stage *s, uint64_t nr_chunks)
 	set(s, OFF_NR_CHUNKS, s->nr_chunks);
 	set(s, OFF_FIRST_CHUNK, s->first_chunk);
 	end_change(s);
-}
-
-uint64_t stage_notified(const struct stage *s)
-{
-	return load_le64(s->map + OFF_NOTIFY);
 }
 
 /* ---- reading ---- */
@@ -488,7 +495,7 @@ int stage_digest(const struct container *c, const char *path, uint64_t *digest)
 	if (nr)
 		c->store->ops->pread(c->store, h, last, sizeof(last),
 				     get_le64(header + 32) + (nr - 1) * INDEX_RECORD_LEN);
-	/* The sequence number covers all but a growing count, which is in the last record. */
+	/* The sequence number covers all but a growing count or length, which is in the last record. */
 	*digest = get_le64(header + OFF_SEQ) << 40 ^ nr << 32 ^ crc32c(0, last, sizeof(last));
 	store_close(c->store, &h);
 	return 0;

@@ -19,7 +19,7 @@
  *    80 128  log_name       the data log's file name, NUL-padded
  *   208   4  unmapped       1: its owner works on a copy, and sees no notice; what he has not released is not in the file
  *   212  44  zeros
- *   512   8  seq            odd while records are being changed other than by a growing count
+ *   512   8  seq            odd while records are being changed other than by a growing count, or length of one element
  *   520   8  nr_records
  *   528   8  flushed_len    bytes in the log's data area; the stage begins there
  *   536   8  staged_len     bytes in the stage
@@ -35,6 +35,7 @@
 
 #include "../index/block.h"
 #include "../index/chunks.h"
+#include "bytes.h"
 #include "container.h"
 
 #define STAGE_MAGIC "PLFSLIV1"
@@ -43,6 +44,10 @@
 #define STAGE_CHUNKS_CAP 2048
 #define STAGE_CAP (512 * 1024)
 
+#define STAGE_BYTES_OFF 40960
+#define STAGE_STAGED_OFF 536
+#define STAGE_NOTIFY_OFF 1024
+
 /* The writing side. Not thread-safe. */
 struct stage {
 	struct store *store;
@@ -50,10 +55,15 @@ struct stage {
 	int h;
 	uint8_t *map;
 	bool shared; /* mapped from the file; else memory that stage_save() writes out */
+	uint64_t reserved_len; /* bytes of the stage that have space in the file */
+	uint64_t limit;        /* what staged_len may reach to before stage_prepare() is asked */
 	uint64_t nr_records, flushed_len, staged_len, first_chunk, nr_chunks;
 };
 
-/* Make the live file of the log @log_name. Its space is reserved: -ENOSPC now, never SIGBUS later. */
+/*
+ * Make the live file of the log @log_name. Its space, for the stage that of stage_prepare(), is reserved: -ENOSPC now, never
+ * SIGBUS later.
+ */
 int stage_create(struct stage *s, const struct container *c, const char *log_name);
 
 /* Give up the mapping and the handle; @unlink: and remove the file, its contents being elsewhere. */
@@ -65,14 +75,21 @@ int stage_save(struct stage *s);
 /* Write the state to stable storage. */
 int stage_sync(struct stage *s);
 
-static inline uint64_t stage_room(const struct stage *s) { return STAGE_CAP - s->staged_len; }
-const uint8_t *stage_bytes(const struct stage *s);
+/*
+ * Give the stage more room if it has none: more of it gets space in the file, up to where the log, flushed then, ends at
+ * a multiple of STAGE_CAP. *@full: it is there. -ENOSPC...
+ */
+int stage_prepare(struct stage *s, bool *full);
 
-/* Where the next byte will be staged: stage_room() bytes that mean nothing yet. */
-uint8_t *stage_tail(struct stage *s);
+static inline uint64_t stage_room(const struct stage *s) { return s->limit - s->staged_len; }
+static inline uint8_t *stage_bytes(const struct stage *s) { return s->map + STAGE_BYTES_OFF; }
 
-/* Copy @len bytes (<= stage_room()) behind the staged ones; they may stand there already. */
-void stage_put(struct stage *s, const void *buf, size_t len);
+/* @len bytes (<= stage_room()) have been copied behind the staged ones. With @len below 0 the last are taken back. */
+static inline void stage_put(struct stage *s, ssize_t len)
+{
+	s->staged_len += (uint64_t)len;
+	store_le64(s->map + STAGE_STAGED_OFF, s->staged_len);
+}
 
 /* The staged bytes, and @direct_len that were appended to the log directly behind them, are in the log now. */
 void stage_flushed(struct stage *s, uint64_t direct_len);
@@ -101,7 +118,7 @@ void stage_set_chunk_crc(struct stage *s, uint32_t crc);
 void stage_reset_records(struct stage *s, uint64_t nr_chunks);
 
 /* The latest moment that another process asked all growing records to end at, 0 if none. One load. */
-uint64_t stage_notified(const struct stage *s);
+static inline uint64_t stage_notified(const struct stage *s) { return load_le64(s->map + STAGE_NOTIFY_OFF); }
 
 /* ---- the reading side, of any process: @path is relative to the container ---- */
 

@@ -15,6 +15,7 @@
 struct store {
 	const struct store_ops *ops;
 	int root; /* handle of the root directory */
+	bool zeros_reserve; /* see store_posix.c */
 };
 
 struct store_ops {
@@ -26,12 +27,14 @@ struct store_ops {
 	ssize_t (*pread)(struct store *s, int h, void *buf, size_t len, uint64_t off);
 	/* All @len bytes; fewer if an error came after some were written, else -errno. */
 	ssize_t (*pwrite)(struct store *s, int h, const void *buf, size_t len, uint64_t off);
+	/* The same of @len bytes at @buf and @len2 at @buf2 behind them. */
+	ssize_t (*pwrite2)(struct store *s, int h, const void *buf, size_t len, const void *buf2, size_t len2, uint64_t off);
 	int (*fstat)(struct store *s, int h, struct stat *st);
 	int (*truncate)(struct store *s, int h, uint64_t len);
 	/* On stable storage, with the metadata needed to find it; @dir: @h is a directory. */
 	int (*sync)(struct store *s, int h, bool dir);
-	/* Give the first @len bytes real space, so that stores through a mapping cannot fail. */
-	int (*reserve)(struct store *s, int h, uint64_t len);
+	/* Let the file reach to @off + @len, in bytes that are zeros and have real space: stores through a mapping cannot fail. */
+	int (*reserve)(struct store *s, int h, uint64_t off, uint64_t len);
 	/* Map @len bytes shared, for reading and, with @writable, writing; NULL if this store cannot. */
 	void *(*map)(struct store *s, int h, size_t len, bool writable);
 	void (*unmap)(struct store *s, void *p, size_t len);

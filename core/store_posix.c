@@ -7,6 +7,8 @@
 #include "own.h"
 #include "sys.h"
 
+#include <linux/magic.h>
+
 static int err(long ret)
 {
 	return ret < 0 ? -errno : 0;
@@ -40,6 +42,28 @@ static ssize_t posix_pwrite(struct store *s, int h, const void *buf, size_t len,
 	return own_pwrite_all(h, buf, len, off);
 }
 
+static ssize_t posix_pwrite2(struct store *s, int h, const void *buf, size_t len, const void *buf2, size_t len2, uint64_t off)
+{
+	const struct iovec iov[2] = { { (void *)buf, len }, { (void *)buf2, len2 } };
+	ssize_t n = 0, n2;
+
+	if (len && len2)
+		n = own_pwritev(h, iov, 2, (off_t)off);
+	if (n < 0 && errno != EINTR)
+		return -errno;
+	n = n > 0 ? n : 0;
+	if ((size_t)n < len) {
+		n2 = own_pwrite_all(h, (const char *)buf + n, len - (size_t)n, off + (uint64_t)n);
+		if (n2 < (ssize_t)len - n)
+			return n2 > 0 ? n + n2 : n ? n : n2;
+		n = (ssize_t)len;
+	}
+	if ((size_t)n == len + len2)
+		return n;
+	n2 = posix_pwrite(s, h, (const char *)buf2 + ((size_t)n - len), len + len2 - (size_t)n, off + (uint64_t)n);
+	return n2 > 0 ? n + n2 : n ? n : n2;
+}
+
 static int posix_fstat(struct store *s, int h, struct stat *st)
 {
 	(void)s;
@@ -58,16 +82,25 @@ static int posix_sync(struct store *s, int h, bool dir)
 	return err(dir ? own_fsync(h) : own_fdatasync(h));
 }
 
-static int posix_reserve(struct store *s, int h, uint64_t len)
+/*
+ * Where a file system allocates late (ext4, XFS), bytes that are written have their space as surely as allocated ones, and they
+ * are in the page cache already, in large folios. On ext4 the file of 552 KiB, written so, touched and removed, takes 90 us
+ * instead of 300: allocated blocks are faulted in one page at a time, at 1.5 us each, and have to be freed. On tmpfs, and
+ * where space once given may be given anew (btrfs), allocating is better.
+ */
+static int posix_reserve(struct store *s, int h, uint64_t off, uint64_t len)
 {
 	static const char zeros[65536];
+	uint64_t end = off + len;
 
-	if (!own_fallocate(h, 0, 0, (off_t)len))
-		return 0;
-	if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL)
-		return -errno;
-	for (uint64_t off = 0; off < len; off += sizeof(zeros)) {
-		size_t part = (size_t)min_u64(sizeof(zeros), len - off);
+	if (!s->zeros_reserve) {
+		if (!own_fallocate(h, 0, (off_t)off, (off_t)len))
+			return 0;
+		if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL)
+			return -errno;
+	}
+	for (; off < end; off += sizeof(zeros)) {
+		size_t part = (size_t)min_u64(sizeof(zeros), end - off);
 		ssize_t n = posix_pwrite(s, h, zeros, part, off);
 
 		if (n != (ssize_t)part)
@@ -187,6 +220,7 @@ static const struct store_ops posix_ops = {
 	.close = posix_close,
 	.pread = posix_pread,
 	.pwrite = posix_pwrite,
+	.pwrite2 = posix_pwrite2,
 	.fstat = posix_fstat,
 	.truncate = posix_truncate,
 	.sync = posix_sync,
@@ -208,11 +242,13 @@ static const struct store_ops posix_ops = {
 int store_posix_open(struct store *s, const char *path)
 {
 	int fd = own_open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct statfs fs;
 
 	fd = sys_fd_hide(fd < 0 ? -errno : fd);
 	if (fd < 0)
 		return fd;
 	s->ops = &posix_ops;
 	s->root = fd;
+	s->zeros_reserve = !sys.statfs(path, &fs) && (fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == XFS_SUPER_MAGIC);
 	return 0;
 }

@@ -39,6 +39,14 @@ bad:
 static inline bool user_has_byte(const void *p) { return user_readable(p, 1); }
 #endif
 
+/* Whether all @len bytes (1 or more) at @p can be read. */
+static inline bool user_has_bytes(const void *p, size_t len)
+{
+	if (unlikely(len > 4096 || (uintptr_t)p < 4096))
+		return user_readable(p, len) == len;
+	return user_has_byte(p) && user_has_byte((const char *)p + len - 1);
+}
+
 /* In a handler of SIGSEGV or SIGBUS: if one of the above was touching the memory, have it go on. */
 bool user_fixup(void *ucontext);
 

@@ -17,11 +17,11 @@
 
 #include <stdio.h>
 
-/* From here on a write goes to the log in one call instead of through the stage. */
-#define DIRECT_LEN (64 * 1024)
+/* From here on copying and checksumming are done at once. For less the latency of a checksum that continues the last one shows. */
+#define FUSED_LEN 2048
 
-/* A large write is checksummed and written in pieces that stay in the cache between the two. */
-#define PIECE_LEN (16 * INDEX_CHUNK_LEN)
+/* Large writes end at a multiple of this in the log file, where pages and their folios do; what is left is staged. */
+#define ALIGN_LEN 4096
 
 /* One call's worth: its chunks must fit into an empty table of checksums. */
 #define PART_LEN ((size_t)(STAGE_CHUNKS_CAP / 2) * INDEX_CHUNK_LEN)
@@ -38,6 +38,7 @@ int writer_open(struct writer *w, const struct container *c)
 
 	memset(w, 0, sizeof(*w));
 	w->c = c;
+	w->next_off = UINT64_MAX;
 	w->log = dropping_create_log(c, stamp_next(), w->log_name);
 	if (w->log < 0)
 		return w->log;
@@ -61,25 +62,46 @@ static uint64_t log_len(const struct writer *w)
 	return w->stage.flushed_len + w->stage.staged_len;
 }
 
-/* Take @len bytes that are about to be appended to the log file into the chunk checksums. */
-static void checksum(struct writer *w, const void *buf, size_t len)
+/* Take @len bytes behind those that are summed up into the checksums, and if @to is not NULL copy them there. */
+static void sum_up(struct writer *w, uint8_t *to, const void *buf, size_t len)
 {
-	uint64_t log_off = w->stage.flushed_len;
+	uint64_t log_off = w->stage.flushed_len + w->summed.len;
 	const uint8_t *p = buf;
 
+	w->summed.len += len;
 	while (len) {
 		size_t part = min_size(len, INDEX_CHUNK_LEN - log_off % INDEX_CHUNK_LEN);
 
-		w->chunk_crc = crc32c(w->chunk_crc, p, part);
+		w->summed.crc = to ? crc32c_copy(w->summed.crc, to, p, part) : crc32c(w->summed.crc, p, part);
+		to = to ? to + part : NULL;
 		p += part;
 		log_off += part;
 		len -= part;
 		if (log_off % INDEX_CHUNK_LEN == 0) {
-			stage_put_chunk(&w->stage, w->chunk_crc);
-			w->chunk_crc = 0;
+			w->chunk_crc[w->summed.nr++] = w->summed.crc;
+			w->summed.crc = 0;
 		}
 	}
-	stage_set_chunk_crc(&w->stage, w->chunk_crc);
+}
+
+static void sum_up_stage(struct writer *w)
+{
+	sum_up(w, NULL, stage_bytes(&w->stage) + w->summed.len, w->stage.staged_len - w->summed.len);
+}
+
+/* Stage @len bytes, for which there is room. */
+static inline void put(struct writer *w, const void *buf, size_t len)
+{
+	struct stage *s = &w->stage;
+	uint8_t *to = stage_bytes(s) + s->staged_len;
+
+	if (len < FUSED_LEN) {
+		memcpy(to, buf, len);
+	} else {
+		sum_up_stage(w);
+		sum_up(w, to, buf, len);
+	}
+	stage_put(s, (ssize_t)len);
 }
 
 void writer_record(const struct writer *w, uint64_t i, struct index_record *rec)
@@ -97,82 +119,75 @@ void writer_break(struct writer *w)
 		stage_seal_record(&w->stage, w->stage.nr_records - 1, &w->last);
 	w->last_open = false;
 	w->prev_open = false;
+	w->next_off = UINT64_MAX;
+}
+
+/* All that is staged and summed up, and @len bytes that were not staged, are in the log file. */
+static void log_has_grown(struct writer *w, size_t len)
+{
+	struct stage *s = &w->stage;
+
+	for (unsigned i = 0; i < w->summed.nr; i++)
+		stage_put_chunk(s, w->chunk_crc[i]);
+	stage_set_chunk_crc(s, w->summed.crc);
+	w->summed.nr = 0;
+	w->summed.len = 0;
+	stage_flushed(s, len);
 }
 
 /*
- * Checksum @len bytes and append them to the log file. Returns how many got there, or -errno if none; the checksums
- * are those of what got there.
+ * Append the staged bytes and, behind them, @len at @buf to the log file, in one call. Returns how many of the latter got there, or
+ * -errno if not even what was staged did: then it still is.
  */
 static ssize_t append_log(struct writer *w, const void *buf, size_t len)
 {
 	struct stage *s = &w->stage;
-	uint64_t nr_chunks = s->nr_chunks;
-	uint32_t crc = w->chunk_crc;
+	size_t staged_len = s->staged_len;
+	struct writer_sums before;
 	ssize_t n;
 
-	checksum(w, buf, len);
-	n = s->store->ops->pwrite(s->store, w->log, buf, len, DROPPING_DATA_OFF + s->flushed_len);
-	if (n != (ssize_t)len) {
-		s->nr_chunks = nr_chunks;
-		w->chunk_crc = crc;
-		checksum(w, buf, n > 0 ? (size_t)n : 0);
+	sum_up_stage(w);
+	before = w->summed;
+	sum_up(w, NULL, buf, len);
+	n = s->store->ops->pwrite2(s->store, w->log, stage_bytes(s), staged_len, buf, len, DROPPING_DATA_OFF + s->flushed_len);
+	if (n != (ssize_t)(staged_len + len)) {
+		w->summed = before;
+		if (n < (ssize_t)staged_len)
+			return n < 0 ? n : -ENOSPC;
+		len = (size_t)n - staged_len;
+		sum_up(w, NULL, buf, len);
 	}
-	return n == 0 ? -ENOSPC : n;
-}
-
-/*
- * Append the staged bytes and @more that stand behind them in the stage. All or nothing: the stage begins where the log
- * ended.
- */
-static int append_stage(struct writer *w, size_t more)
-{
-	struct stage *s = &w->stage;
-	size_t len = s->staged_len + more;
-	ssize_t n = s->store->ops->pwrite(s->store, w->log, stage_bytes(s), len, DROPPING_DATA_OFF + s->flushed_len);
-
-	if (n == (ssize_t)len) {
-		stage_flushed(s, 0);
-		return 0;
-	}
-	log_debug(LOG_WRITE, "%s: flush: %s", w->log_name, strerror(n < 0 ? (int)-n : ENOSPC));
-	return n < 0 ? (int)n : -ENOSPC;
-}
-
-static void reset_checksums(struct writer *w, uint64_t nr_chunks, uint32_t crc)
-{
-	w->stage.nr_chunks = nr_chunks;
-	w->chunk_crc = crc;
-	stage_set_chunk_crc(&w->stage, crc);
+	log_has_grown(w, len);
+	return (ssize_t)len;
 }
 
 int writer_flush(struct writer *w)
 {
-	struct stage *s = &w->stage;
-	uint64_t nr_chunks = s->nr_chunks;
-	uint32_t crc = w->chunk_crc;
-	int ret;
+	ssize_t n = w->stage.staged_len ? append_log(w, NULL, 0) : 0;
 
-	if (!s->staged_len)
-		return 0;
-	checksum(w, stage_bytes(s), s->staged_len);
-	ret = append_stage(w, 0);
-	if (ret)
-		reset_checksums(w, nr_chunks, crc);
-	return ret;
+	if (n < 0)
+		log_debug(LOG_WRITE, "%s: flush: %s", w->log_name, strerror((int)-n));
+	return (int)n;
 }
 
-/* Put a table of the checksums so far, and of the chunk under way with @partial, behind the staged bytes. Returns its length. */
-static size_t put_table(struct writer *w, bool partial)
+/* The checksums so far as a table, with those of @nr more chunks at @more; mem_alloc()ed, @room bytes, 0: just as long. */
+static void *make_table(const struct writer *w, const uint32_t *more, unsigned nr, size_t room, size_t *len)
 {
-	struct stage *s = &w->stage;
-	uint8_t *p = stage_tail(s), *crcs = p + INDEX_CHUNKS_HEADER_LEN;
-	struct index_chunks table = { s->first_chunk, (uint32_t)s->nr_chunks, crcs };
+	const struct stage *s = &w->stage;
+	struct index_chunks table = { .first_chunk = s->first_chunk, .nr_chunks = (uint32_t)s->nr_chunks + nr };
+	uint8_t *buf, *crcs;
 
+	*len = room ? room : index_chunks_len(table.nr_chunks);
+	buf = mem_zalloc(*len);
+	if (!buf)
+		return NULL;
+	crcs = buf + INDEX_CHUNKS_HEADER_LEN;
 	memcpy(crcs, stage_chunks(s), s->nr_chunks * 4);
-	if (partial)
-		put_le32(crcs + 4 * table.nr_chunks++, w->chunk_crc);
-	index_chunks_encode(&table, p);
-	return index_chunks_len(table.nr_chunks);
+	for (unsigned i = 0; i < nr; i++)
+		put_le32(crcs + 4 * (s->nr_chunks + i), more[i]);
+	table.chunk_crc = crcs;
+	index_chunks_encode(&table, buf);
+	return buf;
 }
 
 /*
@@ -181,39 +196,47 @@ static size_t put_table(struct writer *w, bool partial)
  */
 static int append_table(struct writer *w, struct index_block *block)
 {
-	struct stage *s = &w->stage;
 	int ret = writer_flush(w);
+	ssize_t n;
 	size_t len;
+	void *buf;
 
 	if (ret)
 		return ret;
+	buf = make_table(w, NULL, 0, INDEX_CHUNK_LEN, &len);
+	if (!buf)
+		return -ENOMEM;
 	block->chunks_off = log_len(w);
-	len = put_table(w, false);
-	memset(stage_tail(s) + len, 0, INDEX_CHUNK_LEN - len);
-	stage_put(s, stage_tail(s), INDEX_CHUNK_LEN);
-	return writer_flush(w);
+	n = append_log(w, buf, len);
+	mem_free(buf);
+	return n == (ssize_t)len ? 0 : n < 0 ? (int)n : -ENOSPC;
 }
 
 /* The same at the end, in one call with what is staged: the chunk under way is cut off, and the table is in none. */
 static int append_last_table(struct writer *w, struct index_block *block)
 {
 	struct stage *s = &w->stage;
-	uint64_t nr_chunks;
-	uint32_t crc;
-	int ret = 0;
+	ssize_t n = -ENOMEM;
+	unsigned nr;
+	size_t len;
+	void *buf;
 
-	if (stage_room(s) < index_chunks_len(STAGE_CHUNKS_CAP))
-		ret = writer_flush(w);
-	if (ret || !log_len(w))
-		return ret;
-	nr_chunks = s->nr_chunks;
-	crc = w->chunk_crc;
-	checksum(w, stage_bytes(s), s->staged_len);
+	if (!log_len(w))
+		return 0;
+	sum_up_stage(w);
+	nr = w->summed.nr;
+	if (log_len(w) % INDEX_CHUNK_LEN)
+		w->chunk_crc[nr++] = w->summed.crc;
+	buf = make_table(w, w->chunk_crc, nr, 0, &len);
+	if (buf)
+		n = s->store->ops->pwrite2(s->store, w->log, stage_bytes(s), s->staged_len, buf, len,
+					   DROPPING_DATA_OFF + s->flushed_len);
+	mem_free(buf);
+	if (n != (ssize_t)(s->staged_len + len))
+		return n < 0 ? (int)n : -ENOSPC;
 	block->chunks_off = log_len(w);
-	ret = append_stage(w, put_table(w, log_len(w) % INDEX_CHUNK_LEN));
-	if (ret)
-		reset_checksums(w, nr_chunks, crc);
-	return ret;
+	log_has_grown(w, 0);
+	return 0;
 }
 
 /* The live index as a block at the end of the node index; @block says the rest. */
@@ -275,48 +298,69 @@ static int spill_last(struct writer *w)
 	return ret;
 }
 
-/* See to it that a record and the checksums of @len bytes, and of a table, find room. */
+/* See to it that a record and the checksums of @len bytes, of a full stage and of a table, find room. */
 static int make_room(struct writer *w, size_t len)
 {
-	bool chunks = w->stage.nr_chunks + (w->stage.staged_len + len) / INDEX_CHUNK_LEN + 4 > STAGE_CHUNKS_CAP;
+	bool chunks = w->stage.nr_chunks + (STAGE_CAP + len) / INDEX_CHUNK_LEN + 4 > STAGE_CHUNKS_CAP;
 
 	if (w->stage.nr_records < STAGE_RECORDS_CAP && !chunks)
 		return 0;
 	return spill(w, chunks);
 }
 
-static ssize_t append_direct(struct writer *w, const void *buf, size_t len)
+static_assert(WRITER_DIRECT_LEN <= STAGE_CAP, "a small write fits into an empty stage");
+
+/* All @len bytes, or none and -errno. */
+static ssize_t append_staged(struct writer *w, const char *buf, size_t len)
+{
+	struct stage *s = &w->stage;
+	struct writer_sums before = w->summed;
+	size_t done = 0;
+
+	while (done < len) {
+		size_t part = min_size(len - done, stage_room(s));
+		bool full;
+		int ret;
+
+		put(w, buf + done, part);
+		done += part;
+		if (done == len)
+			break;
+		ret = stage_prepare(s, &full);
+		if (!ret && full)
+			ret = writer_flush(w);
+		if (ret) { /* before the first flush, for behind it the stage takes all the rest */
+			stage_put(s, -(ssize_t)done);
+			w->summed = before;
+			return ret;
+		}
+	}
+	return (ssize_t)len;
+}
+
+static ssize_t append_direct(struct writer *w, const char *buf, size_t len)
 {
 	size_t done = 0;
 
 	while (done < len) {
-		size_t part = min_size(len - done, PIECE_LEN);
-		ssize_t n = append_log(w, (const char *)buf + done, part);
+		uint64_t off = DROPPING_DATA_OFF + log_len(w), end = off + (len - done);
+		size_t part = (size_t)(min_u64(end - end % ALIGN_LEN, off - off % WRITER_PIECE_LEN + WRITER_PIECE_LEN) - off);
+		ssize_t n;
 
-		if (n > 0) {
-			stage_flushed(&w->stage, (uint64_t)n);
-			done += (size_t)n;
-		}
+		if (part)
+			n = append_log(w, buf + done, part);
+		else
+			n = append_staged(w, buf + done, part = len - done);
+		done += n > 0 ? (size_t)n : 0;
 		if (n != (ssize_t)part)
-			return done ? (ssize_t)done : n;
+			return done ? (ssize_t)done : n ? n : -ENOSPC;
 	}
 	return (ssize_t)done;
 }
 
 static ssize_t append_bytes(struct writer *w, const void *buf, size_t len)
 {
-	bool direct = len >= DIRECT_LEN;
-	int ret;
-
-	if (direct || stage_room(&w->stage) < len) {
-		ret = writer_flush(w);
-		if (ret)
-			return ret;
-	}
-	if (direct)
-		return append_direct(w, buf, len);
-	stage_put(&w->stage, buf, len);
-	return (ssize_t)len;
+	return len < WRITER_DIRECT_LEN ? append_staged(w, buf, len) : append_direct(w, buf, len);
 }
 
 static void add_record(struct writer *w, const struct index_record *rec)
@@ -337,6 +381,15 @@ static void add_record(struct writer *w, const struct index_record *rec)
 	w->last_open = true;
 }
 
+/* See which write would make the open record grow without another look. */
+static void expect_next(struct writer *w)
+{
+	const struct index_record *last = &w->last;
+
+	w->next_len = last->count > 1 ? last->length : 0;
+	w->next_off = last->logical_off + (last->count > 1 ? last->count * last->stride : last->length);
+}
+
 static void index_write(struct writer *w, uint64_t logical_off, uint64_t len, uint64_t log_off)
 {
 	struct index_record rec = {
@@ -345,10 +398,36 @@ static void index_write(struct writer *w, uint64_t logical_off, uint64_t len, ui
 
 	if (w->last_open && index_run_grow(&w->last, logical_off, len)) {
 		stage_grow_record(&w->stage, w->stage.nr_records - 1, &w->last);
-		return;
+	} else {
+		rec.stamp_ns = stamp_next();
+		add_record(w, &rec);
 	}
-	rec.stamp_ns = stamp_next();
-	add_record(w, &rec);
+	expect_next(w);
+}
+
+/* What index_run_grow() would find, but that offsets cannot overflow here: the program's are checked, and a log is never so long. */
+bool writer_write_next(struct writer *w, const void *buf, size_t len, uint64_t logical_off, uint64_t notified_ns)
+{
+	struct stage *s = &w->stage;
+	uint64_t now, told_ns = stage_notified(s);
+
+	if (logical_off != w->next_off || (w->next_len && len != w->next_len) || len > stage_room(s) ||
+	    told_ns > notified_ns || told_ns >= w->last.stamp_ns)
+		return false;
+	now = stamp_coarse_ns();
+	if (now - w->last_write_ns > IDLE_NS)
+		return false;
+	put(w, buf, len);
+	if (w->next_len) {
+		w->last.count++;
+		w->next_off += w->last.stride;
+	} else {
+		w->last.length += len;
+		w->next_off += len;
+	}
+	stage_grow_record(s, s->nr_records - 1, &w->last);
+	w->last_write_ns = now;
+	return stage_notified(s) == told_ns;
 }
 
 ssize_t writer_write(struct writer *w, const void *buf, size_t len, uint64_t logical_off)

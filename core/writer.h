@@ -9,6 +9,16 @@
 #include "dropping.h"
 #include "stage.h"
 
+#define WRITER_PIECE_LEN (256 * 1024) /* a large write goes to the log in pieces that stay in the cache */
+#define WRITER_CHUNKS_MAX ((STAGE_CAP + WRITER_PIECE_LEN) / INDEX_CHUNK_LEN + 1)
+
+/* How far the checksums have got, which may be beyond what is flushed. */
+struct writer_sums {
+	uint64_t len; /* so many of the staged bytes */
+	uint32_t crc; /* of the chunk under way, so far */
+	unsigned nr;  /* whole chunks that are not in the live file yet */
+};
+
 struct writer {
 	const struct container *c;
 	int log; /* handle */
@@ -18,8 +28,10 @@ struct writer {
 	struct index_record last, prev; /* the records that may still grow, and that it may be folded into */
 	bool last_open, prev_open;
 	uint64_t nr_pinned;      /* records that somebody has taken a copy of: not folded into any more */
+	uint64_t next_off, next_len; /* the write that @last waits for, UINT64_MAX: none; of @next_len bytes, 0: of any */
 	uint64_t last_write_ns;  /* coarse */
-	uint32_t chunk_crc;      /* of the chunk under way */
+	struct writer_sums summed;
+	uint32_t chunk_crc[WRITER_CHUNKS_MAX]; /* of the chunks that summed.nr counts */
 	bool dirs_synced;
 	/* Called before records leave the live index for the node index. */
 	void (*before_spill)(void *arg);
@@ -34,6 +46,15 @@ int writer_open(struct writer *w, const struct container *c);
  * only when an error came after some), or -errno: then none. What is returned survives the process.
  */
 ssize_t writer_write(struct writer *w, const void *buf, size_t len, uint64_t logical_off);
+
+/*
+ * The same for a small write that goes on where the last one had it expected, with no notice later than @notified_ns: nothing but
+ * the copy and a count. False: use writer_write(), also if a notice has come meanwhile and the bytes are there already.
+ */
+bool writer_write_next(struct writer *w, const void *buf, size_t len, uint64_t logical_off, uint64_t notified_ns);
+
+/* From here on a write is a large one, which goes past the stage. */
+#define WRITER_DIRECT_LEN (64 * 1024)
 
 /* Index a truncation to @size. */
 int writer_truncate(struct writer *w, uint64_t size);

@@ -73,25 +73,10 @@ struct ofile *ofile_new_dir(struct plfs_mount *m, const char *path)
 	return NULL;
 }
 
-bool ofile_try_get(struct ofile *f)
+int ofile_end(struct ofile *f)
 {
-	unsigned refs = __atomic_load_n(&f->refs, __ATOMIC_RELAXED);
+	struct plfs_file *file = f->file;
 
-	while (refs) {
-		if (__atomic_compare_exchange_n(&f->refs, &refs, refs + 1, true, __ATOMIC_ACQUIRE,
-		                                __ATOMIC_RELAXED))
-			return true;
-	}
-	return false;
-}
-
-int ofile_unref(struct ofile *f)
-{
-	struct plfs_file *file;
-
-	if (__atomic_sub_fetch(&f->refs, 1, __ATOMIC_ACQ_REL))
-		return 0;
-	file = f->file;
 	mem_free(f->path);
 	f->path = NULL;
 	mutex_lock(&free_lock);
@@ -384,6 +369,12 @@ ssize_t ofile_readv(struct ofile *f, int fd, const struct iovec *iov, int cnt)
 	return ret;
 }
 
+/* Whether a write needs nothing but plfs_pwrite(). */
+static inline bool is_plain_write(const struct ofile *f)
+{
+	return ofile_can_write(f) && !(f->flags & (O_APPEND | O_DSYNC));
+}
+
 ssize_t ofile_writev(struct ofile *f, int fd, const struct iovec *iov, int cnt)
 {
 	ssize_t ret = plfs_iov_total(iov, cnt);
@@ -436,8 +427,11 @@ ssize_t ofile_preadv(struct ofile *f, const struct iovec *iov, int cnt, off_t lo
 
 ssize_t ofile_pwritev(struct ofile *f, const struct iovec *iov, int cnt, off_t logical_off)
 {
-	ssize_t total = plfs_iov_total(iov, cnt);
+	ssize_t total;
 
+	if (likely(cnt == 1 && is_plain_write(f) && iov->iov_len <= IO_MAX && logical_off >= 0))
+		return plfs_pwrite(f->file, iov->iov_base, iov->iov_len, logical_off);
+	total = plfs_iov_total(iov, cnt);
 	if (logical_off < 0)
 		return -EINVAL;
 	if (f->flags & O_APPEND)

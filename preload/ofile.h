@@ -44,14 +44,44 @@ void ofile_tell_heirs(struct ofile *f, int fd);
 /* @path is copied if @m is NULL. */
 struct ofile *ofile_new_dir(struct plfs_mount *m, const char *path);
 
-/* One more reference, unless the description is gone already. */
-bool ofile_try_get(struct ofile *f);
+/*
+ * One more reference, unless the description is gone already. While there is one thread, which a signal handler cannot
+ * get in between of, counting needs no atomic instructions.
+ */
+static inline bool ofile_try_get(struct ofile *f)
+{
+	unsigned refs = __atomic_load_n(&f->refs, __ATOMIC_RELAXED);
+
+	if (likely(__libc_single_threaded)) {
+		__atomic_store_n(&f->refs, refs + (refs != 0), __ATOMIC_RELAXED);
+		return refs;
+	}
+	while (refs) {
+		if (__atomic_compare_exchange_n(&f->refs, &refs, refs + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return true;
+	}
+	return false;
+}
+
 static inline void ofile_get(struct ofile *f) { __atomic_fetch_add(&f->refs, 1, __ATOMIC_RELAXED); }
+/* What ofile_unref() does with the last one. */
+int ofile_end(struct ofile *f);
 /*
  * One reference less; for what fd_get() returned there is fd_put(). With the last one the file is closed: returns what
  * plfs_close() said, else 0.
  */
-int ofile_unref(struct ofile *f);
+static inline int ofile_unref(struct ofile *f)
+{
+	unsigned refs;
+
+	if (likely(__libc_single_threaded)) {
+		refs = __atomic_load_n(&f->refs, __ATOMIC_RELAXED) - 1;
+		__atomic_store_n(&f->refs, refs, __ATOMIC_RELAXED);
+	} else {
+		refs = __atomic_sub_fetch(&f->refs, 1, __ATOMIC_ACQ_REL);
+	}
+	return likely(refs) ? 0 : ofile_end(f);
+}
 
 /*
  * open(2) of a mapped path; puts logical files and directories into the table. Returns the

@@ -19,7 +19,7 @@ static const char *const CALL_NAMES[NR_CALLS] = {
 	"renameat", "mkdirat", "fchmodat", "fstat", "fstatat", "getdents64", "fcntl", "futimens", "close", "lseek",
 };
 
-#define CALL_SHORT (-1) /* pread, pwrite: half of it */
+#define CALL_SHORT (-1) /* pread, pwrite, pwritev: half of it */
 
 /* 0: go on; an errno: fail with it; CALL_SHORT. */
 static int (*on_call)(enum call call);
@@ -74,6 +74,22 @@ static ssize_t call_pwrite(int fd, const void *buf, size_t len, off_t off)
 
 	errno = err > 0 ? err : errno;
 	return err > 0 ? -1 : real.pwrite(fd, buf, shortened(err, len), off);
+}
+
+/* Short of half of it where a part of the first piece, or of the second, is in. */
+static ssize_t call_pwritev(int fd, const struct iovec *iov, int cnt, off_t off)
+{
+	int err = on_call ? on_call(CALL_PWRITE) : 0;
+	struct iovec cut[2];
+	size_t len;
+
+	errno = err > 0 ? err : errno;
+	if (err >= 0 || cnt != 2)
+		return err > 0 ? -1 : real.pwritev(fd, iov, cnt, off);
+	len = shortened(err, iov[0].iov_len + iov[1].iov_len);
+	cut[0] = (struct iovec){ iov[0].iov_base, len < iov[0].iov_len ? len : iov[0].iov_len };
+	cut[1] = (struct iovec){ iov[1].iov_base, len - cut[0].iov_len };
+	return real.pwritev(fd, cut, 2, off);
 }
 
 static ssize_t call_pread(int fd, void *buf, size_t len, off_t off)
@@ -172,6 +188,7 @@ static void calls_intercept(void)
 	sys.openat = call_openat;
 	sys.open = call_open;
 	sys.pwrite = call_pwrite;
+	sys.pwritev = call_pwritev;
 	sys.pread = call_pread;
 	sys.ftruncate = call_ftruncate;
 	sys.fallocate = call_fallocate;

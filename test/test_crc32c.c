@@ -90,3 +90,19 @@ Test(crc32c, continues_from_any_split)
 	for (size_t at = 0; at <= 2048; at += 7)
 		cr_assert_eq(crc32c(crc32c(0, buf, at), buf + at, 2048 - at), crc32c(0, buf, 2048), "split at %zu", at);
 }
+
+Test(crc32c, a_copy_has_the_bytes_and_their_checksum_at_every_length_and_alignment)
+{
+	static unsigned char copy[BUF_LEN + 128];
+
+	fill();
+	for (size_t len = 0; len < BUF_LEN - 64; len = len < 2600 ? len + 1 : len * 21 / 20 + 1) {
+		unsigned char *to = copy + 1 + len % 61;
+
+		memset(copy, 0x77, sizeof(copy));
+		cr_assert_eq(crc32c_copy((uint32_t)len, to, buf + len % 64, len), crc32c_portable((uint32_t)len, buf + len % 64, len),
+			     "len %zu", len);
+		cr_assert_eq(memcmp(to, buf + len % 64, len), 0, "len %zu", len);
+		cr_assert(to[-1] == 0x77 && to[len] == 0x77, "len %zu: beyond the end", len);
+	}
+}

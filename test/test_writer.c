@@ -107,6 +107,10 @@ Test(writer, a_notice_by_another_process_breaks)
 	cr_assert_eq(w.stage.nr_records, 2);
 	put(200, 100);
 	cr_assert_eq(w.stage.nr_records, 2);
+	cr_assert(writer_write_next(&w, "x", 1, 300, UINT64_MAX));
+	cr_assert_eq(stage_notify(&c, live, stamp_next()), 0);
+	cr_assert(!writer_write_next(&w, "x", 1, 301, UINT64_MAX), "begun before the notice");
+	cr_assert(!writer_write_next(&w, "x", 1, 301, 0), "not looked at yet");
 }
 
 Test(writer, stamps_rise_from_record_to_record)
@@ -246,6 +250,51 @@ Test(writer, chunks_beyond_the_live_index_spill)
 	cr_assert_eq(close_and_check(total + 5).log_len, total + 5 + INDEX_CHUNK_LEN, "one table on the way");
 }
 
+Test(writer, chunks_of_small_writes_that_go_on_and_on_spill)
+{
+	static char buf[4096];
+	uint64_t off = 0, total = 0;
+
+	for (int i = 0; i < 40000; i++) { /* 156 MiB: 2500 chunks, in runs that writer_write_next() makes grow */
+		size_t len = i % 5000 < 100 ? 100 + (size_t)i % 2900 : 4096;
+
+		off += i % 5000 < 100 ? 4100 : 8192;
+		pattern_fill(buf, len, off, 1);
+		if (!writer_write_next(&w, buf, len, off, 0))
+			cr_assert_eq(writer_write(&w, buf, len, off), (ssize_t)len);
+		total += len;
+	}
+	cr_assert_eq(count_files("index."), 1);
+	close_and_check(total);
+}
+
+static bool goes_on(uint64_t off, size_t len)
+{
+	char buf[300];
+
+	pattern_fill(buf, len, off, 1);
+	return writer_write_next(&w, buf, len, off, 0);
+}
+
+Test(writer, what_goes_on_is_only_what_the_last_write_has_expected)
+{
+	cr_assert(!goes_on(0, 100));
+	put(0, 100);
+	cr_assert(!goes_on(200, 100));
+	cr_assert(goes_on(100, 50));
+	cr_assert(goes_on(150, 150));
+	is_record(0, 0, 300, 0, 1, 0);
+	put(1000, 300);
+	is_record(0, 0, 300, 1000, 2, 0);
+	cr_assert(!goes_on(2000, 100));
+	cr_assert(!goes_on(1300, 300));
+	cr_assert(goes_on(2000, 300));
+	is_record(0, 0, 300, 1000, 3, 0);
+	writer_break(&w);
+	cr_assert(!goes_on(3000, 300));
+	close_and_check(900);
+}
+
 Test(writer, one_write_larger_than_all_chunks_fit_is_cut_into_parts)
 {
 	size_t len = (size_t)150 << 20;
@@ -275,6 +324,7 @@ Test(writer, the_stage_is_flushed_when_it_is_full_and_at_every_release)
 }
 
 static ssize_t (*real_pwrite)(int fd, const void *buf, size_t len, off_t off);
+static ssize_t (*real_pwritev)(int fd, const struct iovec *iov, int cnt, off_t off);
 static int writes_left;
 
 static ssize_t full_disk(int fd, const void *buf, size_t len, off_t off)
@@ -285,22 +335,31 @@ static ssize_t full_disk(int fd, const void *buf, size_t len, off_t off)
 	return -1;
 }
 
+static ssize_t full_disk2(int fd, const struct iovec *iov, int cnt, off_t off)
+{
+	(void)cnt;
+	return full_disk(fd, iov->iov_base, iov->iov_len, off);
+}
+
 Test(writer, a_disk_that_fills_up_takes_a_part_and_the_checksums_stay_right)
 {
 	static char buf[900000];
 	uint64_t total = 0;
 
 	real_pwrite = sys.pwrite;
+	real_pwritev = sys.pwritev;
 	put(0, 10);
 	total = 10;
 	for (int i = 0; i < 12; i++) {
 		ssize_t n;
 
 		sys.pwrite = full_disk;
+		sys.pwritev = full_disk2;
 		writes_left = i;
 		pattern_fill(buf, sizeof(buf), total, 1);
 		n = writer_write(&w, buf, sizeof(buf), total);
 		sys.pwrite = real_pwrite;
+		sys.pwritev = real_pwritev;
 		cr_assert(n > 0 || n == -ENOSPC);
 		total += n > 0 ? (uint64_t)n : 0;
 		put(total, 3);
@@ -319,6 +378,7 @@ Test(writer, where_the_index_cannot_be_written_the_live_file_stays)
 	put(0, 100);
 	real_pwrite = sys.pwrite;
 	sys.pwrite = full_disk;
+	sys.pwritev = full_disk2;
 	writes_left = 0;
 	writer_close(&w);
 	sys.pwrite = real_pwrite;
