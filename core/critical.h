@@ -81,11 +81,20 @@ static inline void critical_end(const bool *section)
 	critical_leave();
 }
 
-/* The only way in which the library takes a lock. */
+/* The only ways in which the library takes a lock. */
 static inline void mutex_lock(pthread_mutex_t *mutex)
 {
 	critical_enter();
 	pthread_mutex_lock(mutex);
+}
+
+static inline bool mutex_trylock(pthread_mutex_t *mutex)
+{
+	critical_enter();
+	if (likely(!pthread_mutex_trylock(mutex)))
+		return true;
+	critical_leave();
+	return false;
 }
 
 static inline void mutex_unlock(pthread_mutex_t *mutex)

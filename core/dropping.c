@@ -49,6 +49,13 @@ bool dropping_live_is_ours(const char *name)
 	return !strncmp(name, "live.", 5) && !strncmp(name + 5, host, len) && name[5 + len] == '.';
 }
 
+void dropping_live_path(const char *log_path, char *path)
+{
+	const char *name = strchr(log_path, '/') + 1;
+
+	snprintf(path, CONTAINER_PATH_LEN, "%.*slive.%s", (int)(name - log_path), log_path, name + sizeof("data.") - 1);
+}
+
 unsigned dropping_hostdir(void)
 {
 	const char *host = dropping_host();

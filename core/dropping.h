@@ -43,6 +43,9 @@ const char *dropping_host(void);
 /* Whether the live file called @name ("live.HOST.PID.SEQ") is of this host. */
 bool dropping_live_is_ours(const char *name);
 
+/* Where the live file is that belongs to the log @log_path, both relative to the container; @path: CONTAINER_PATH_LEN. */
+void dropping_live_path(const char *log_path, char *path);
+
 /* The hostdir of this host. */
 unsigned dropping_hostdir(void);
 

@@ -8,6 +8,9 @@
 #include "own.h"
 #include "usermem.h"
 
+/* So many reads after one that had to wait for the lock. */
+#define CROWDED_READS 256
+
 #define LOGICAL_MAX ((uint64_t)INT64_MAX - PLFS_BODY_OFF)
 
 int file_any_fd(const struct inode *ino)
@@ -23,9 +26,8 @@ int file_any_fd(const struct inode *ino)
 	return best ? best->fd : -1;
 }
 
-int file_begin(struct plfs_file *f)
+static int begin_locked(struct plfs_file *f)
 {
-	mutex_lock(&f->ino->lock);
 	if (unlikely(f->append_flag)) {
 		int flags = sys.fcntl(f->fd, F_GETFL);
 
@@ -33,6 +35,22 @@ int file_begin(struct plfs_file *f)
 			sys.fcntl(f->fd, F_SETFL, flags & ~O_APPEND);
 	}
 	return f->fd;
+}
+
+int file_begin(struct plfs_file *f)
+{
+	mutex_lock(&f->ino->lock);
+	return begin_locked(f);
+}
+
+/* If others hold the lock, reads had better not do under it what can be done without. */
+static int begin_read(struct plfs_file *f)
+{
+	if (unlikely(!mutex_trylock(&f->ino->lock))) {
+		mutex_lock(&f->ino->lock);
+		f->ino->r.logs.crowded = CROWDED_READS;
+	}
+	return begin_locked(f);
 }
 
 void file_end(struct plfs_file *f)
@@ -53,11 +71,40 @@ static bool bad_range(size_t len, off_t logical_off)
 	return logical_off < 0 || len > LOGICAL_MAX || (uint64_t)logical_off > LOGICAL_MAX - len;
 }
 
+/* Returns the bytes of a part of the request; *@more: there are more. */
+static ssize_t read_part(struct plfs_file *f, void *buf, size_t len, uint64_t logical_off, bool *more)
+{
+	struct inode *ino = f->ino;
+	struct reading rd;
+	int fd = begin_read(f);
+	ssize_t n = inode_begin_read(ino, fd, buf, len, logical_off, &rd);
+	bool ok, last;
+
+	file_end(f);
+	*more = rd.more;
+	if (rd.in_body)
+		return body_read(fd, buf, len, logical_off);
+	if (!rd.handle && !rd.scatter)
+		return n;
+	ok = reading_run(&rd, ino->c.store);
+	last = reading_end(&ino->r, &rd);
+	if (unlikely(!ok || last)) {
+		fd = file_begin(f);
+		logset_bury(&ino->r.logs);
+		if (!ok) {
+			*more = false;
+			n = inode_read(ino, fd, buf, (size_t)n, logical_off);
+		}
+		file_end(f);
+	}
+	return n;
+}
+
 ssize_t plfs_pread(struct plfs_file *f, void *buf, size_t len, off_t logical_off)
 {
 	int saved ERRNO_KEPT = errno;
-	ssize_t ret;
-	int fd;
+	size_t done = 0;
+	bool more;
 
 	if (logical_off < 0)
 		return -EINVAL;
@@ -65,10 +112,14 @@ ssize_t plfs_pread(struct plfs_file *f, void *buf, size_t len, off_t logical_off
 	if ((uint64_t)logical_off >= LOGICAL_MAX || !len)
 		return 0;
 	len = (size_t)min_u64(len, LOGICAL_MAX - (uint64_t)logical_off);
-	fd = file_begin(f);
-	ret = inode_read(f->ino, fd, buf, len, (uint64_t)logical_off);
-	file_end(f);
-	return ret;
+	do {
+		ssize_t n = read_part(f, (char *)buf + done, len - done, (uint64_t)logical_off + done, &more);
+
+		if (n < 0)
+			return n == -EFAULT && done ? (ssize_t)done : n;
+		done += (size_t)n;
+	} while (more);
+	return (ssize_t)done;
 }
 
 ssize_t plfs_preadv(struct plfs_file *f, const struct iovec *iov, int cnt, off_t logical_off)

@@ -305,13 +305,14 @@ int inode_size(struct inode *ino, int fd, const struct stat *st, uint64_t *size)
 	return ret;
 }
 
-static ssize_t read_at(struct inode *ino, int fd, void *buf, size_t len, uint64_t logical_off, bool again)
+/* Have all that a read goes by. Returns how many of the @len bytes there are, 0 at or past the end, if the file is not in its body. */
+static ssize_t find_readable(struct inode *ino, int fd, size_t len, uint64_t logical_off)
 {
 	uint64_t size;
 	int ret;
 
 	if (ino->stub.in_body)
-		return body_read(fd, buf, len, logical_off);
+		return 0;
 	ret = prepare_read(ino);
 	if (ret)
 		return ret;
@@ -328,12 +329,19 @@ static ssize_t read_at(struct inode *ino, int fd, void *buf, size_t len, uint64_
 			return ret;
 		size = inode_known_size(ino);
 	}
+	return logical_off >= size ? 0 : (ssize_t)min_u64(len, size - logical_off);
+}
+
+static ssize_t read_at(struct inode *ino, int fd, void *buf, size_t len, uint64_t logical_off, bool again)
+{
+	ssize_t n = find_readable(ino, fd, len, logical_off);
+	int ret;
+
 	if (ino->stub.in_body)
 		return body_read(fd, buf, len, logical_off);
-	if (logical_off >= size)
-		return 0;
-	len = (size_t)min_u64(len, size - logical_off);
-	len = user_writable(buf, len);
+	if (n <= 0)
+		return n;
+	len = user_writable(buf, (size_t)n);
 	if (!len)
 		return -EFAULT;
 	ret = reader_read(&ino->r, ino->writing ? &ino->w : NULL, fd, buf, len, logical_off);
@@ -353,6 +361,17 @@ static ssize_t read_at(struct inode *ino, int fd, void *buf, size_t len, uint64_
 ssize_t inode_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t logical_off)
 {
 	return read_at(ino, fd, buf, len, logical_off, false);
+}
+
+ssize_t inode_begin_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t logical_off, struct reading *rd)
+{
+	ssize_t n = find_readable(ino, fd, len, logical_off), begun;
+
+	*rd = (struct reading){ .in_body = ino->stub.in_body };
+	if (rd->in_body || n <= 0)
+		return n;
+	begun = reader_begin(&ino->r, ino->writing ? &ino->w : NULL, fd, buf, (size_t)n, logical_off, rd);
+	return begun < 0 ? inode_read(ino, fd, buf, len, logical_off) : begun;
 }
 
 /* ---- writing ---- */

@@ -81,6 +81,12 @@ bool inode_write_next(struct inode *ino, const void *buf, size_t len, uint64_t l
 /* Read; as plfs_pread(). */
 ssize_t inode_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t logical_off);
 
+/*
+ * The same with a rest, @rd, that is done without the lock; as reader_begin(), but an error is final. If rd->in_body, body_read() is
+ * to be asked.
+ */
+ssize_t inode_begin_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t logical_off, struct reading *rd);
+
 /* The size now. @st: fresh attributes of the stub. */
 int inode_size(struct inode *ino, int fd, const struct stat *st, uint64_t *size);
 

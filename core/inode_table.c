@@ -38,6 +38,7 @@ struct inode *inode_find(dev_t dev, ino_t number)
 
 int inode_get(struct plfs_mount *m, int fd, const struct stat *st, struct inode **out)
 {
+	pthread_mutexattr_t attr;
 	struct inode *ino;
 	int ret = 0;
 
@@ -55,7 +56,10 @@ int inode_get(struct plfs_mount *m, int fd, const struct stat *st, struct inode 
 	ino->m = m;
 	ino->lock_h = ino->move_fd = -1;
 	ino->body_len = stub_body_len(st->st_size);
-	pthread_mutex_init(&ino->lock, NULL);
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP); /* mostly it is held for less than a sleep takes */
+	pthread_mutex_init(&ino->lock, &attr);
+	pthread_mutexattr_destroy(&attr);
 	reader_init(&ino->r, &ino->c);
 	ret = st->st_size ? stub_read(fd, &ino->stub) : 0;
 	if (!ret) {

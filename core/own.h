@@ -25,6 +25,7 @@
 #define own_read(...) OWN(sys.read(__VA_ARGS__))
 #define own_write(...) OWN(sys.write(__VA_ARGS__))
 #define own_pread(...) OWN(sys.pread(__VA_ARGS__))
+#define own_preadv(...) OWN(sys.preadv(__VA_ARGS__))
 #define own_pwrite(...) OWN(sys.pwrite(__VA_ARGS__))
 #define own_pwritev(...) OWN(sys.pwritev(__VA_ARGS__))
 #define own_pwritev2(...) OWN(sys.pwritev2(__VA_ARGS__))
@@ -36,6 +37,9 @@
 
 /* All @len bytes; fewer only at the end of the file. -errno. */
 ssize_t own_pread_all(int fd, void *buf, size_t len, uint64_t off);
+
+/* The same into several places; @iov is used up. */
+ssize_t own_preadv_all(int fd, struct iovec *iov, int cnt, uint64_t off);
 
 /* All @len bytes; fewer if an error came after some were written, else -errno. */
 ssize_t own_pwrite_all(int fd, const void *buf, size_t len, uint64_t off);

@@ -124,6 +124,7 @@ static void disown_one(struct inode *ino, int fd)
 		ino->writing = false;
 		reader_release(&ino->r); /* it lacks what the parent wrote since it last read */
 	}
+	logset_after_fork(&ino->r.logs);
 	ino->own_end = 0;
 	if (ino->lock_h >= 0)
 		store_close(&ino->m->store, &ino->lock_h);
@@ -251,7 +252,7 @@ int plfs_get_map(struct plfs_file *f,
 
 		reader_lookup(&ino->r, off, (uint64_t)size - off, &piece);
 		hole = piece.log_no == INDEX_LOG_HOLE || piece.log_no == INDEX_LOG_CUT;
-		ret = fn(arg, off, piece.len, hole ? NULL : ino->r.logs[piece.log_no].path, hole ? 0 : piece.log_off);
+		ret = fn(arg, off, piece.len, hole ? NULL : ino->r.logs.logs[piece.log_no].path, hole ? 0 : piece.log_off);
 		off += piece.len;
 	}
 	return ret;

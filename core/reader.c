@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lookups through the stack of maps and reads from the logs. A log is read in windows: strided data that is read in order
- * is in order in every log too, so a window that doubles while that holds turns many small reads
- * into few large ones. Descriptors and windows are bounded, whatever the number of logs.
+ * The stack of maps: how it is made and kept, lookups through it, and what is read from where.
  */
 #include "reader.h"
 
@@ -12,40 +10,20 @@
 #include "log.h"
 #include "own.h"
 #include "stamp.h"
-#include "sys.h"
+#include "usermem.h"
 
-#include <stdio.h>
+/* Pieces that are shorter are not gathered; see logset.c. */
+#define READER_SMALL_PIECE 1024
 
-#define OPEN_LOGS_MAX 64 /* and no more than a quarter of what the process may have */
-#define WINDOW_MIN 4096
-#define WINDOW_FIRST 65536
-#define WINDOW_MAX (1024 * 1024)
-#define WINDOWS_BUDGET (48 * 1024 * 1024)
-/* From here on a piece is read where it is wanted, past the window. */
-#define DIRECT_LEN (128 * 1024)
+/* The program's memory is looked at so much at a time. */
+#define TOUCH_LEN 16384
 
 void reader_init(struct reader *r, const struct container *c)
 {
 	memset(r, 0, sizeof(*r));
 	r->c = c;
 	r->own_log = UINT32_MAX;
-}
-
-static void drop_window(struct reader *r, struct reader_log *log)
-{
-	if (log->window)
-		r->window_bytes -= log->win_cap;
-	mem_free(log->window);
-	log->window = NULL;
-	log->win_len = log->win_cap = 0;
-}
-
-static void close_log(struct reader *r, struct reader_log *log)
-{
-	if (log->h >= 0) {
-		store_close(r->c->store, &log->h);
-		r->nr_open--;
-	}
+	logset_init(&r->logs, c);
 }
 
 static void drop_levels(struct reader *r, int from)
@@ -63,12 +41,7 @@ static void drop_levels(struct reader *r, int from)
 static void drop_base(struct reader *r)
 {
 	drop_levels(r, 0);
-	for (uint32_t i = 0; i < r->nr_logs; i++) {
-		drop_window(r, &r->logs[i]);
-		close_log(r, &r->logs[i]);
-		mem_free(r->logs[i].path);
-	}
-	r->nr_logs = 0;
+	logset_clear(&r->logs);
 	r->nr_own = 0;
 	r->own_log = UINT32_MAX;
 	r->loaded = false;
@@ -78,26 +51,12 @@ static void drop_base(struct reader *r)
 void reader_release(struct reader *r)
 {
 	drop_base(r);
-	mem_free(r->logs);
+	logset_release(&r->logs);
 	mem_free(r->own);
+	r->own = NULL;
+	r->nr_own = r->cap_own = 0;
+	mem_free(__atomic_exchange_n(&r->spare, NULL, __ATOMIC_ACQUIRE));
 	watch_release(&r->watch, r->c);
-	reader_init(r, r->c);
-}
-
-/* Take over @path. */
-static int add_log(struct reader *r, char *path)
-{
-	if (r->nr_logs == r->cap_logs) {
-		uint32_t cap = r->cap_logs ? 2 * r->cap_logs : 16;
-		struct reader_log *logs = mem_realloc(r->logs, cap * sizeof(*logs));
-
-		if (!logs)
-			return -ENOMEM;
-		r->logs = logs;
-		r->cap_logs = cap;
-	}
-	r->logs[r->nr_logs] = (struct reader_log){ .path = path, .h = -1, .ahead = WINDOW_FIRST };
-	return (int)r->nr_logs++;
 }
 
 static int install(struct reader *r, struct gathered *g, struct index_inputs *in)
@@ -107,7 +66,7 @@ static int install(struct reader *r, struct gathered *g, struct index_inputs *in
 	drop_base(r);
 	for (uint32_t i = 0; i < g->nr_logs; i++) {
 		if (ret >= 0)
-			ret = add_log(r, g->logs[i]);
+			ret = logset_add(&r->logs, g->logs[i]);
 		if (ret < 0)
 			mem_free(g->logs[i]);
 	}
@@ -126,14 +85,6 @@ static int install(struct reader *r, struct gathered *g, struct index_inputs *in
 	return 0;
 }
 
-/* The live file that belongs to the data log @log_path. */
-static void live_path(const char *log_path, char *path)
-{
-	const char *name = strchr(log_path, '/') + 1;
-
-	snprintf(path, CONTAINER_PATH_LEN, "%.*slive.%s", (int)(name - log_path), log_path, name + sizeof("data.") - 1);
-}
-
 static int own_log_no(struct reader *r, const struct writer *w)
 {
 	char *path;
@@ -141,11 +92,11 @@ static int own_log_no(struct reader *r, const struct writer *w)
 
 	if (r->own_log != UINT32_MAX)
 		return (int)r->own_log;
-	for (uint32_t i = r->nr_logs; i-- > 0;)
-		if (!strcmp(r->logs[i].path, w->log_path))
+	for (uint32_t i = r->logs.nr; i-- > 0;)
+		if (!strcmp(r->logs.logs[i].path, w->log_path))
 			return (int)(r->own_log = i);
 	path = mem_strdup(w->log_path);
-	ret = path ? add_log(r, path) : -ENOMEM;
+	ret = path ? logset_add(&r->logs, path) : -ENOMEM;
 	if (ret >= 0)
 		r->own_log = (uint32_t)ret;
 	return ret;
@@ -160,7 +111,7 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 
 	if (w) {
 		writer_break(w); /* what is in the base must not grow behind its back */
-		live_path(w->log_path, own);
+		dropping_live_path(w->log_path, own);
 	}
 	/*
 	 * Logs that are being closed move under our feet; each time round there is one less of them. One that no index
@@ -191,7 +142,7 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 		ret = ret < 0 ? ret : 0;
 	}
 	log_debug(LOG_INDEX, "%s: merged %llu records of %u logs: %s", r->c->dir,
-		  ret ? 0ULL : (unsigned long long)r->levels[0].map.nr_records, r->nr_logs, strerror(-ret));
+		  ret ? 0ULL : (unsigned long long)r->levels[0].map.nr_records, r->logs.nr, strerror(-ret));
 	return ret == -EAGAIN ? -EIO : ret;
 }
 
@@ -204,7 +155,7 @@ int reader_reload(struct reader *r, struct writer *w, uint64_t generation_ns, bo
 	*changed = true;
 	if (r->loaded) {
 		if (w)
-			live_path(w->log_path, own);
+			dropping_live_path(w->log_path, own);
 		watch_word(&r->watch, r->c, r->may_make);
 		ret = index_inputs_list(&in, r->c, w ? own : NULL);
 		if (!ret)
@@ -294,10 +245,10 @@ uint64_t reader_end(const struct reader *r)
 	return end;
 }
 
-void reader_lookup(const struct reader *r, uint64_t logical_off, uint64_t len, struct index_piece *piece)
+void reader_lookup(struct reader *r, uint64_t logical_off, uint64_t len, struct index_piece *piece)
 {
 	for (int i = r->nr_levels - 1; i >= 0; i--) {
-		index_map_lookup(&r->levels[i].map, logical_off, len, piece);
+		index_map_lookup_near(&r->levels[i].map, logical_off, len, piece, &r->levels[i].hint);
 		if (piece->log_no != INDEX_LOG_HOLE)
 			return;
 		len = piece->len;
@@ -305,8 +256,7 @@ void reader_lookup(const struct reader *r, uint64_t logical_off, uint64_t len, s
 	*piece = (struct index_piece){ .logical_off = logical_off, .len = len, .log_no = INDEX_LOG_HOLE };
 }
 
-/* Take descriptors or windows from other logs, in turn, until there is room. */
-bool reader_is_stale(const struct reader *r, uint64_t logical_off, uint64_t len)
+bool reader_is_stale( struct reader *r, uint64_t logical_off, uint64_t len)
 {
 	struct index_piece piece;
 
@@ -318,186 +268,30 @@ bool reader_is_stale(const struct reader *r, uint64_t logical_off, uint64_t len)
 	return piece.log_no != r->own_log || piece.len < len;
 }
 
-static void make_room(struct reader *r, const struct reader_log *keep, size_t window)
-{
-	for (uint32_t i = 0; i < r->nr_logs; i++) {
-		struct reader_log *log = &r->logs[r->hand];
-
-		if (r->nr_open < r->max_open && r->window_bytes + window <= WINDOWS_BUDGET)
-			return;
-		r->hand = (r->hand + 1) % r->nr_logs;
-		if (log == keep)
-			continue;
-		if (r->nr_open >= r->max_open)
-			close_log(r, log);
-		if (r->window_bytes + window > WINDOWS_BUDGET)
-			drop_window(r, log);
-	}
-}
-
-static void close_others(struct reader *r, const struct reader_log *keep)
-{
-	for (uint32_t i = 0; i < r->nr_logs; i++)
-		if (&r->logs[i] != keep)
-			close_log(r, &r->logs[i]);
-}
-
-static int open_log(struct reader *r, struct reader_log *log)
-{
-	if (log->h >= 0)
-		return 0;
-	if (!r->max_open) {
-		struct rlimit limit;
-
-		r->max_open = OPEN_LOGS_MAX;
-		if (!sys.getrlimit(RLIMIT_NOFILE, &limit))
-			r->max_open = (uint32_t)max_u64(1, min_u64(OPEN_LOGS_MAX, limit.rlim_cur / 4));
-	}
-	make_room(r, log, 0);
-	log->h = dropping_open_log(r->c, log->path);
-	if (log->h == -EMFILE || log->h == -ENFILE) { /* give back what we hold and try once more */
-		close_others(r, log);
-		log->h = dropping_open_log(r->c, log->path);
-	}
-	if (log->h < 0) {
-		int ret = log->h;
-
-		log->h = -1;
-		r->missing = (uint32_t)(log - r->logs);
-		if (ret == -EIO)
-			log_error("%s/%s: the data log is damaged", r->c->dir, log->path);
-		return ret;
-	}
-	r->nr_open++;
-	return 0;
-}
-
-/* Read up to @len bytes; fewer where the log, as it is now, ends. What another process still has staged is read from there. */
-static ssize_t read_log(struct reader *r, struct reader_log *log, void *buf, size_t len, uint64_t log_off)
-{
-	struct store *s = r->c->store;
-	char live[CONTAINER_PATH_LEN];
-	size_t done = 0;
-
-	for (int tries = 0; tries < 3; tries++) {
-		ssize_t n = s->ops->pread(s, log->h, (char *)buf + done, len - done, DROPPING_DATA_OFF + log_off + done);
-
-		if (n < 0)
-			return n;
-		done += (size_t)n;
-		if (done == len)
-			break;
-		live_path(log->path, live);
-		n = stage_load_bytes(r->c, live, log_off + done, (char *)buf + done, len - done);
-		if (n == -EMFILE || n == -ENFILE) {
-			close_others(r, log);
-			n = stage_load_bytes(r->c, live, log_off + done, (char *)buf + done, len - done);
-		}
-		if (n < 0 && n != -ENOENT)
-			return n;
-		done += n > 0 ? (size_t)n : 0;
-		if (done == len)
-			break; /* else it has been flushed in between: it is in the log now */
-	}
-	return (ssize_t)done;
-}
-
-static int too_short(struct reader *r, const struct reader_log *log, uint64_t log_off)
-{
-	log_error("%s/%s: the data log is shorter than its index says (byte %llu is missing)", r->c->dir, log->path,
-		  (unsigned long long)log_off);
-	return -EIO;
-}
-
-static int read_direct(struct reader *r, struct reader_log *log, void *buf, size_t len, uint64_t log_off)
-{
-	ssize_t n = read_log(r, log, buf, len, log_off);
-
-	if (n < 0)
-		return (int)n;
-	return (size_t)n < len ? too_short(r, log, log_off + (size_t)n) : 0;
-}
-
-/* Fill the window from @log_off on, larger the longer the reading has been in order. Returns 0 with at least @len bytes in it. */
-static int fill_window(struct reader *r, struct reader_log *log, size_t len, uint64_t log_off)
-{
-	bool in_order = log_off >= log->next_off && log_off - log->next_off <= log->ahead;
-	size_t want;
-	ssize_t n;
-
-	log->ahead = in_order ? min_size(2 * log->ahead, WINDOW_MAX) : log->ahead / 2 > WINDOW_MIN ? log->ahead / 2 : WINDOW_MIN;
-	want = log->ahead > len ? log->ahead : (size_t)round_up_u64(len, WINDOW_MIN);
-	log->win_len = 0;
-	if (want > log->win_cap) {
-		drop_window(r, log);
-		make_room(r, log, want);
-		log->window = mem_alloc(want);
-		if (!log->window)
-			return -ENOMEM;
-		log->win_cap = want;
-		r->window_bytes += want;
-	}
-	n = read_log(r, log, log->window, want, log_off);
-	if (n < 0)
-		return (int)n;
-	log->win_off = log_off;
-	log->win_len = (size_t)n;
-	log->next_off = log_off + (size_t)n;
-	return (size_t)n < len ? too_short(r, log, log_off + (size_t)n) : 0;
-}
-
-static int read_piece(struct reader *r, const struct writer *w, struct reader_log *log, uint8_t *buf, size_t len,
-		      uint64_t log_off)
-{
-	int ret;
-
-	if (w && r->own_log != UINT32_MAX && log == &r->logs[r->own_log]) {
-		uint64_t flushed = writer_flushed_len(w);
-
-		if (log_off + len > flushed) {
-			uint64_t from = max_u64(log_off, flushed);
-
-			writer_read_stage(w, buf + (from - log_off), (size_t)(log_off + len - from), from);
-			len = (size_t)(from - log_off);
-			if (!len)
-				return 0;
-		}
-	}
-	if (log_off < log->win_off || log_off + len > log->win_off + log->win_len) {
-		ret = open_log(r, log);
-		if (ret)
-			return ret;
-		if (len >= DIRECT_LEN)
-			return read_direct(r, log, buf, len, log_off);
-		ret = fill_window(r, log, len, log_off);
-		if (ret)
-			return ret;
-	}
-	memcpy(buf, log->window + (log_off - log->win_off), len);
-	return 0;
-}
-
 ssize_t reader_extent(struct reader *r, uint64_t logical_off, uint64_t len, int *fd, uint64_t *fd_off)
 {
 	struct index_piece piece;
-	struct reader_log *log;
 	struct stat st;
-	int ret;
+	int h, ret;
 
 	*fd = -1;
 	reader_lookup(r, logical_off, len, &piece);
-	if (piece.log_no >= r->nr_logs)
+	if (piece.log_no >= r->logs.nr)
 		return (ssize_t)piece.len;
-	log = &r->logs[piece.log_no];
-	ret = open_log(r, log);
-	if (!ret)
-		ret = r->c->store->ops->fstat(r->c->store, log->h, &st);
+	h = logset_open(&r->logs, piece.log_no);
+	ret = h < 0 ? h : r->c->store->ops->fstat(r->c->store, h, &st);
 	if (ret)
 		return ret;
 	*fd_off = DROPPING_DATA_OFF + piece.log_off;
 	if (*fd_off + piece.len <= (uint64_t)st.st_size) /* else its end is in a stage */
-		*fd = log->h;
+		*fd = h;
 	return (ssize_t)piece.len;
+}
+
+void reader_log_missing(const struct reader *r)
+{
+	log_error("%s/%s: the data log is missing", r->c->dir,
+		  r->logs.missing < r->logs.nr ? r->logs.logs[r->logs.missing].path : "");
 }
 
 static int read_body(int stub_fd, void *buf, size_t len, uint64_t logical_off)
@@ -510,9 +304,15 @@ static int read_body(int stub_fd, void *buf, size_t len, uint64_t logical_off)
 	return 0;
 }
 
-void reader_log_missing(const struct reader *r)
+/* Where this process's own log still lacks bytes, they are staged: how many of the @len at @log_off are in the log. */
+static size_t len_in_log(const struct reader *r, const struct writer *w, uint32_t log_no, uint64_t log_off, size_t len)
 {
-	log_error("%s/%s: the data log is missing", r->c->dir, r->missing < r->nr_logs ? r->logs[r->missing].path : "");
+	uint64_t flushed;
+
+	if (!w || log_no != r->own_log)
+		return len;
+	flushed = writer_flushed_len(w);
+	return flushed <= log_off ? 0 : (size_t)min_u64(len, flushed - log_off);
 }
 
 int reader_read(struct reader *r, const struct writer *w, int stub_fd, void *buf, size_t len, uint64_t logical_off)
@@ -521,15 +321,21 @@ int reader_read(struct reader *r, const struct writer *w, int stub_fd, void *buf
 
 	while (len) {
 		struct index_piece piece;
-		int ret;
+		int ret = 0;
 
 		reader_lookup(r, logical_off, len, &piece);
-		if (piece.log_no == INDEX_LOG_HOLE || piece.log_no == INDEX_LOG_CUT)
+		if (piece.log_no == INDEX_LOG_HOLE || piece.log_no == INDEX_LOG_CUT) {
 			ret = read_body(stub_fd, p, piece.len, logical_off);
-		else if (piece.log_no >= r->nr_logs)
+		} else if (piece.log_no >= r->logs.nr) {
 			ret = -EIO;
-		else
-			ret = read_piece(r, w, &r->logs[piece.log_no], p, piece.len, piece.log_off);
+		} else {
+			size_t in_log = len_in_log(r, w, piece.log_no, piece.log_off, piece.len);
+
+			if (in_log)
+				ret = logset_read(&r->logs, piece.log_no, p, in_log, piece.log_off);
+			if (!ret && in_log < piece.len)
+				writer_read_stage(w, p + in_log, piece.len - in_log, piece.log_off + in_log);
+		}
 		if (ret)
 			return ret;
 		p += piece.len;
@@ -537,4 +343,147 @@ int reader_read(struct reader *r, const struct writer *w, int stub_fd, void *buf
 		len -= piece.len;
 	}
 	return 0;
+}
+
+/* ---- with the rest left to be done without the lock ---- */
+
+/* One piece is the whole request, of a log alone: no need to gather any. */
+static ssize_t begin_one(struct reader *r, void *buf, const struct index_piece *piece, struct reading *rd)
+{
+	int ret = logset_take(&r->logs, piece->log_no, piece->log_off, piece->len, 1, &rd->handle);
+
+	rd->buf = buf;
+	rd->len = piece->len;
+	rd->log_off = piece->log_off;
+	if (!ret) {
+		ret = user_writable(buf, piece->len) < piece->len ? -EFAULT : 0;
+		ret = ret ? ret : logset_read(&r->logs, piece->log_no, buf, piece->len, piece->log_off);
+	}
+	return ret < 0 ? ret : (ssize_t)piece->len;
+}
+
+/* How far the memory at @buf has been found to be writable. */
+struct writable {
+	uint8_t *buf;
+	size_t len;
+};
+
+static int check_writable(struct writable *m, size_t len)
+{
+	if (len > m->len)
+		m->len += user_writable(m->buf + m->len, len - m->len);
+	return len > m->len ? -EFAULT : 0;
+}
+
+/* What is not worth a call of its own comes from windows. */
+static int read_small_groups(struct reader *r, struct scatter *s, struct writable *m, size_t len)
+{
+	for (unsigned i = 0; i < s->nr_groups; i++) {
+		struct scatter_group *g = &s->groups[i];
+		uint64_t log_off = g->log_off;
+		int ret = logset_take(&r->logs, g->log_no, log_off, g->len, g->nr_pieces, &g->handle);
+
+		if (ret > 0)
+			continue;
+		if (!ret)
+			ret = check_writable(m, len);
+		for (unsigned k = 0, at = g->first; !ret && k < g->nr_pieces; k++, at = s->pieces[at].next) {
+			ret = logset_read(&r->logs, g->log_no, s->pieces[at].buf, s->pieces[at].len, log_off);
+			log_off += s->pieces[at].len;
+		}
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static ssize_t begin_many(struct reader *r, const struct writer *w, int stub_fd, void *buf, size_t len, uint64_t logical_off,
+			  struct scatter *s)
+{
+	struct writable m = { .buf = buf };
+	struct index_piece piece;
+	unsigned nr_small = 0;
+	size_t done = 0;
+	int ret = 0;
+
+	for (; done < len && !ret; done += ret ? 0 : piece.len) {
+		uint8_t *p = m.buf + done;
+		size_t in_log = 0;
+
+		reader_lookup(r, logical_off + done, len - done, &piece);
+		nr_small = piece.len < READER_SMALL_PIECE ? nr_small + 1 : 0;
+		if (piece.log_no < r->logs.nr) {
+			in_log = len_in_log(r, w, piece.log_no, piece.log_off, piece.len);
+			if (in_log && nr_small <= 2 && !scatter_add(s, piece.log_no, piece.log_off, p, in_log))
+				break;
+			if (in_log == piece.len && nr_small <= 2)
+				continue;
+		}
+		ret = check_writable(&m, min_size(len, round_up_u64(done + piece.len, TOUCH_LEN)));
+		if (!ret && in_log && nr_small > 2) /* one of many: in the order of memory, which is faster */
+			ret = logset_read(&r->logs, piece.log_no, p, in_log, piece.log_off);
+		if (ret)
+			break;
+		if (in_log == piece.len)
+			continue;
+		if (piece.log_no < r->logs.nr)
+			writer_read_stage(w, p + in_log, piece.len - in_log, piece.log_off + in_log);
+		else if (piece.log_no == INDEX_LOG_HOLE || piece.log_no == INDEX_LOG_CUT)
+			ret = read_body(stub_fd, p, piece.len, logical_off + done);
+		else
+			ret = -EIO;
+	}
+	if (!ret)
+		ret = read_small_groups(r, s, &m, done);
+	return ret ? ret : (ssize_t)done;
+}
+
+ssize_t reader_begin(struct reader *r, const struct writer *w, int stub_fd, void *buf, size_t len, uint64_t logical_off,
+		     struct reading *rd)
+{
+	size_t part = min_size(len, READING_MAX);
+	struct index_piece piece;
+	ssize_t n;
+
+	*rd = (struct reading){ 0 };
+	if (r->logs.crowded)
+		r->logs.crowded--;
+	reader_lookup(r, logical_off, part, &piece);
+	if (piece.len == part && piece.log_no < r->logs.nr && len_in_log(r, w, piece.log_no, piece.log_off, part) == part) {
+		n = begin_one(r, buf, &piece, rd);
+	} else {
+		rd->scatter = __atomic_exchange_n(&r->spare, NULL, __ATOMIC_ACQUIRE);
+		if (!rd->scatter)
+			rd->scatter = mem_alloc(sizeof(*rd->scatter));
+		if (!rd->scatter)
+			return -ENOMEM;
+		scatter_init(rd->scatter, logset_at_once(&r->logs));
+		n = begin_many(r, w, stub_fd, buf, part, logical_off, rd->scatter);
+	}
+	if (n < 0 && reading_end(r, rd))
+		logset_bury(&r->logs);
+	rd->more = n > 0 && (size_t)n < len;
+	return n;
+}
+
+bool reading_run(struct reading *rd, struct store *store)
+{
+	if (rd->handle)
+		return store->ops->pread(store, rd->handle->h, rd->buf, rd->len, DROPPING_DATA_OFF + rd->log_off) ==
+		       (ssize_t)rd->len;
+	return !rd->scatter || scatter_run(rd->scatter, store);
+}
+
+bool reading_end(struct reader *r, struct reading *rd)
+{
+	struct scatter *s = rd->scatter;
+	bool last = rd->handle && log_handle_put(rd->handle);
+
+	for (unsigned i = 0; s && i < s->nr_groups; i++)
+		if (s->groups[i].handle && log_handle_put(s->groups[i].handle))
+			last = true;
+	if (s)
+		mem_free(__atomic_exchange_n(&r->spare, s, __ATOMIC_ACQ_REL));
+	*rd = (struct reading){ 0 };
+	return last;
 }

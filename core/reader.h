@@ -10,26 +10,19 @@
 #include "../index/map.h"
 #include "container.h"
 #include "globalindex.h"
+#include "logset.h"
+#include "scatter.h"
 #include "watch.h"
 #include "writer.h"
 
 #define READER_LEVELS_MAX 40
-
-struct reader_log {
-	char *path;      /* relative to the container: "hostdir.K/data..." */
-	int h;           /* -1: not open */
-	uint8_t *window; /* bytes [win_off, win_off + win_len) of the data area, or NULL */
-	uint64_t win_off;
-	size_t win_len, win_cap;
-	uint64_t next_off; /* where a sequential reader would go on */
-	size_t ahead;      /* how much to read at once there */
-};
 
 struct reader_level {
 	void *image;
 	size_t image_len;
 	bool mapped;           /* image is part of global's mapping */
 	struct index_map map;
+	struct index_hint hint;
 	size_t first_own;      /* levels above the base: its records are own[first_own...] up to the next level's */
 };
 
@@ -43,18 +36,14 @@ struct reader {
 	bool loaded;
 	struct reader_level levels[READER_LEVELS_MAX]; /* 0 is the base */
 	int nr_levels;
-	struct reader_log *logs;
-	uint32_t nr_logs, cap_logs;
+	struct logset logs;    /* as the maps number them */
 	uint32_t own_log;      /* number of this process's open log, UINT32_MAX: none or not looked up */
-	uint32_t missing;      /* the log that was not there when reader_read() said -ENOENT */
-	uint32_t hand;         /* where to look next for a log to close */
-	uint32_t nr_open, max_open; /* descriptors of logs; max 0: not known yet */
-	size_t window_bytes;
 	struct reader_own *own; /* records of this process's logs since the base was made */
 	size_t nr_own, cap_own;
 	struct index_inputs inputs; /* what the base was made from */
 	struct global_index global;
 	struct watch watch;
+	struct scatter *spare; /* for the next large read, or NULL; atomic */
 	bool may_make; /* what is watched, if it is missing */
 	char lost[CONTAINER_PATH_LEN]; /* the log that has no index, when reader_load() said -ENOMSG */
 };
@@ -81,7 +70,7 @@ int reader_add_own(struct reader *r, struct writer *w);
  * Whether other processes of this host may have written to [logical_off, logical_off + len) since the base was made. What this process has
  * written there itself since then counts as the latest.
  */
-bool reader_is_stale(const struct reader *r, uint64_t logical_off, uint64_t len);
+bool reader_is_stale(struct reader *r, uint64_t logical_off, uint64_t len);
 
 /* First byte after the last one that any map knows, truncations taken into account. */
 uint64_t reader_end(const struct reader *r);
@@ -95,6 +84,30 @@ uint64_t reader_end(const struct reader *r);
 int reader_read(struct reader *r, const struct writer *w, int stub_fd, void *buf, size_t len, uint64_t logical_off);
 void reader_log_missing(const struct reader *r);
 
+/* What is left of a read to be done without the lock. */
+struct reading {
+	struct log_handle *handle; /* @len bytes at @log_off of one log to @buf, or NULL */
+	void *buf;
+	size_t len;
+	uint64_t log_off;
+	struct scatter *scatter; /* or these */
+	bool in_body;            /* or all of it, from the body of the stub */
+	bool more;               /* it is not all that was asked for: begin again behind it */
+};
+
+#define READING_MAX ((size_t)1 << 30)
+
+/*
+ * The same in three steps: what is quick is done at once, the rest is left in @rd; reading_run(), with no lock held; reading_end(), with or
+ * without it, which says whether logset_bury() is to be called, with it. The memory at @buf need not be good. Returns how
+ * many bytes this is for, or -errno, and then nothing is left. After an error, or if reading_run() says that bytes were
+ * missing, reader_read() is to be asked.
+ */
+ssize_t reader_begin(struct reader *r, const struct writer *w, int stub_fd, void *buf, size_t len, uint64_t logical_off,
+		     struct reading *rd);
+bool reading_run(struct reading *rd, struct store *store);
+bool reading_end(struct reader *r, struct reading *rd);
+
 /*
  * How many bytes from @logical_off on, at most @len, lie together, and where in a log: *@fd, which stays the reader's, and the
  * offset in it. *@fd -1: in no log's file. -errno as reader_read().
@@ -102,6 +115,6 @@ void reader_log_missing(const struct reader *r);
 ssize_t reader_extent(struct reader *r, uint64_t logical_off, uint64_t len, int *fd, uint64_t *fd_off);
 
 /* The piece of the file at @logical_off; as index_map_lookup(). */
-void reader_lookup(const struct reader *r, uint64_t logical_off, uint64_t len, struct index_piece *piece);
+void reader_lookup(struct reader *r, uint64_t logical_off, uint64_t len, struct index_piece *piece);
 
 #endif

@@ -11,6 +11,7 @@
 #include "base.h"
 
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 struct store {
 	const struct store_ops *ops;
@@ -25,6 +26,8 @@ struct store_ops {
 	void (*close)(struct store *s, int *h);
 	/* All @len bytes, fewer only at the end of the file. */
 	ssize_t (*pread)(struct store *s, int h, void *buf, size_t len, uint64_t off);
+	/* The same into several places, at most IOV_MAX; @iov is used up. */
+	ssize_t (*preadv)(struct store *s, int h, struct iovec *iov, int cnt, uint64_t off);
 	/* All @len bytes; fewer if an error came after some were written, else -errno. */
 	ssize_t (*pwrite)(struct store *s, int h, const void *buf, size_t len, uint64_t off);
 	/* The same of @len bytes at @buf and @len2 at @buf2 behind them. */

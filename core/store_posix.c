@@ -36,6 +36,12 @@ static ssize_t posix_pread(struct store *s, int h, void *buf, size_t len, uint64
 	return own_pread_all(h, buf, len, off);
 }
 
+static ssize_t posix_preadv(struct store *s, int h, struct iovec *iov, int cnt, uint64_t off)
+{
+	(void)s;
+	return own_preadv_all(h, iov, cnt, off);
+}
+
 static ssize_t posix_pwrite(struct store *s, int h, const void *buf, size_t len, uint64_t off)
 {
 	(void)s;
@@ -219,6 +225,7 @@ static const struct store_ops posix_ops = {
 	.open = posix_open,
 	.close = posix_close,
 	.pread = posix_pread,
+	.preadv = posix_preadv,
 	.pwrite = posix_pwrite,
 	.pwrite2 = posix_pwrite2,
 	.fstat = posix_fstat,

@@ -87,6 +87,22 @@ static uint64_t rows_upto(const uint8_t *v, size_t row_len, uint64_t nr, uint64_
 	return base;
 }
 
+static bool is_upto(const uint8_t *v, size_t row_len, uint64_t nr, uint64_t x, uint64_t i)
+{
+	return i <= nr && (i == 0 || get_le64(v + (i - 1) * row_len) <= x) && (i == nr || get_le64(v + i * row_len) > x);
+}
+
+/* The same; first where *@hint says, then one further, then at the beginning: rows of a strided table come round again. */
+static uint64_t rows_upto_near(const uint8_t *v, size_t row_len, uint64_t nr, uint64_t x, uint64_t *hint)
+{
+	if (is_upto(v, row_len, nr, x, *hint))
+		return *hint;
+	*hint = is_upto(v, row_len, nr, x, *hint + 1) ? *hint + 1 :
+		is_upto(v, row_len, nr, x, 1)	      ? 1 :
+							rows_upto(v, row_len, nr, x);
+	return *hint;
+}
+
 /* Cut @piece, which begins at x, off at @end; an @end that is not beyond x is a lie and ignored. */
 static void end_at(struct index_piece *piece, uint64_t end)
 {
@@ -105,7 +121,8 @@ static void gap(const struct index_map *map, struct index_piece *piece)
 	}
 }
 
-static void lookup_plain(const struct index_map *map, uint64_t first, uint64_t nr, struct index_piece *piece)
+static void lookup_plain(const struct index_map *map, uint64_t first, uint64_t nr, struct index_piece *piece,
+			 uint64_t *hint)
 {
 	uint64_t x = piece->logical_off, i;
 	const uint8_t *v, *e;
@@ -113,7 +130,7 @@ static void lookup_plain(const struct index_map *map, uint64_t first, uint64_t n
 	first = min_u64(first, map->nr_entries);
 	nr = min_u64(nr, map->nr_entries - first);
 	v = map->entries + first * IMAGE_ENTRY_LEN;
-	i = rows_upto(v, IMAGE_ENTRY_LEN, nr, x);
+	i = rows_upto_near(v, IMAGE_ENTRY_LEN, nr, x, hint);
 	e = v + i * IMAGE_ENTRY_LEN;
 	if (i > 0) {
 		const uint8_t *at = e - IMAGE_ENTRY_LEN;
@@ -131,7 +148,7 @@ static void lookup_plain(const struct index_map *map, uint64_t first, uint64_t n
 	gap(map, piece);
 }
 
-static void lookup_strided(const struct index_map *map, uint64_t table, struct index_piece *piece)
+static void lookup_strided(const struct index_map *map, uint64_t table, struct index_piece *piece, uint64_t *hint)
 {
 	uint64_t base, stride, first, nr, row, phase, i;
 	const uint8_t *t, *v, *e;
@@ -152,7 +169,7 @@ static void lookup_strided(const struct index_map *map, uint64_t table, struct i
 	row = (piece->logical_off - base) / stride;
 	phase = (piece->logical_off - base) % stride;
 	v = map->phases + first * IMAGE_PHASE_LEN;
-	i = rows_upto(v, IMAGE_PHASE_LEN, nr, phase);
+	i = rows_upto_near(v, IMAGE_PHASE_LEN, nr, phase, hint);
 	e = v + i * IMAGE_PHASE_LEN;
 	if (i > 0) {
 		const uint8_t *at = e - IMAGE_PHASE_LEN;
@@ -273,10 +290,10 @@ static void lookup_mixed(const struct index_map *map, uint64_t first, uint64_t n
 	piece->log_no = get_le32(s.newest + 56);
 }
 
-void index_map_lookup(const struct index_map *map, uint64_t logical_off, uint64_t len,
-		      struct index_piece *piece)
+void index_map_lookup_near(const struct index_map *map, uint64_t logical_off, uint64_t len,
+			   struct index_piece *piece, struct index_hint *hint)
 {
-	uint64_t i = rows_upto(map->panels, IMAGE_PANEL_LEN, map->nr_panels, logical_off), first, nr;
+	uint64_t i = rows_upto_near(map->panels, IMAGE_PANEL_LEN, map->nr_panels, logical_off, &hint->panel), first, nr;
 	const uint8_t *next = map->panels + i * IMAGE_PANEL_LEN, *p = i > 0 ? next - IMAGE_PANEL_LEN : NULL;
 
 	piece->logical_off = logical_off;
@@ -293,10 +310,10 @@ void index_map_lookup(const struct index_map *map, uint64_t logical_off, uint64_
 	nr = get_le32(p + 24);
 	switch (get_le32(p + 28)) {
 	case IMAGE_PLAIN:
-		lookup_plain(map, first, nr, piece);
+		lookup_plain(map, first, nr, piece, &hint->row);
 		break;
 	case IMAGE_STRIDED:
-		lookup_strided(map, first, piece);
+		lookup_strided(map, first, piece, &hint->row);
 		break;
 	case IMAGE_MIXED:
 		lookup_mixed(map, first, nr, piece);
@@ -304,6 +321,14 @@ void index_map_lookup(const struct index_map *map, uint64_t logical_off, uint64_
 	default:
 		gap(map, piece);
 	}
+}
+
+void index_map_lookup(const struct index_map *map, uint64_t logical_off, uint64_t len,
+		      struct index_piece *piece)
+{
+	struct index_hint hint = { 0 };
+
+	index_map_lookup_near(map, logical_off, len, piece, &hint);
 }
 
 int index_map_each(const struct index_map *map, int (*fn)(void *arg, const struct index_piece *piece),

@@ -35,6 +35,11 @@ struct index_piece {
 	uint32_t log_no;   /* as given to index_merge_add() */
 };
 
+/* Where the last lookup of a map ended, which is where the next most likely begins. Zeros at first; wrong ones cost time alone. */
+struct index_hint {
+	uint64_t panel, row;
+};
+
 /*
  * Make @map a view of the @len bytes at @image. Checks the header's checksum and that every table
  * lies inside the image, so that no lookup can leave it whatever the bytes are; @verify also checks the
@@ -49,6 +54,10 @@ int index_map_open(struct index_map *map, const void *image, size_t len, bool ve
  */
 void index_map_lookup(const struct index_map *map, uint64_t logical_off, uint64_t len,
 		      struct index_piece *piece);
+
+/* The same for who asks for piece after piece: in order, or always the same part of each row. @hint is the caller's. */
+void index_map_lookup_near(const struct index_map *map, uint64_t logical_off, uint64_t len,
+			   struct index_piece *piece, struct index_hint *hint);
 
 /*
  * Call @fn for every piece of [0, end) in ascending order, holes left out; stops at

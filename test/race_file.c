@@ -102,6 +102,44 @@ static void *truncating(void *arg)
 	return NULL;
 }
 
+/* What several processes wrote in turns, read by several threads with few descriptors, while one of them has the map made anew. */
+enum { NR_PARTS = 24, PART_BLOCKS = 40, BLOCK_LEN = 3000 };
+
+static int write_part(void *arg)
+{
+	struct lfile l = lopen("parts", O_RDWR | O_CREAT);
+
+	for (int i = 0; i < PART_BLOCKS; i++)
+		if (lfill(&l, (off_t)(i * NR_PARTS + *(int *)arg) * BLOCK_LEN, BLOCK_LEN, 1) != BLOCK_LEN)
+			return 1;
+	lclose(&l);
+	return 0;
+}
+
+static void *reading(void *arg)
+{
+	static const size_t lens[] = { 100, 2000, 4096, 50000, 300000 };
+	const long size = (long)NR_PARTS * PART_BLOCKS * BLOCK_LEN;
+	struct lfile own = lopen("parts", O_RDWR);
+	unsigned seed = (unsigned)*(int *)arg;
+
+	pthread_barrier_wait(&barrier);
+	for (int i = 0; i < 4 * rounds; i++) {
+		size_t len = lens[i % 5];
+		off_t off = rand_r(&seed) % (size - (long)len);
+
+		check(!lcheck(&own, off, len, 1), "wrong bytes of others", *(int *)arg);
+		if (*(int *)arg == 0 && i % 10 == 0) {
+			check(lfill(&own, off, len, 1) == (ssize_t)len, "short write", 0);
+			check(!plfs_refresh(own.f), "refresh", 0);
+		}
+		if (*(int *)arg == 1 && i % 50 == 0)
+			plfs_exec_prepare();
+	}
+	lclose(&own);
+	return NULL;
+}
+
 static void *stating(void *arg)
 {
 	char path[PATH_MAX];
@@ -153,6 +191,15 @@ static void run(void *(*const *fns)(void *), int nr)
 	pthread_barrier_destroy(&barrier);
 }
 
+static void few_descriptors(void)
+{
+	struct rlimit limit;
+
+	check(!getrlimit(RLIMIT_NOFILE, &limit), "getrlimit", -1);
+	limit.rlim_cur = 128;
+	check(!setrlimit(RLIMIT_NOFILE, &limit), "setrlimit", -1);
+}
+
 static void check_lines(void)
 {
 	struct lfile l = lopen("log", O_RDONLY);
@@ -193,6 +240,14 @@ int main(int argc, char **argv)
 	fns[NR_THREADS] = stating;
 	run(fns, NR_THREADS + 1);
 	check_lines();
+
+	for (int i = 0; i < NR_PARTS; i++)
+		check(!in_child(write_part, &i), "a child failed", i);
+	few_descriptors();
+	for (int i = 0; i < NR_THREADS; i++)
+		fns[i] = reading;
+	fns[NR_THREADS] = forking;
+	run(fns, NR_THREADS + 1);
 
 	lclose(&common);
 	check(count_fds() == fds, "descriptors are lost", -1);

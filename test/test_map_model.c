@@ -185,9 +185,13 @@ static void model_fill(struct model *m)
 static void check_piece(const struct model *m, const struct index_map *map, uint64_t x, uint64_t len,
 			uint64_t seed)
 {
-	struct index_piece p;
+	static struct index_hint hint; /* what it says is of other lookups, and of other maps */
+	struct index_piece p, near;
 
 	index_map_lookup(map, x, len, &p);
+	index_map_lookup_near(map, x, len, &near, &hint);
+	if (near.logical_off != x || near.len != p.len || near.log_no != p.log_no || near.log_off != p.log_off)
+		cr_assert_fail("seed %lu: the hint changes what is found at %lu", seed, x);
 	if (p.logical_off != x || p.len == 0 || p.len > len)
 		cr_assert_fail("seed %lu: piece at %lu is not at %lu or not 1 to %lu long", seed,
 			       p.logical_off, x, len);

@@ -1035,6 +1035,38 @@ static void use_bad_addresses(void)
 
 CASE(bad_addresses) { use_bad_addresses(); }
 
+/* What several processes wrote in turns, read in one call to memory that ends within. */
+CASE(bad_addresses_in_the_middle_of_a_large_read)
+{
+	enum { BLOCK = 4096, NR = 64 };
+	char *map = mmap(NULL, 5 * NR * BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), block[BLOCK];
+	int fd;
+
+	for (int child = 0; child < 4; child++) {
+		if (!fork()) {
+			fd = open(at("f"), O_WRONLY | O_CREAT, 0644);
+			memset(block, 'a' + child, BLOCK);
+			for (int i = 0; i < NR; i++)
+				if (pwrite(fd, block, BLOCK, (4 * i + child) * BLOCK) != BLOCK)
+					_exit(1);
+			_exit(0);
+		}
+		wait(NULL);
+	}
+	fd = open(at("f"), O_RDONLY);
+	for (int good = 0; good < 4 * NR; good += 37) {
+		mprotect(map + good * BLOCK, BLOCK, PROT_NONE);
+		T(pread(fd, map, 4 * NR * BLOCK, 0));
+		T(pread(fd, map + 100, 4 * NR * BLOCK, 50));
+		mprotect(map + good * BLOCK, BLOCK, PROT_READ | PROT_WRITE);
+		for (int i = 0; i < good; i++)
+			if (map[i * BLOCK + 300] != 'a' + i % 4 || map[i * BLOCK + BLOCK - 1] != 'a' + i % 4)
+				say("block %d is wrong\n", i);
+	}
+	T(pread(fd, map, 5 * NR * BLOCK, 0));
+	close(fd);
+}
+
 static void faulted(int sig)
 {
 	(void)sig;

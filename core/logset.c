@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Descriptors and windows of logs, and the choice between a window and a read of its own.
+ */
+#include "logset.h"
+
+#include "alloc.h"
+#include "dropping.h"
+#include "log.h"
+#include "stage.h"
+#include "sys.h"
+
+#include <stdio.h>
+
+#define OPEN_LOGS_MAX 64 /* and no more than a quarter of what the process may have */
+
+/*
+ * Windows of a few logs stay in the processor's cache between their two copies: larger ones are slower (by a quarter at
+ * 1 MiB), smaller ones cost calls.
+ */
+#define WINDOW_MIN 4096
+#define WINDOW_FIRST 65536
+#define WINDOW_MAX (128 * 1024)
+#define WINDOWS_BUDGET (8 * 1024 * 1024)
+
+/* From here on the second copy costs more than a call. */
+#define DIRECT_LEN 8192
+/* Out of order a window would be read for nothing; but such a call must move some bytes. */
+#define DIRECT_LEN_ALONE 2048
+/* Shorter pieces are taken apart faster by us than by the kernel. */
+#define DIRECT_PIECE_LEN 1024
+/* So much may be left out by a reader that is still in order. */
+#define SKIP_LEN 4096
+
+void logset_init(struct logset *set, const struct container *c)
+{
+	memset(set, 0, sizeof(*set));
+	set->c = c;
+}
+
+/* ---- handles ---- */
+
+bool log_handle_put(struct log_handle *handle)
+{
+	return !__atomic_sub_fetch(&handle->refs, 1, __ATOMIC_ACQ_REL);
+}
+
+void logset_bury(struct logset *set)
+{
+	struct log_handle **at = &set->let_go;
+
+	while (*at) {
+		struct log_handle *handle = *at;
+
+		if (__atomic_load_n(&handle->refs, __ATOMIC_ACQUIRE)) {
+			at = &handle->next;
+			continue;
+		}
+		*at = handle->next;
+		store_close(set->c->store, &handle->h);
+		mem_free(handle);
+	}
+}
+
+static void close_log(struct logset *set, struct logset_log *log)
+{
+	struct log_handle *handle = log->handle;
+
+	if (!handle)
+		return;
+	log->handle = NULL;
+	set->nr_open--;
+	handle->next = set->let_go; /* first: whoever finds that he was the last looks for it there */
+	set->let_go = handle;
+	if (log_handle_put(handle))
+		logset_bury(set);
+}
+
+static bool is_read_from(const struct logset_log *log)
+{
+	return log->handle && __atomic_load_n(&log->handle->refs, __ATOMIC_RELAXED) > 1;
+}
+
+void logset_after_fork(struct logset *set)
+{
+	for (uint32_t i = 0; i < set->nr; i++)
+		if (set->logs[i].handle)
+			set->logs[i].handle->refs = 1;
+	for (struct log_handle *handle = set->let_go; handle; handle = handle->next)
+		handle->refs = 0;
+	logset_bury(set);
+}
+
+static void drop_window(struct logset *set, struct logset_log *log)
+{
+	set->window_bytes -= log->win_cap;
+	mem_free(log->window);
+	log->window = NULL;
+	log->win_len = log->win_cap = 0;
+}
+
+void logset_clear(struct logset *set)
+{
+	for (uint32_t i = 0; i < set->nr; i++) {
+		drop_window(set, &set->logs[i]);
+		close_log(set, &set->logs[i]);
+		mem_free(set->logs[i].path);
+	}
+	set->nr = set->hand = 0;
+}
+
+void logset_release(struct logset *set)
+{
+	logset_clear(set);
+	mem_free(set->logs);
+	set->logs = NULL;
+	set->cap = 0;
+}
+
+int logset_add(struct logset *set, char *path)
+{
+	if (set->nr == set->cap) {
+		uint32_t cap = set->cap ? 2 * set->cap : 16;
+		struct logset_log *logs = mem_realloc(set->logs, cap * sizeof(*logs));
+
+		if (!logs)
+			return -ENOMEM;
+		set->logs = logs;
+		set->cap = cap;
+	}
+	set->logs[set->nr] = (struct logset_log){ .path = path, .ahead = WINDOW_FIRST / 2 };
+	return (int)set->nr++;
+}
+
+/* Take descriptors or windows from other logs, in turn, until there is room. */
+static void make_room(struct logset *set, const struct logset_log *keep, size_t window)
+{
+	for (uint32_t i = 0; i < set->nr; i++) {
+		struct logset_log *log = &set->logs[set->hand];
+
+		if (set->nr_open < set->max_open && set->window_bytes + window <= WINDOWS_BUDGET)
+			return;
+		set->hand = (set->hand + 1) % set->nr;
+		if (log == keep)
+			continue;
+		if (set->nr_open >= set->max_open && !is_read_from(log))
+			close_log(set, log);
+		if (set->window_bytes + window > WINDOWS_BUDGET && log->window) {
+			drop_window(set, log);
+			log->ahead = WINDOW_MIN; /* there are too many: smaller ones from now on */
+		}
+	}
+}
+
+static void close_others(struct logset *set, const struct logset_log *keep)
+{
+	for (uint32_t i = 0; i < set->nr; i++)
+		if (&set->logs[i] != keep && !is_read_from(&set->logs[i]))
+			close_log(set, &set->logs[i]);
+}
+
+static uint32_t max_open(struct logset *set)
+{
+	struct rlimit limit;
+
+	if (!set->max_open) {
+		set->max_open = OPEN_LOGS_MAX;
+		if (!sys.getrlimit(RLIMIT_NOFILE, &limit))
+			set->max_open = (uint32_t)max_u64(1, min_u64(OPEN_LOGS_MAX, limit.rlim_cur / 4));
+	}
+	return set->max_open;
+}
+
+uint32_t logset_at_once(struct logset *set)
+{
+	return (max_open(set) + 1) / 2;
+}
+
+static int open_log(struct logset *set, struct logset_log *log)
+{
+	struct log_handle *handle;
+	int h;
+
+	if (log->handle)
+		return 0;
+	max_open(set);
+	make_room(set, log, 0);
+	handle = mem_alloc(sizeof(*handle));
+	if (!handle)
+		return -ENOMEM;
+	h = dropping_open_log(set->c, log->path);
+	if (h == -EMFILE || h == -ENFILE) { /* give back what we hold and try once more */
+		close_others(set, log);
+		h = dropping_open_log(set->c, log->path);
+	}
+	if (h < 0) {
+		mem_free(handle);
+		set->missing = (uint32_t)(log - set->logs);
+		if (h == -EIO)
+			log_error("%s/%s: the data log is damaged", set->c->dir, log->path);
+		return h;
+	}
+	*handle = (struct log_handle){ .h = h, .refs = 1 };
+	log->handle = handle;
+	set->nr_open++;
+	return 0;
+}
+
+int logset_open(struct logset *set, uint32_t no)
+{
+	int ret = open_log(set, &set->logs[no]);
+
+	return ret ? ret : set->logs[no].handle->h;
+}
+
+/* ---- bytes ---- */
+
+/* Read up to @len bytes; fewer where the log, as it is now, ends. What another process still has staged is read from there. */
+static ssize_t read_log(struct logset *set, struct logset_log *log, void *buf, size_t len, uint64_t log_off)
+{
+	struct store *s = set->c->store;
+	char live[CONTAINER_PATH_LEN];
+	size_t done = 0;
+
+	for (int tries = 0; tries < 3; tries++) {
+		ssize_t n = s->ops->pread(s, log->handle->h, (char *)buf + done, len - done, DROPPING_DATA_OFF + log_off + done);
+
+		if (n < 0)
+			return n;
+		done += (size_t)n;
+		if (done == len)
+			break;
+		dropping_live_path(log->path, live);
+		n = stage_load_bytes(set->c, live, log_off + done, (char *)buf + done, len - done);
+		if (n == -EMFILE || n == -ENFILE) {
+			close_others(set, log);
+			n = stage_load_bytes(set->c, live, log_off + done, (char *)buf + done, len - done);
+		}
+		if (n < 0 && n != -ENOENT)
+			return n;
+		done += n > 0 ? (size_t)n : 0;
+		if (done == len)
+			break; /* else it has been flushed in between: it is in the log now */
+	}
+	return (ssize_t)done;
+}
+
+static int too_short(struct logset *set, const struct logset_log *log, uint64_t log_off)
+{
+	log_error("%s/%s: the data log is shorter than its index says (byte %llu is missing)", set->c->dir, log->path,
+		  (unsigned long long)log_off);
+	return -EIO;
+}
+
+static int read_direct(struct logset *set, struct logset_log *log, void *buf, size_t len, uint64_t log_off)
+{
+	ssize_t n = read_log(set, log, buf, len, log_off);
+
+	if (n < 0)
+		return (int)n;
+	log->next_off = log_off + len;
+	return (size_t)n < len ? too_short(set, log, log_off + (size_t)n) : 0;
+}
+
+static bool is_in_order(const struct logset_log *log, uint64_t log_off)
+{
+	return log_off >= log->next_off && log_off - log->next_off <= SKIP_LEN;
+}
+
+/* Fill the window from @log_off on, larger the longer the reading has been in order. Returns 0 with at least @len bytes in it. */
+static int fill_window(struct logset *set, struct logset_log *log, size_t len, uint64_t log_off)
+{
+	uint32_t want;
+	ssize_t n;
+
+	if (is_in_order(log, log_off))
+		log->ahead = (uint32_t)min_size(2 * (size_t)log->ahead, WINDOW_MAX);
+	else
+		log->ahead = log->ahead / 2 > WINDOW_MIN ? log->ahead / 2 : WINDOW_MIN;
+	want = log->ahead > len ? log->ahead : (uint32_t)round_up_u64(len, WINDOW_MIN);
+	log->win_len = 0;
+	if (want > log->win_cap) {
+		drop_window(set, log);
+		make_room(set, log, want);
+		log->window = mem_alloc(want);
+		if (!log->window)
+			return -ENOMEM;
+		log->win_cap = want;
+		set->window_bytes += want;
+	}
+	n = read_log(set, log, log->window, want, log_off);
+	if (n < 0)
+		return (int)n;
+	log->win_off = log_off;
+	log->win_len = (uint32_t)n;
+	return (size_t)n < len ? too_short(set, log, log_off + (size_t)n) : 0;
+}
+
+static bool is_in_window(const struct logset_log *log, uint64_t log_off, size_t len)
+{
+	return log_off >= log->win_off && log_off + len <= log->win_off + log->win_len;
+}
+
+int logset_read(struct logset *set, uint32_t no, void *buf, size_t len, uint64_t log_off)
+{
+	struct logset_log *log = &set->logs[no];
+	int ret;
+
+	if (!is_in_window(log, log_off, len)) {
+		ret = open_log(set, log);
+		if (ret)
+			return ret;
+		if (len >= DIRECT_LEN)
+			return read_direct(set, log, buf, len, log_off);
+		ret = fill_window(set, log, len, log_off);
+		if (ret)
+			return ret;
+	}
+	memcpy(buf, log->window + (log_off - log->win_off), len);
+	log->next_off = log_off + len;
+	return 0;
+}
+
+static bool is_direct(const struct logset *set, const struct logset_log *log, uint64_t log_off, size_t len, unsigned nr_pieces)
+{
+	if (len < DIRECT_LEN_ALONE || len < (size_t)nr_pieces * DIRECT_PIECE_LEN)
+		return false;
+	return len >= DIRECT_LEN || set->crowded || !is_in_order(log, log_off);
+}
+
+int logset_take(struct logset *set, uint32_t no, uint64_t log_off, size_t len, unsigned nr_pieces, struct log_handle **out)
+{
+	struct logset_log *log = &set->logs[no];
+	int ret;
+
+	if (is_in_window(log, log_off, len) || !is_direct(set, log, log_off, len, nr_pieces))
+		return 0;
+	ret = open_log(set, log);
+	if (ret)
+		return ret;
+	log->next_off = log_off + len;
+	__atomic_add_fetch(&log->handle->refs, 1, __ATOMIC_RELAXED);
+	*out = log->handle;
+	return 1;
+}
