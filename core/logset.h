@@ -37,6 +37,7 @@ struct logset {
 	size_t window_bytes;
 	unsigned crowded;           /* so many of the next reads had better not use windows: other threads wait for the lock */
 	struct log_handle *let_go;
+	bool looked, far;           /* far: a read may be a message; looked: whether it is has been found out */
 };
 
 void logset_init(struct logset *set, const struct container *c);

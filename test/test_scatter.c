@@ -224,6 +224,53 @@ Test(scatter, as_many_calls_are_made_as_there_are_logs)
 	lclose(&l);
 }
 
+static int (*real_fstat)(int fd, struct stat *st);
+static ssize_t (*real_pread)(int fd, void *buf, size_t len, off_t off);
+
+static int fstat_far(int fd, struct stat *st)
+{
+	int ret = real_fstat(fd, st);
+
+	st->st_blksize = 4 << 20;
+	return ret;
+}
+
+static ssize_t count_pread(int fd, void *buf, size_t len, off_t off)
+{
+	nr_calls++;
+	return real_pread(fd, buf, len, off);
+}
+
+/* Read all of a file block by block; returns how many calls that took. */
+static int calls_for_all(size_t block_len, int nr_blocks)
+{
+	struct lfile l = lopen("a", O_RDONLY);
+
+	cr_assert_eq(lcheck(&l, 0, 1, 1), 0);
+	nr_calls = 0;
+	real_pread = sys.pread;
+	sys.pread = count_pread;
+	for (int i = 0; i < nr_blocks; i++)
+		cr_assert_eq(lcheck(&l, (off_t)block_len * i, block_len, 1), 0);
+	sys.pread = real_pread;
+	lclose(&l);
+	return nr_calls;
+}
+
+Test(scatter, a_file_system_across_a_network_is_asked_seldom)
+{
+	int near, far;
+
+	write_parts(8192, 200, 0, 1);
+	near = calls_for_all(8192, 200 * NR_LOGS);
+	real_fstat = sys.fstat;
+	sys.fstat = fstat_far;
+	far = calls_for_all(8192, 200 * NR_LOGS);
+	sys.fstat = real_fstat;
+	cr_assert_geq(near, 200 * NR_LOGS - 4);
+	cr_assert_lt(far, 100);
+}
+
 Test(scatter, a_handle_that_is_being_read_from_survives_its_set)
 {
 	struct log_handle *handle = NULL;
