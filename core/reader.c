@@ -194,12 +194,14 @@ static int push_level(struct reader *r, size_t first)
 
 int reader_add_own(struct reader *r, struct writer *w)
 {
-	uint64_t nr = w->stage.nr_records, have = w->nr_pinned;
+	uint64_t have = w->nr_pinned, nr;
 	size_t first = r->nr_own;
 	int log_no, ret;
 
-	if (have == nr)
+	if (have == w->stage.nr_records)
 		return 0;
+	writer_break(w);
+	nr = w->stage.nr_records;
 	log_no = own_log_no(r, w);
 	if (log_no < 0)
 		return log_no;
@@ -212,7 +214,6 @@ int reader_add_own(struct reader *r, struct writer *w)
 		r->own = own;
 		r->cap_own = cap;
 	}
-	writer_break(w);
 	for (; have < nr; have++, r->nr_own++) {
 		writer_record(w, have, &r->own[r->nr_own].rec);
 		r->own[r->nr_own].log_no = (uint32_t)log_no;

@@ -41,7 +41,7 @@ enum {
 };
 
 /* Offsets inside a record, for the stores that make it grow in place. */
-enum { REC_CRC = 4, REC_LENGTH = 16, REC_STRIDE = 24, REC_COUNT = 32 };
+enum { REC_CRC = 4, REC_LENGTH = 16, REC_STRIDE = 24, REC_COUNT = 32, REC_OUTER_STRIDE = 56, REC_OUTER_COUNT = 64 };
 
 static uint8_t *record_at(const struct stage *s, uint64_t i)
 {
@@ -227,6 +227,8 @@ void stage_fold_record(struct stage *s, const struct index_record *rec)
 	store_le64(p + REC_LENGTH, rec->length);
 	store_le64(p + REC_STRIDE, rec->stride);
 	store_le64(p + REC_COUNT, rec->count);
+	store_le64(p + REC_OUTER_STRIDE, rec->outer_stride);
+	store_le64(p + REC_OUTER_COUNT, rec->outer_count);
 	memcpy(p + REC_CRC, buf + REC_CRC, 4);
 	s->nr_records--;
 	set(s, OFF_NR_RECORDS, s->nr_records);
@@ -275,7 +277,10 @@ void stage_reset_records(struct stage *s, uint64_t nr_chunks)
 
 /* ---- reading ---- */
 
-/* Open a live file and read its header. -ENODATA: its owner has just made it, its log has no bytes yet. -EBADMSG: damaged. */
+/*
+ * Open a live file and read its header. -ENODATA: its owner has just made it, its log has no bytes yet. -EBADMSG: damaged;
+ * -EPROTONOSUPPORT: of another version (one line says so).
+ */
 static int open_live(const struct container *c, const char *path, int flags, uint8_t *header)
 {
 	char full[CONTAINER_PATH_LEN];
@@ -296,6 +301,11 @@ static int open_live(const struct container *c, const char *path, int flags, uin
 	    get_le64(header + 72) <= 1 << 30)
 		return h;
 	store_close(c->store, &h);
+	if (n == HEADER_LEN && !memcmp(header, STAGE_MAGIC, 8) && get_le32(header + 8) != STAGE_VERSION &&
+	    crc32c(0, copy, STATIC_LEN) == get_le32(header + 12)) {
+		log_error("%s: live index of version %u, this library's is %d", full, get_le32(header + 8), STAGE_VERSION);
+		return -EPROTONOSUPPORT;
+	}
 	return n < 0 ? (int)n : get_le64(header) ? -EBADMSG : -ENODATA;
 }
 

@@ -7,10 +7,10 @@
  *   live.HOST.PID.SEQ             (little-endian)
  *   off size field
  *     0   8  magic          "PLFSLIV1"
- *     8   4  version        1
+ *     8   4  version        2
  *    12   4  crc            CRC-32C of bytes 0..255 with this field 0
  *    16  16  container id
- *    32   8  records_off    where the records are, 56 bytes each (record.h)
+ *    32   8  records_off    where the records are, 72 bytes each (record.h)
  *    40   8  records_cap    room for so many
  *    48   8  chunks_off     where the chunk checksums are, 4 bytes each
  *    56   8  chunks_cap
@@ -39,12 +39,12 @@
 #include "container.h"
 
 #define STAGE_MAGIC "PLFSLIV1"
-#define STAGE_VERSION 1
+#define STAGE_VERSION 2
 #define STAGE_RECORDS_CAP 512
 #define STAGE_CHUNKS_CAP 2048
 #define STAGE_CAP (512 * 1024)
 
-#define STAGE_BYTES_OFF 40960
+#define STAGE_BYTES_OFF 49152
 #define STAGE_STAGED_OFF 536
 #define STAGE_NOTIFY_OFF 1024
 

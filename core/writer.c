@@ -113,12 +113,28 @@ void writer_record(const struct writer *w, uint64_t i, struct index_record *rec)
 	index_record_decode(rec, stage_record(&w->stage, i), INDEX_RECORD_LEN);
 }
 
+/* Fold the last record, which is sealed, into the one before it, if it goes on there. */
+static void fold(struct writer *w)
+{
+	struct stage *s = &w->stage;
+
+	if (!w->prev_open || s->nr_records - 2 < w->nr_pinned || !index_run_fold(&w->prev, &w->last))
+		return;
+	stage_fold_record(s, &w->prev);
+	w->last = w->prev;
+	w->prev = w->before;
+	w->prev_open = w->before_open;
+	w->before_open = false;
+}
+
 void writer_break(struct writer *w)
 {
-	if (w->last_open)
+	if (w->last_open) {
 		stage_seal_record(&w->stage, w->stage.nr_records - 1, &w->last);
-	w->last_open = false;
-	w->prev_open = false;
+		fold(w); /* an element into a run */
+		fold(w); /* a run into the block whose row it is */
+	}
+	w->last_open = w->prev_open = w->before_open = false;
 	w->next_off = UINT64_MAX;
 }
 
@@ -369,10 +385,11 @@ static void add_record(struct writer *w, const struct index_record *rec)
 
 	if (w->last_open) {
 		stage_seal_record(s, s->nr_records - 1, &w->last);
-		if (w->prev_open && s->nr_records - 2 >= w->nr_pinned && index_run_fold(&w->prev, &w->last)) {
-			stage_fold_record(s, &w->prev);
-			w->last = w->prev;
-		}
+		fold(w); /* an element that was written in pieces into a run, or a run into the block whose row it is */
+		if (!index_run_goes_on(&w->last, rec->logical_off))
+			fold(w);
+		w->before = w->prev;
+		w->before_open = w->prev_open;
 		w->prev = w->last;
 		w->prev_open = true;
 	}

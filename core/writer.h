@@ -25,8 +25,8 @@ struct writer {
 	char log_name[INDEX_LOG_NAME_LEN];
 	char log_path[CONTAINER_PATH_LEN]; /* relative to the container, as container_list() names it */
 	struct stage stage;
-	struct index_record last, prev; /* the records that may still grow, and that it may be folded into */
-	bool last_open, prev_open;
+	struct index_record last, prev, before; /* the record that may still grow, what it may be folded into, and that one */
+	bool last_open, prev_open, before_open;
 	uint64_t nr_pinned;      /* records that somebody has taken a copy of: not folded into any more */
 	uint64_t next_off, next_len; /* the write that @last waits for, UINT64_MAX: none; of @next_len bytes, 0: of any */
 	uint64_t last_write_ns;  /* coarse */
@@ -59,7 +59,7 @@ bool writer_write_next(struct writer *w, const void *buf, size_t len, uint64_t l
 /* Index a truncation to @size. */
 int writer_truncate(struct writer *w, uint64_t size);
 
-/* No record grows from here on: what comes next gets a stamp of its own. Part of every release and acquire. */
+/* No record grows from here on, once the last has been folded where it belongs: what comes next gets a stamp of its own. Part of every release and acquire. */
 void writer_break(struct writer *w);
 
 /* Append the staged bytes to the log. After an error they are still staged, and readable. */

@@ -7,8 +7,8 @@
 #include "../core/bytes.h"
 #include "../core/crc32c.h"
 
-/* Two control words, logical, length, stamp, log_off, stride, count; and what put_number() stores too much. */
-#define RECORD_MAX_LEN (2 + 2 + 6 * 8)
+/* Two control words and eight numbers; and what put_number() stores too much. */
+#define RECORD_MAX_LEN (2 + 2 + 8 * 8)
 #define SPARE 8
 
 size_t index_block_max_len(const struct index_block *block)
@@ -56,14 +56,18 @@ static uint8_t *put_write(uint8_t *p, const struct index_record *rec, struct ind
 	if (log_off)
 		p = put_number(p, rec->log_off, 8);
 	if (run) {
+		uint64_t outer_stride = rec->outer_count ? rec->outer_stride : 0;
 		unsigned nstride = number_len(rec->stride), ncount = number_len(rec->count);
+		unsigned nouter_stride = number_len(outer_stride), nouter_count = number_len(rec->outer_count);
 
-		put_le16(p, (uint16_t)(nstride | ncount << 4));
+		put_le16(p, (uint16_t)(nstride | ncount << 4 | nouter_stride << 8 | nouter_count << 12));
 		p = put_number(p + 2, rec->stride, nstride);
 		p = put_number(p, rec->count, ncount);
+		p = put_number(p, outer_stride, nouter_stride);
+		p = put_number(p, rec->outer_count, nouter_count);
 	}
 	cur->logical_end = index_record_end(rec);
-	cur->log_end = rec->log_off + rec->count * rec->length;
+	cur->log_end = index_record_log_end(rec);
 	cur->length = rec->length;
 	cur->stamp_ns = rec->stamp_ns;
 	return p;

@@ -92,6 +92,21 @@ static int add_cut(struct index_merge *m, uint32_t log_no, const struct index_re
 	return 0;
 }
 
+/* Along the shorter side. */
+static int add_nested(struct index_merge *m, uint32_t log_no, const struct index_record *rec)
+{
+	struct index_record run = *rec;
+	int ret = 0;
+
+	run.outer_stride = run.outer_count = 0;
+	for (uint64_t j = 0; j < rec->outer_count && !ret; j++) {
+		ret = index_merge_add(m, log_no, &run);
+		run.logical_off += rec->outer_stride;
+		run.log_off += rec->count * rec->length;
+	}
+	return ret;
+}
+
 int index_merge_add(struct index_merge *m, uint32_t log_no, const struct index_record *rec)
 {
 	struct index_merge_item *items;
@@ -103,6 +118,8 @@ int index_merge_add(struct index_merge *m, uint32_t log_no, const struct index_r
 		return -EBADMSG;
 	if (rec->type == INDEX_TRUNCATE)
 		return add_cut(m, log_no, rec);
+	if (rec->outer_count)
+		return add_nested(m, log_no, rec);
 
 	items = grown(m->items, m->nr_items, &m->cap_items, sizeof(*items));
 	if (!items)

@@ -144,7 +144,9 @@ static void take_run(struct source *s, struct index_record *rec)
 
 	rec->stride = take_number(s, control & 15);
 	rec->count = take_number(s, control >> 4 & 15);
-	s->bad |= control >> 8 != 0 || rec->count < 2;
+	rec->outer_stride = take_number(s, control >> 8 & 15);
+	rec->outer_count = take_number(s, control >> 12 & 15);
+	s->bad |= rec->count < 2;
 }
 
 static void take_write(struct source *s, uint64_t control, struct index_cursor *cur, struct index_record *rec)
@@ -162,7 +164,7 @@ static void take_write(struct source *s, uint64_t control, struct index_cursor *
 	if (control & IS_RUN)
 		take_run(s, rec);
 	cur->logical_end = index_record_end(rec);
-	cur->log_end = rec->log_off + rec->count * rec->length;
+	cur->log_end = index_record_log_end(rec);
 	cur->length = rec->length;
 	cur->stamp_ns = rec->stamp_ns;
 }

@@ -34,6 +34,8 @@ void index_record_encode(const struct index_record *rec, void *buf)
 	put_le64(p + 32, rec->count);
 	put_le64(p + 40, rec->log_off);
 	put_le64(p + 48, rec->stamp_ns);
+	put_le64(p + 56, rec->outer_stride);
+	put_le64(p + 64, rec->outer_count);
 	put_le32(p + 4, record_crc(p, INDEX_RECORD_LEN));
 }
 
@@ -62,6 +64,8 @@ int index_record_decode(struct index_record *rec, const void *buf, size_t len)
 	rec->count = get_le64(p + 32);
 	rec->log_off = get_le64(p + 40);
 	rec->stamp_ns = get_le64(p + 48);
+	rec->outer_stride = get_le64(p + 56);
+	rec->outer_count = get_le64(p + 64);
 	return index_record_valid(rec) ? (int)rec_len : -EBADMSG;
 }
 
@@ -74,27 +78,53 @@ static bool end_fits(uint64_t off, uint64_t n, uint64_t each)
 	       end < INT64_MAX;
 }
 
+/* One run after the other, or all of them interleaved: the two ways in which no element meets another. */
+static bool nesting_valid(const struct index_record *rec)
+{
+	uint64_t run, runs, log_len;
+
+	if (rec->count < 2 || rec->outer_count < 2 || rec->outer_stride < rec->length)
+		return false;
+	if (__builtin_mul_overflow(rec->count, rec->length, &log_len) ||
+	    !end_fits(rec->log_off, rec->outer_count, log_len) ||
+	    __builtin_mul_overflow(rec->outer_count - 1, rec->outer_stride, &runs) ||
+	    !end_fits(rec->logical_off, 1, runs) || !end_fits(rec->logical_off + rec->length + runs, rec->count - 1, rec->stride))
+		return false;
+	run = (rec->count - 1) * rec->stride + rec->length;
+	return run <= rec->outer_stride || runs + rec->length <= rec->stride;
+}
+
 /*
- * A stride beside a count of 1 is let through: in a growing record that another process reads, the
- * stride is stored first and means nothing until the count is.
+ * A stride beside a count of 1 is let through, and so is an outer stride beside an outer count of 0: in a growing record
+ * that another process reads, the stride is stored first and means nothing until the count is.
  */
 bool index_record_valid(const struct index_record *rec)
 {
 	if (rec->type == INDEX_TRUNCATE)
-		return rec->length == 0 && rec->count == 0 && rec->logical_off < INT64_MAX;
+		return rec->length == 0 && rec->count == 0 && rec->outer_count == 0 && rec->logical_off < INT64_MAX;
 	if (rec->type != INDEX_WRITE || rec->length == 0 || rec->count == 0)
 		return false;
 	if (!end_fits(rec->log_off, rec->count, rec->length) || !end_fits(rec->logical_off, 1, rec->length))
 		return false;
 	if (rec->count == 1)
-		return true;
+		return rec->outer_count == 0;
 	return rec->stride >= rec->length &&
-	       end_fits(rec->logical_off + rec->length, rec->count - 1, rec->stride);
+	       end_fits(rec->logical_off + rec->length, rec->count - 1, rec->stride) &&
+	       (rec->outer_count == 0 || nesting_valid(rec));
 }
 
 uint64_t index_record_end(const struct index_record *rec)
 {
-	if (rec->count <= 1)
-		return rec->logical_off + rec->length;
-	return rec->logical_off + (rec->count - 1) * rec->stride + rec->length;
+	uint64_t end = rec->logical_off + rec->length;
+
+	if (rec->count > 1)
+		end += (rec->count - 1) * rec->stride;
+	if (rec->outer_count > 1)
+		end += (rec->outer_count - 1) * rec->outer_stride;
+	return end;
+}
+
+uint64_t index_record_log_end(const struct index_record *rec)
+{
+	return rec->log_off + max_u64(rec->outer_count, 1) * rec->count * rec->length;
 }

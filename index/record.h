@@ -5,7 +5,7 @@
  *
  *   off size field          (little-endian)
  *     0   1  type           1 write, 2 truncate; others: skip by the length
- *     1   1  words          length of the record in units of 8 bytes, 7 in this version; a reader
+ *     1   1  words          length of the record in units of 8 bytes, 9 in this version; a reader
  *                           skips what follows the fields that it knows
  *     2   2  flags          0; a set bit that a reader does not know makes the record unreadable
  *     4   4  crc            CRC-32C of the whole record with this field 0
@@ -16,17 +16,24 @@
  *    40   8  log_off        position of the first element in the log's data area; element i
  *                           is at log_off + i * length
  *    48   8  stamp_ns       order of overwrites: nanoseconds since 1970, made monotonic
+ *    56   8  outer_stride   nested: from the start of one run to the start of the next
+ *    64   8  outer_count    nested: number of runs, 2 or more; 0: not nested. Run j is at logical_off +
+ *                           j * outer_stride, and at log_off + j * count * length
  */
 #ifndef PLFS_RECORD_H
 #define PLFS_RECORD_H
 
 #include "../core/base.h"
 
-#define INDEX_RECORD_LEN 56
+#define INDEX_RECORD_LEN 72
 
 enum index_record_type { INDEX_WRITE = 1, INDEX_TRUNCATE = 2 };
 
-/* A record in memory. A *run* is one with count > 1. stride >= length whenever count > 1. */
+/*
+ * A record in memory. A *run* is one with count > 1: stride >= length. A *nested* run is one with outer_count > 0 too: the
+ * rows of a block in an array of three dimensions. Either each run ends before the next begins, or all runs have their
+ * element i before any has its element i + 1.
+ */
 struct index_record {
 	uint8_t type;
 	uint64_t logical_off;
@@ -35,6 +42,8 @@ struct index_record {
 	uint64_t count;
 	uint64_t log_off;
 	uint64_t stamp_ns;
+	uint64_t outer_stride;
+	uint64_t outer_count;
 };
 
 /* Encode @rec into the INDEX_RECORD_LEN bytes at @buf. */
@@ -52,5 +61,8 @@ bool index_record_valid(const struct index_record *rec);
 
 /* First byte after the last element (of a truncate record: the new size). */
 uint64_t index_record_end(const struct index_record *rec);
+
+/* First position of the log behind all elements. */
+uint64_t index_record_log_end(const struct index_record *rec);
 
 #endif

@@ -15,16 +15,21 @@
  *   count 1, the write begins where the element ends:  length += len
  *   count 1, same length, beyond the element's end:    stride = distance, count = 2
  *   count n, same length, where element n would begin: count += 1
- * False: @rec is unchanged and a new record must be begun.
+ * False: @rec, which may be nested, is unchanged and a new record must be begun.
  */
 bool index_run_grow(struct index_record *rec, uint64_t logical_off, uint64_t len);
 
 /*
  * Try to fold @last (a single element or run that directly follows @prev in the log) into @prev: the
- * case of elements that are themselves written in several contiguous pieces. True: @prev now covers
- * both (same stamp as before) and @last is redundant. Only the count (and, from 1 to more, the stride) of
- * @prev changes. Two single contiguous records are also folded (length grows).
+ * case of elements that are themselves written in several contiguous pieces, and of runs that are rows of a block. True: @prev
+ * now covers both (same stamp as before) and @last is redundant. Exactly one of these has changed, a count after its stride:
+ *   two single contiguous elements:                         length
+ *   elements that go on where @prev ends:                   count, and from 1 to more, the stride
+ *   a run like @prev, or like those that are nested in it:  outer_count, and from 0 to more, the outer stride
  */
 bool index_run_fold(struct index_record *prev, const struct index_record *last);
+
+/* Whether a write at @logical_off may go on where @rec ends, so that it is too early to fold @rec as a run. */
+bool index_run_goes_on(const struct index_record *rec, uint64_t logical_off);
 
 #endif

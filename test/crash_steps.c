@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 
-#define NR_WRITES 60
+#define NR_WRITES 100
 
 struct shared {
 	int done; /* writes that have returned */
@@ -45,6 +45,14 @@ static void shape(int i, off_t *off, size_t *len)
 		break;
 	case 4: /* pieces of pieces */
 		*off = 30000 + i / 4 * 1000 + i % 4 * 40;
+		break;
+	case 5:
+	case 6: /* rows of a block: runs that are nested */
+		*off = 40000 + i / 4 * 1000 + i % 4 * 100;
+		break;
+	case 7:
+	case 8: /* the same of elements in two pieces */
+		*off = 50000 + i / 6 * 500 + i % 6 / 2 * 100 + i % 2 * 40;
 		break;
 	default:
 		*off = 1000 + i * 7; /* over older ones */

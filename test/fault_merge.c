@@ -50,11 +50,11 @@ static int add_all(struct index_merge *m)
 
 	for (uint64_t i = 0; i < 300 && !ret; i++) {
 		struct index_record recs[] = {
-			{ INDEX_WRITE, i * 10, 10, 3000, 1000, 0, i },
-			{ INDEX_WRITE, 4000000 + i * 10, 10 + i, 3000 + i, 1000, 0, i },
-			{ INDEX_WRITE, 9000000 - i * 7, 500, 0, 1, i * 500, i },
-			{ INDEX_WRITE, 4500000 + i * 70, 50, 0, 1, i * 50, i },
-			{ INDEX_TRUNCATE, 9000000 - i, 0, 0, 0, 0, i },
+			{ INDEX_WRITE, i * 10, 10, 3000, 1000, 0, i, 0, 0 },
+			{ INDEX_WRITE, 4000000 + i * 10, 10 + i, 3000 + i, 1000, 0, i, 0, 0 },
+			{ INDEX_WRITE, 9000000 - i * 7, 500, 0, 1, i * 500, i, 0, 0 },
+			{ INDEX_WRITE, 4500000 + i * 70, 50, 0, 1, i * 50, i, 0, 0 },
+			{ INDEX_TRUNCATE, 9000000 - i, 0, 0, 0, 0, i, 0, 0 },
 		};
 
 		for (size_t k = 0; k < ARRAY_SIZE(recs) && !ret; k++)

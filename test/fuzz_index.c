@@ -252,7 +252,7 @@ static struct index_record random_record(void)
 		return (struct index_record){ .type = INDEX_TRUNCATE, .logical_off = rnd(1 << 20) };
 	return (struct index_record){ INDEX_WRITE, rnd(1 << 16), 1 + rnd(stride), stride,
 				      1 + rnd(2) * rnd(1000),
-				      rnd(1 << 20), rnd(100) };
+				      rnd(1 << 20), rnd(100), 0, 0 };
 }
 
 /* A valid input for @what; mem_free() it. */

@@ -8,10 +8,10 @@
 #include <criterion/criterion.h>
 
 static const struct index_record records[4] = {
-	{ INDEX_WRITE, 0, 4096, 65536, 100, 0, 500 },
-	{ INDEX_TRUNCATE, 70000, 0, 0, 0, 0, 900 },
-	{ INDEX_WRITE, 12, 34, 0, 1, 409600, 700 },
-	{ INDEX_WRITE, 46, 34, 0, 1, 77, 800 },
+	{ INDEX_WRITE, 0, 4096, 65536, 100, 0, 500, 0, 0 },
+	{ INDEX_TRUNCATE, 70000, 0, 0, 0, 0, 900, 0, 0 },
+	{ INDEX_WRITE, 12, 34, 0, 1, 409600, 700, 0, 0 },
+	{ INDEX_WRITE, 46, 34, 0, 1, 77, 800, 0, 0 },
 };
 
 /* A block with room for @extra bytes more behind it. */
@@ -44,7 +44,7 @@ static bool same(const struct index_record *a, const struct index_record *b)
 {
 	return a->type == b->type && a->logical_off == b->logical_off && a->length == b->length &&
 	       a->stride == b->stride && a->count == b->count && a->log_off == b->log_off &&
-	       a->stamp_ns == b->stamp_ns;
+	       a->stamp_ns == b->stamp_ns && a->outer_stride == b->outer_stride && a->outer_count == b->outer_count;
 }
 
 Test(index_block, parses_to_what_was_encoded)
@@ -97,13 +97,17 @@ Test(index_block, any_numbers_come_back)
 		for (int i = 0; i < NR; i++) {
 			do {
 				many[i] = (struct index_record){ INDEX_WRITE, rnd() >> rnd() % 64, 1 + (rnd() >> rnd() % 64), 0, 1,
-								 rnd() >> rnd() % 64, rnd() >> rnd() % 64 };
+								 rnd() >> rnd() % 64, rnd() >> rnd() % 64, 0, 0 };
 				if (rnd() % 3 == 0)
 					many[i] = (struct index_record){ .type = INDEX_TRUNCATE, .logical_off = rnd() >> 1,
 									 .stamp_ns = rnd() };
 				else if (rnd() % 3 == 0) {
 					many[i].stride = many[i].length + (rnd() >> rnd() % 64);
 					many[i].count = 2 + (rnd() >> rnd() % 64);
+					if (rnd() % 2) {
+						many[i].outer_stride = index_record_end(&many[i]) + (rnd() >> rnd() % 64);
+						many[i].outer_count = 2 + (rnd() >> rnd() % 64);
+					}
 				}
 			} while (!index_record_valid(&many[i]));
 		}
@@ -120,8 +124,9 @@ Test(index_block, any_numbers_come_back)
 
 Test(index_block, a_checkpoint_takes_128_bytes)
 {
-	/* 100,000 ranks, 47001 bytes at a time, 1 PiB in all */
-	struct index_record rec = { INDEX_WRITE, 99999ull * 47001, 47001, 100000ull * 47001, 239563, 0, 1700000000000000000 };
+	/* 100,000 ranks, 47001 bytes at a time, and that a thousand times: 1 EiB in all */
+	struct index_record rec = { INDEX_WRITE, 99999ull * 47001, 47001, 100000ull * 47001, 239563, 0, 1700000000000000000,
+				    239563ull * 100000 * 47001, 1000 };
 	struct index_block block = { .pid = 4194303, .seq = 9, .log_len = 47001ull * 239563, .nr_records = 1, .records = &rec };
 	uint8_t buf[512];
 
@@ -143,7 +148,7 @@ Test(index_block, random_writes_take_16_bytes_each)
 			uint64_t length = kind & 1 ? 1 + rnd() % (1 << 20) : 4096, off = rnd() % (100ull << 30);
 
 			stamp += rnd() % 100000000;
-			many[i] = (struct index_record){ INDEX_WRITE, kind & 2 ? off : off / 4096 * 4096, length, 0, 1, log_off, stamp };
+			many[i] = (struct index_record){ INDEX_WRITE, kind & 2 ? off : off / 4096 * 4096, length, 0, 1, log_off, stamp, 0, 0 };
 			log_off += length;
 		}
 		cr_assert_leq(index_block_encode(&block, buf), 16 * NR, "kind %d", kind);

@@ -37,7 +37,7 @@ static void add_run(uint32_t log_no, uint64_t lo, uint64_t length, uint64_t stri
 		    uint64_t log_off,
 		    uint64_t stamp)
 {
-	struct index_record rec = { INDEX_WRITE, lo, length, stride, count, log_off, stamp };
+	struct index_record rec = { INDEX_WRITE, lo, length, stride, count, log_off, stamp, 0, 0 };
 
 	cr_assert_eq(index_merge_add(&merge, log_no, &rec), 0);
 }
@@ -147,7 +147,7 @@ Test(index_merge, takes_more_than_was_reserved)
 
 Test(index_merge, impossible_records_and_logs_are_refused)
 {
-	struct index_record rec = { INDEX_WRITE, 0, 10, 9, 2, 0, 0 };
+	struct index_record rec = { INDEX_WRITE, 0, 10, 9, 2, 0, 0, 0, 0 };
 
 	cr_assert_eq(index_merge_add(&merge, 1, &rec), -EBADMSG);
 	rec.stride = 10;

@@ -94,7 +94,7 @@ static struct index_record *add(struct model *m, uint64_t lo, uint64_t length, u
 	length = min_u64(length, m->space - lo);
 	if (count > 1)
 		count = min_u64(count, (m->space - lo - length) / stride + 1);
-	*r = (struct index_record){ INDEX_WRITE, lo, length, count > 1 ? stride : 0, count, rnd(1 << 20), 0 };
+	*r = (struct index_record){ INDEX_WRITE, lo, length, count > 1 ? stride : 0, count, rnd(1 << 20), 0, 0, 0 };
 	m->log_no[m->nr++] = (uint32_t)rnd(8);
 	return r;
 }

@@ -13,6 +13,8 @@ static const struct index_record example = {
 	.count = 1000,
 	.log_off = 0x66778899,
 	.stamp_ns = 0x17a0b0c0d0e0f000,
+	.outer_stride = 0x10000000,
+	.outer_count = 300,
 };
 
 static void reseal(uint8_t *buf, size_t len)
@@ -25,7 +27,7 @@ static bool same(const struct index_record *a, const struct index_record *b)
 {
 	return a->type == b->type && a->logical_off == b->logical_off && a->length == b->length &&
 	       a->stride == b->stride && a->count == b->count && a->log_off == b->log_off &&
-	       a->stamp_ns == b->stamp_ns;
+	       a->stamp_ns == b->stamp_ns && a->outer_stride == b->outer_stride && a->outer_count == b->outer_count;
 }
 
 Test(index_record, layout_is_the_byte_table)
@@ -34,7 +36,7 @@ Test(index_record, layout_is_the_byte_table)
 
 	index_record_encode(&example, buf);
 	cr_assert_eq(buf[0], 1);
-	cr_assert_eq(buf[1], 7);
+	cr_assert_eq(buf[1], 9);
 	cr_assert_eq(get_le16(buf + 2), 0);
 	cr_assert_eq(get_le64(buf + 8), example.logical_off);
 	cr_assert_eq(get_le64(buf + 16), example.length);
@@ -42,6 +44,8 @@ Test(index_record, layout_is_the_byte_table)
 	cr_assert_eq(get_le64(buf + 32), example.count);
 	cr_assert_eq(get_le64(buf + 40), example.log_off);
 	cr_assert_eq(get_le64(buf + 48), example.stamp_ns);
+	cr_assert_eq(get_le64(buf + 56), example.outer_stride);
+	cr_assert_eq(get_le64(buf + 64), example.outer_count);
 }
 
 Test(index_record, decodes_to_what_was_encoded)
@@ -113,8 +117,8 @@ Test(index_record, short_records_of_known_types_and_unknown_flags_are_refused)
 	struct index_record rec;
 
 	index_record_encode(&example, buf);
-	buf[1] = 6;
-	reseal(buf, 48);
+	buf[1] = 8;
+	reseal(buf, 64);
 	cr_assert_eq(index_record_decode(&rec, buf, sizeof(buf)), -EBADMSG);
 	buf[1] = 0;
 	reseal(buf, sizeof(buf));
@@ -128,19 +132,27 @@ Test(index_record, short_records_of_known_types_and_unknown_flags_are_refused)
 Test(index_record, impossible_records_are_not_valid)
 {
 	struct index_record bad[] = {
-		{ INDEX_WRITE, 0, 0, 0, 1, 0, 0 },                            /* no bytes */
-		{ INDEX_WRITE, 0, 1, 0, 0, 0, 0 },                            /* no elements */
-		{ INDEX_WRITE, 0, 10, 9, 2, 0, 0 },                           /* overlapping itself */
-		{ INDEX_WRITE, INT64_MAX, 1, 0, 1, 0, 0 },                    /* past the end of everything */
-		{ INDEX_WRITE, UINT64_MAX, 1, 0, 1, 0, 0 },
-		{ INDEX_WRITE, 0, UINT64_MAX, 0, 1, 0, 0 },
-		{ INDEX_WRITE, 0, 1, 0, 1, INT64_MAX, 0 },                    /* in the log */
-		{ INDEX_WRITE, 0, 1, 1ull << 62, 3, 0, 0 },                   /* end overflows */
-		{ INDEX_WRITE, 0, 1ull << 32, 1ull << 32, 1ull << 33, 0, 0 }, /* bytes overflow */
-		{ INDEX_WRITE, 8, 1, UINT64_MAX, 2, 0, 0 },
-		{ INDEX_TRUNCATE, UINT64_MAX, 0, 0, 0, 0, 0 },
-		{ INDEX_TRUNCATE, 0, 1, 0, 1, 0, 0 },
-		{ 3, 0, 1, 0, 1, 0, 0 },
+		{ INDEX_WRITE, 0, 0, 0, 1, 0, 0, 0, 0 },                            /* no bytes */
+		{ INDEX_WRITE, 0, 1, 0, 0, 0, 0, 0, 0 },                            /* no elements */
+		{ INDEX_WRITE, 0, 10, 9, 2, 0, 0, 0, 0 },                           /* overlapping itself */
+		{ INDEX_WRITE, INT64_MAX, 1, 0, 1, 0, 0, 0, 0 },                    /* past the end of everything */
+		{ INDEX_WRITE, UINT64_MAX, 1, 0, 1, 0, 0, 0, 0 },
+		{ INDEX_WRITE, 0, UINT64_MAX, 0, 1, 0, 0, 0, 0 },
+		{ INDEX_WRITE, 0, 1, 0, 1, INT64_MAX, 0, 0, 0 },                    /* in the log */
+		{ INDEX_WRITE, 0, 1, 1ull << 62, 3, 0, 0, 0, 0 },                   /* end overflows */
+		{ INDEX_WRITE, 0, 1ull << 32, 1ull << 32, 1ull << 33, 0, 0, 0, 0 }, /* bytes overflow */
+		{ INDEX_WRITE, 8, 1, UINT64_MAX, 2, 0, 0, 0, 0 },
+		{ INDEX_WRITE, 0, 10, 20, 5, 0, 0, 89, 2 },                   /* the second run in the last element */
+		{ INDEX_WRITE, 0, 10, 20, 5, 0, 0, 10, 3 },                   /* the third run in the second element */
+		{ INDEX_WRITE, 0, 10, 20, 5, 0, 0, 5, 2 },                    /* the second run in the first element */
+		{ INDEX_WRITE, 0, 10, 20, 5, 0, 0, 100, 1 },                  /* one run is none */
+		{ INDEX_WRITE, 0, 10, 0, 1, 0, 0, 100, 2 },                   /* no runs */
+		{ INDEX_WRITE, 0, 10, 20, 5, 0, 0, 1ull << 62, 3 },
+		{ INDEX_WRITE, 0, 10, 20, 5, 0, 0, 1ull << 40, 1ull << 60 },
+		{ INDEX_WRITE, 0, 1ull << 30, 1ull << 30, 1ull << 20, 0, 0, 1ull << 50, 1ull << 13 }, /* in the log */
+		{ INDEX_TRUNCATE, UINT64_MAX, 0, 0, 0, 0, 0, 0, 0 },
+		{ INDEX_TRUNCATE, 0, 1, 0, 1, 0, 0, 0, 0 },
+		{ 3, 0, 1, 0, 1, 0, 0, 0, 0 },
 	};
 
 	cr_assert(index_record_valid(&example));
@@ -155,11 +167,25 @@ Test(index_record, impossible_records_are_not_valid)
 	}
 }
 
+Test(index_record, runs_are_nested_one_after_the_other_or_interleaved)
+{
+	struct index_record good[] = {
+		{ INDEX_WRITE, 0, 10, 20, 5, 0, 0, 90, 2 },
+		{ INDEX_WRITE, 0, 10, 20, 5, 0, 0, 10, 2 },
+		{ INDEX_WRITE, 7, 10, 100, 5, 3, 0, 30, 4 },
+		{ INDEX_WRITE, 0, 10, 10, 5, 0, 0, 50, 9 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+		cr_assert(index_record_valid(&good[i]), "record %zu", i);
+}
+
 Test(index_record, a_stride_that_waits_for_its_count_is_valid)
 {
-	struct index_record rec = { INDEX_WRITE, 100, 10, UINT64_MAX, 1, 0, 0 };
+	struct index_record rec = { INDEX_WRITE, 100, 10, UINT64_MAX, 1, 0, 0, 0, 0 };
 
 	cr_assert(index_record_valid(&rec));
 	cr_assert_eq(index_record_end(&rec), 110);
-	cr_assert_eq(index_record_end(&example), example.logical_off + 999 * 65536 + 4096);
+	cr_assert_eq(index_record_end(&example), example.logical_off + 999 * 65536 + 299 * 0x10000000ull + 4096);
+	cr_assert_eq(index_record_log_end(&example), example.log_off + 300 * 1000 * 4096);
 }

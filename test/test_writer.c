@@ -167,10 +167,10 @@ static int check_block(void *arg, const struct index_block *block)
 		ck->nr_records++;
 		if (rec.type != INDEX_WRITE)
 			continue;
-		for (uint64_t k = 0; k < rec.count; k++)
+		for (uint64_t k = 0; k < rec.count * max_u64(rec.outer_count, 1); k++)
 			for (uint64_t done = 0; done < rec.length;) {
 				size_t part = (size_t)min_u64(sizeof(buf), rec.length - done);
-				uint64_t off = rec.logical_off + k * rec.stride + done;
+				uint64_t off = rec.logical_off + k % rec.count * rec.stride + k / rec.count * rec.outer_stride + done;
 
 				cr_assert_eq(pread(ck->log, buf, part,
 						   (off_t)(DROPPING_DATA_OFF + rec.log_off + k * rec.length + done)),
@@ -204,6 +204,52 @@ static struct check close_and_check(uint64_t written)
 	cr_assert_eq(ck.next_chunk, (ck.log_len + INDEX_CHUNK_LEN - 1) / INDEX_CHUNK_LEN);
 	close(ck.log);
 	return ck;
+}
+
+/* A block of an array of three dimensions, @pieces writes for each of its rows' elements. */
+static void put_block(uint64_t at, int planes, int rows, size_t len, int pieces)
+{
+	for (int z = 0; z < planes; z++)
+		for (int y = 0; y < rows; y++)
+			for (int i = 0; i < pieces; i++)
+				put(at + (uint64_t)z * 100000 + (uint64_t)y * 1000 + i * len / (size_t)pieces, len / (size_t)pieces);
+}
+
+Test(writer, a_block_of_an_array_is_one_record)
+{
+	for (int pieces = 1; pieces <= 3; pieces++)
+		put_block((uint64_t)pieces * 10000000, 7, 5, 300, pieces);
+	writer_break(&w);
+	cr_assert_eq(w.stage.nr_records, 3);
+	for (uint64_t i = 0; i < 3; i++) {
+		struct index_record rec = record(i);
+
+		cr_assert_eq(rec.logical_off, (i + 1) * 10000000);
+		cr_assert(rec.length == 300 && rec.stride == 1000 && rec.count == 5, "block %lu", i);
+		cr_assert(rec.outer_stride == 100000 && rec.outer_count == 7, "block %lu", i);
+		cr_assert_eq(rec.log_off, i * 7 * 5 * 300);
+	}
+	close_and_check(3 * 7 * 5 * 300);
+}
+
+Test(writer, a_block_written_column_by_column_is_one_record)
+{
+	for (int y = 0; y < 6; y++)
+		for (int z = 0; z < 9; z++)
+			put((uint64_t)z * 10000 + (uint64_t)y * 500, 200);
+	writer_break(&w);
+	cr_assert_eq(w.stage.nr_records, 1);
+	close_and_check(6 * 9 * 200);
+}
+
+Test(writer, what_somebody_has_taken_a_copy_of_is_not_nested_any_more)
+{
+	put_block(0, 3, 5, 300, 1);
+	w.nr_pinned = w.stage.nr_records;
+	put_block(300000, 3, 5, 300, 1);
+	writer_break(&w);
+	cr_assert_geq(w.stage.nr_records, 3);
+	close_and_check(6 * 5 * 300);
 }
 
 Test(writer, sizes_around_the_direct_limit_and_the_chunk_are_kept)

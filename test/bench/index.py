@@ -7,7 +7,7 @@ import subprocess
 
 from harness import MIB, PLAIN, clean_env, run, spread_text
 
-CHUNK_LEN = 65536  # of data, for each of which the index holds a checksum of 4 bytes
+CHUNK_LEN = 65536  # of data, for each of which the log holds a checksum of 4 bytes
 DATA_OFF = 65536  # where data begin in a log
 PATTERNS = ["strided", "header", "2d", "3d", "arrays"]
 JUDGED = PATTERNS[:4]
@@ -44,12 +44,12 @@ class Dataset:
         subprocess.run(["rm", self.path], env={**clean_env(), **self.env}, check=True)
 
     def index_bytes(self):
-        """Everything in the container but the bytes of the file and caches: without and with the data's checksums."""
+        """Everything in the container but the logs and caches: without and with the data's checksums, which are in the logs."""
         data = [os.stat(path).st_size for path in self.files("hostdir.*/data.*")]
         index = sum(os.stat(path).st_size for path in self.files("hostdir.*/*")
                     if not os.path.basename(path).startswith(("data.", "notice.")))
         sums = sum(4 * -(-max(0, size - DATA_OFF) // CHUNK_LEN) for size in data)
-        return index - sums, index
+        return index, index + sums
 
 
 @contextlib.contextmanager

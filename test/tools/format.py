@@ -59,15 +59,22 @@ def read(path):
 
 
 def records(data, nr, where, last_grows=False):
-    """(type, logical_off, length, stride, count, log_off, stamp_ns) of each record."""
+    """(type, logical_off, length, stride, count, log_off, stamp_ns, outer_stride, outer_count) of each record."""
     out = []
     for i in range(nr):
-        rec = data[56 * i:56 * (i + 1)]
-        check(where + ": record", rec[0] in (1, 2) and rec[1] == 7 and zeros(rec[2:4]))
+        rec = data[72 * i:72 * (i + 1)]
+        check(where + ": record", rec[0] in (1, 2) and rec[1] == 9 and zeros(rec[2:4]))
         check(where + ": record crc", (last_grows and i == nr - 1) or u32(rec, 4) == crc32c(without(rec, 4)))
-        out.append((rec[0], *struct.unpack_from("<6Q", rec, 8)))
-        check(where + ": stride", out[-1][4] <= 1 or out[-1][3] >= out[-1][2])
+        out.append((rec[0], *struct.unpack_from("<8Q", rec, 8)))
+        check_strides(out[-1], where)
     return out
+
+
+def check_strides(rec, where):
+    _, _, length, stride, count, _, _, outer_stride, outer_count = rec
+    check(where + ": stride", count <= 1 or stride >= length)
+    check(where + ": nesting", outer_count == 0 or (outer_count > 1 and count > 1 and (
+        (count - 1) * stride + length <= outer_stride or (outer_count - 1) * outer_stride + length <= stride)))
 
 
 class Log:
@@ -84,19 +91,19 @@ class Log:
 
 def read_live(path, logs, container_id):
     live = read(path)
-    check(path, live[:8] == b"PLFSLIV1" and u32(live, 8) == 1 and u32(live, 12) == crc32c(without(live[:256], 12)))
+    check(path, live[:8] == b"PLFSLIV1" and u32(live, 8) == 2 and u32(live, 12) == crc32c(without(live[:256], 12)))
     check(path, live[16:32] == container_id and zeros(live[208:512]) and zeros(live[568:1024]) and zeros(live[1032:4096]))
     layout = struct.unpack_from("<6Q", live, 32)
-    check(path, layout == (4096, 512, 32768, 2048, 40960, 524288) and len(live) == 40960 + 524288)
+    check(path, layout == (4096, 512, 40960, 2048, 49152, 524288) and len(live) >= 49152 + u64(live, 536))
     seq, nr, flushed, staged, first_chunk, nr_chunks, chunk_crc = struct.unpack_from("<7Q", live, 512)
     log = logs[name_at(live, 80, 128)]
     check(path, os.path.basename(path) == "live." + name_at(live, 80, 128)[5:] and flushed == len(log.data))
     for i in range(nr_chunks):
         at = (first_chunk + i) * 65536
-        check(path + ": chunk", u32(live, 32768 + 4 * i) == crc32c(log.data[at:at + 65536]))
+        check(path + ": chunk", u32(live, 40960 + 4 * i) == crc32c(log.data[at:at + 65536]))
     at = (first_chunk + nr_chunks) * 65536
     check(path + ": chunk under way", at > flushed or chunk_crc == crc32c(log.data[at:flushed]))
-    log.data += live[40960:40960 + staged]
+    log.data += live[49152:49152 + staged]
     log.records += records(live[4096:], nr, path, last_grows=True)
 
 
@@ -112,7 +119,7 @@ def block_records(data, nr, stamp, where):
         control, pos = number(data, pos, 2)
         if control & 0x8000:
             check(where + ": kind of a record", control == 0x8002 and data[pos:pos + 2] == b"\x10\0")
-            out.append((2, u64(data, pos + 2), 0, 0, 0, 0, u64(data, pos + 10)))
+            out.append((2, u64(data, pos + 2), 0, 0, 0, 0, u64(data, pos + 10), 0, 0))
             pos += 18
             continue
         check(where + ": control", not control & 0x4000)
@@ -122,18 +129,22 @@ def block_records(data, nr, stamp, where):
         length = own_length or length
         stamp = (stamp + later) % 2**64
         logical_off = (logical_end + (~(logical >> 1) if logical & 1 else logical >> 1)) % 2**64
-        log_off, stride, count = log_end, 0, 1
+        log_off, stride, count, outer_stride, outer_count = log_end, 0, 1, 0, 0
         if control & 0x1000:
             log_off, pos = number(data, pos, 8)
         if control & 0x2000:
             run, pos = number(data, pos, 2)
-            check(where + ": run control", run < 256)
             stride, pos = number(data, pos, run & 15)
-            count, pos = number(data, pos, run >> 4)
-            check(where + ": stride", count > 1 and stride >= length)
+            count, pos = number(data, pos, run >> 4 & 15)
+            outer_stride, pos = number(data, pos, run >> 8 & 15)
+            outer_count, pos = number(data, pos, run >> 12)
+            check(where + ": count", count > 1)
         check(where + ": length", length > 0)
-        logical_end, log_end = logical_off + (count - 1) * stride + length, log_off + count * length
-        out.append((1, logical_off, length, stride, count, log_off, stamp))
+        out.append((1, logical_off, length, stride, count, log_off, stamp, outer_stride, outer_count))
+        check_strides(out[-1], where)
+        runs = max(outer_count, 1)
+        logical_end = logical_off + (count - 1) * stride + (runs - 1) * outer_stride + length
+        log_end = log_off + runs * count * length
     check(where + ": behind the records", pos <= len(data) < pos + 8 and zeros(data[pos:]))
     return out
 
@@ -208,14 +219,15 @@ def main(backend, name):
     out = bytearray(body)
     every = [(rec[6], no, i, rec, log) for no, log in enumerate(logs.values()) for i, rec in enumerate(log.records)]
     for stamp, _, _, rec, log in sorted(every, key=lambda e: e[:3]):
-        kind, logical_off, length, stride, count, log_off, _ = rec
+        kind, logical_off, length, stride, count, log_off, _, outer_stride, outer_count = rec
         if stamp <= generation_ns:
             continue
         if kind == 2:
             out[logical_off:] = bytes(max(0, len(out) - logical_off))
             continue
-        for i in range(count):
-            at, end = logical_off + i * stride, logical_off + i * stride + length
+        for i in range(count * max(outer_count, 1)):
+            at = logical_off + i % count * stride + i // count * outer_stride
+            end = at + length
             out += bytes(max(0, end - len(out)))
             piece = log.data[log_off + i * length:log_off + (i + 1) * length]
             check(name + ": a record beyond its log", len(piece) == length)
