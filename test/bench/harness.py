@@ -50,22 +50,35 @@ def fs_type(path):
 
 
 class Place:
-    """A directory to measure in: plain files in plain/, and a backend for the library beside it, as deep. The names are
-    not of one length: then paths of the one would look like the other's at first sight, which costs 0.1 us a call."""
+    """A directory to measure in. Every run gets a new one below it, which stays until the end: ext4 is slow to make files
+    where others have just been removed (it looks at each of them), which would charge one variant with what another did.
+    The attribute T has it put a new directory where the fewest are."""
 
     def __init__(self, parent, name):
         self.dir = tempfile.mkdtemp(prefix="plfs-bench.", dir=parent)
-        self.plain, self.backend = self.dir + "/plain", self.dir + "/backend"
-        os.mkdir(self.plain)
-        os.mkdir(self.backend)
+        subprocess.run(["chattr", "+T", self.dir], check=False, stderr=subprocess.DEVNULL)
         self.name, self.fs = name, fs_type(self.dir)
+        self.nr_rooms, self.room = 0, None
 
-    def library(self, how="log"):
-        """The environment that puts the library under a program, and where its files are then."""
+    def new_room(self):
+        self.nr_rooms += 1
+        self.room = f"{self.dir}/{self.nr_rooms:05}"
+        os.mkdir(self.room)
+        return self.room
+
+    def library(self, how="log", full=False):
+        """The environment that puts the library under a program, and where its files are then: in a new room, which
+        is a backend that has been in use, or a plain directory. full: so many files were there that no directory of
+        containers is made any more."""
+        room = self.new_room()
         if PLAIN or how is None:
-            return {}, self.plain
+            return {}, room
         options = "" if how == "log" else "{mode=%s}" % how
-        return {"LD_PRELOAD": LIBRARY, "PLFS_MAP": f"/plfs={self.backend}{options}"}, "/plfs"
+        env = {"LD_PRELOAD": LIBRARY, "PLFS_MAP": f"/plfs={room}{options}"}
+        subprocess.run("echo >/plfs/first && rm /plfs/first", shell=True, env={**clean_env(), **env}, check=True)
+        for number in range(256 if full else 0):
+            os.makedirs(f"{room}/.plfs/{number:02x}", exist_ok=True)
+        return env, "/plfs"
 
     def settle(self):
         """Nothing on this file system is dirty afterwards."""

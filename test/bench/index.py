@@ -7,8 +7,6 @@ import subprocess
 
 from harness import MIB, PLAIN, clean_env, run, spread_text
 
-CHUNK_LEN = 65536  # of data, for each of which the log holds a checksum of 4 bytes
-DATA_OFF = 65536  # where data begin in a log
 PATTERNS = ["strided", "header", "2d", "3d", "arrays"]
 JUDGED = PATTERNS[:4]
 HOSTS = 16
@@ -22,6 +20,7 @@ class Dataset:
         self.args = ["-k", kind, "-p", logs, "-n", records, "-b", block]
         self.logs, self.records, self.hosts = logs, logs * records, hosts
         self.env, self.dir = place.library()
+        self.room = place.room
         self.path = self.dir + "/index." + kind
 
     def make(self):
@@ -33,7 +32,7 @@ class Dataset:
         return run("bench_index", [verb, *self.args, *more, self.path], self.env)
 
     def files(self, pattern):
-        return glob.glob(self.place.backend + "/.plfs/??/*/" + pattern)
+        return glob.glob(self.room + "/.plfs/??/*/" + pattern)
 
     def forget(self):
         """The next open is the first one."""
@@ -44,12 +43,10 @@ class Dataset:
         subprocess.run(["rm", self.path], env={**clean_env(), **self.env}, check=True)
 
     def index_bytes(self):
-        """Everything in the container but the logs and caches: without and with the data's checksums, which are in the logs."""
-        data = [os.stat(path).st_size for path in self.files("hostdir.*/data.*")]
-        index = sum(os.stat(path).st_size for path in self.files("hostdir.*/*")
-                    if not os.path.basename(path).startswith(("data.", "notice.")))
-        sums = sum(4 * -(-max(0, size - DATA_OFF) // CHUNK_LEN) for size in data)
-        return index, index + sums
+        """Everything in the container's directories but data logs, words for readers, and caches; the checksums of
+        the data, 4 bytes for 64 KiB, are in the logs."""
+        return sum(os.stat(path).st_size for path in self.files("hostdir.*/*")
+                   if not os.path.basename(path).startswith(("data.", "notice.")))
 
 
 @contextlib.contextmanager
@@ -65,15 +62,15 @@ def dataset(*args, **kwargs):
 def section_index(places, out):
     if PLAIN:
         return out.remark("\nindex: nothing to measure without the library")
-    print("\nIndex on disk, 16 processes: bytes a process without the data's checksums (with them)")
+    print("\nIndex on disk, 16 processes: bytes a process")
     worst = 0
     for kind in PATTERNS:
         with dataset(places[0], kind, 16, 4096, 1000) as d:
-            bare, whole = (n / d.logs for n in d.index_bytes())
+            size = d.index_bytes() / d.logs
             d.look("read")
-        out.figure(f"index/{kind}", [bare])
-        worst = max(worst, bare if kind in JUDGED else 0)
-        print("%-9s %9.0f (%.0f)" % (kind, bare, whole), flush=True)
+        out.figure(f"index/{kind}", [size])
+        worst = max(worst, size if kind in JUDGED else 0)
+        print("%-9s %9.0f" % (kind, size), flush=True)
     out.figure("index/worst", [worst])
 
 
@@ -103,9 +100,8 @@ def section_open(places, out):
             d.look("read")
     with dataset(place, "random", 16, 262144, 64) as d:
         look_often(out, d, "random", rounds, 3 * rounds)
-        bare, whole = (n / d.records for n in d.index_bytes())
-        out.figure("index/random", [bare])
-        print("%-34s %.1f bytes of index a record (%.1f with the data's checksums)" % ("", bare, whole), flush=True)
+        out.figure("index/random", [d.index_bytes() / d.records])
+        print("%-34s %.1f bytes of index a record" % ("", d.index_bytes() / d.records), flush=True)
         d.look("read", "-l", 32 * MIB if out.quick else 256 * MIB)
     hosts = HOSTS if os.geteuid() == 0 else 0
     if not hosts:
@@ -117,7 +113,7 @@ def section_open(places, out):
 
 def memory(out, d):
     """What a reader's peak is above that of one with an empty file: after the first open, an open, and reading."""
-    open(d.place.backend + "/nothing", "w").close()
+    open(d.room + "/nothing", "w").close()
     empty = run("bench_index", ["empty", *d.args, d.dir + "/nothing"], d.env)["peak_kib"]
     d.forget()
     peaks = {}

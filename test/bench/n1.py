@@ -28,7 +28,7 @@ def total_bytes(block, quick):
 
 def launch(place, variant, phases, ranks, block, per_rank, round_nr, program="bench_n1"):
     mode, how = variant
-    env, target = place.library(how)
+    env, target = place.library(how, full=ranks == STORM_RANKS)
     args = ["-p", ranks, "-b", block, "-n", per_rank, "-m", mode, "-r", round_nr, "-w", ",".join(phases), target]
     if program == "bench_n1_mpi":
         options = [word for pair in env.items() for word in ("-x", "=".join(pair))]
@@ -92,10 +92,12 @@ def section_n1(places, out):
                 if ranks != 4:
                     continue
                 out.figure(f"write/{place.name}/{block}", over(row, "N-N", "write"))
+                out.figure(f"write over N-1/{place.name}/{block}", over(row, "N-1", "write"))
                 for other in ("N-1", "N-N"):
                     out.figure(f"read shifted over {other}/{place.name}/{block}", over(row, other, "read_shifted"))
                 if "write_fsync" in row["seconds"]["plfs"]:
-                    out.figure(f"write fsync/{place.name}/{block}", over(row, "N-N", "write_fsync"))
+                    out.figure(f"write and fsync over N-N/{place.name}/{block}", over(row, "N-N", "write_fsync"))
+                    out.figure(f"write and fsync over N-1/{place.name}/{block}", over(row, "N-1", "write_fsync"))
 
 
 def section_mpi(places, out):
@@ -158,7 +160,7 @@ def section_threads(places, out):
 def traced(place, variant):
     """Calls that reach a file system between the barrier before open and the end of close: name -> how many a rank."""
     mode, how = variant
-    env, target = place.library(how)
+    env, target = place.library(how, full=True)
     with tempfile.NamedTemporaryFile("r", dir=place.dir) as log:
         options = [word for pair in env.items() for word in ("-E", "=".join(pair))]
         subprocess.run(["strace", "-f", "-o", log.name, *options, f"{BIN}/bench_n1", "-p", str(TRACED_RANKS), "-b", "1024",

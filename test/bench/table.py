@@ -2,7 +2,7 @@
 """The table at the end: a line for each figure that has a goal, and what is only looked at below."""
 import collections
 
-from harness import MIB, short, spread
+from harness import MIB, PLAIN, short, spread
 
 # goal: at least (more) or at most (less); None: no goal.
 Row = collections.namedtuple("Row", "name text goal more unit")
@@ -41,11 +41,11 @@ def rows_of_opening():
 
 
 def rows_of_files():
-    yield Row("files/log/stat_one", "stat of a closed file over stat of a plain file", 1.3, False, "")
+    yield Row("files/disk/log/stat_one", "stat of a closed file over stat of a plain file, {disk}", 1.3, False, "")
     for how, goal in (("log", 3), ("flat", 1.1)):
-        for phase, text in (("all", "create+write+close, stat, unlink"), ("create", "create+write 1 KiB+close"),
+        for phase, text in (("all", "create+write+close+stat+unlink"), ("create", "create+write 1 KiB+close"),
                             ("stat", "stat"), ("unlink", "unlink")):
-            yield Row(f"files/{how}/{phase}", f"{text}: 10000 files over plain, {how}", goal, False, "")
+            yield Row(f"files/disk/{how}/{phase}", f"{text}: small files over plain, {{disk}}, {how}", goal, False, "")
 
 
 # Measured by make bench-cluster, which leaves them in bench-cluster.json in the build directory.
@@ -66,7 +66,9 @@ def others(figures):
         if name not in known:
             cost = name.startswith(("calls/", "storm calls", "files/", "index/"))
             unit = "ns" if name.startswith("calls/") else "B" if name.startswith("index/") else ""
-            yield Row(name, name.replace("/", ", "), None, not cost, unit)
+            words = [size_text(int(word)) if word.isdigit() and int(word) >= 64 else "{%s}" % word
+                     if word in ("disk", "tmpfs") else word for word in name.split("/")]
+            yield Row(name, ", ".join(words), None, not cost, unit)
 
 
 def reached(row, value):
@@ -84,7 +86,7 @@ def line(row, values, text):
     good = reached(row, s["median"])
     return FORMAT % (text, goal, short(s["median"]), row.unit,
                      "%s..%s" % (short(s["min"]), short(s["max"])) if len(values) > 1 else "",
-                     "" if good is None else "yes" if good else "NO")
+                     "" if good is None or PLAIN else "yes" if good else "NO")
 
 
 def show(figures, file_systems, everything, about):
@@ -97,4 +99,7 @@ def show(figures, file_systems, everything, about):
             print(line(row, values, row.text.format_map(file_systems)))
         if values and row.goal is not None:
             counts[not reached(row, spread(values)["median"])] += 1
-    print("\nReached %d of the %d goals measured." % (counts[0], sum(counts)))
+    if PLAIN:
+        print("\nThe library was nowhere: over N-1 and over plain files a ratio of 1 is expected, and the rest is noise.")
+    else:
+        print("\nReached %d of the %d goals measured." % (counts[0], sum(counts)))
