@@ -16,7 +16,7 @@
 struct store {
 	const struct store_ops *ops;
 	int root; /* handle of the root directory */
-	bool zeros_reserve; /* see store_posix.c */
+	bool zeros_reserve, allocates_ahead; /* see store_posix.c */
 };
 
 struct store_ops {
@@ -38,6 +38,11 @@ struct store_ops {
 	int (*sync)(struct store *s, int h, bool dir);
 	/* Let the file reach to @off + @len, in bytes that are zeros and have real space: stores through a mapping cannot fail. */
 	int (*reserve)(struct store *s, int h, uint64_t off, uint64_t len);
+	/*
+	 * Give @len bytes from @off on space ahead of their being written, beyond the end of the file, if that makes writing
+	 * faster here and there is plenty; else -EOPNOTSUPP, -ENOSPC. truncate() to the file's length takes it back.
+	 */
+	int (*allocate_ahead)(struct store *s, int h, uint64_t off, uint64_t len);
 	/* Map @len bytes shared, for reading and, with @writable, writing; NULL if this store cannot. */
 	void *(*map)(struct store *s, int h, size_t len, bool writable);
 	void (*unmap)(struct store *s, void *p, size_t len);

@@ -115,6 +115,23 @@ static int posix_reserve(struct store *s, int h, uint64_t off, uint64_t len)
 	return 0;
 }
 
+/*
+ * On ext4 a large write takes a tenth less time where blocks need not be reserved one by one, and they lie together when logs grow side by side.
+ * (XFS allocates ahead by itself; on tmpfs it is no gain.) A file that is almost alone on its file system is no reason to fill it.
+ */
+static int posix_allocate_ahead(struct store *s, int h, uint64_t off, uint64_t len)
+{
+	struct statfs fs;
+
+	if (!s->allocates_ahead)
+		return -EOPNOTSUPP;
+	if (sys.fstatfs(h, &fs))
+		return -errno;
+	if ((uint64_t)fs.f_bavail / 256 < len / (uint64_t)fs.f_bsize)
+		return -ENOSPC;
+	return err(own_fallocate(h, FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)len));
+}
+
 static void *posix_map(struct store *s, int h, size_t len, bool writable)
 {
 	void *p = sys.mmap(NULL, len, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, h, 0);
@@ -232,6 +249,7 @@ static const struct store_ops posix_ops = {
 	.truncate = posix_truncate,
 	.sync = posix_sync,
 	.reserve = posix_reserve,
+	.allocate_ahead = posix_allocate_ahead,
 	.map = posix_map,
 	.unmap = posix_unmap,
 	.lock = posix_lock,
@@ -256,6 +274,9 @@ int store_posix_open(struct store *s, const char *path)
 		return fd;
 	s->ops = &posix_ops;
 	s->root = fd;
-	s->zeros_reserve = !sys.statfs(path, &fs) && (fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == XFS_SUPER_MAGIC);
+	if (sys.statfs(path, &fs))
+		fs.f_type = 0;
+	s->zeros_reserve = fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == XFS_SUPER_MAGIC;
+	s->allocates_ahead = fs.f_type == EXT4_SUPER_MAGIC;
 	return 0;
 }

@@ -83,6 +83,7 @@
 	X(int, futimens, (int fd, const struct timespec ts[2])) \
 	X(int, utimensat, (int dirfd, const char *path, const struct timespec ts[2], int flags)) \
 	X(int, statfs, (const char *path, struct statfs *buf)) \
+	X(int, fstatfs, (int fd, struct statfs *buf)) \
 	X(int, statvfs, (const char *path, struct statvfs *buf)) \
 	X(long, pathconf, (const char *path, int name)) \
 	X(ssize_t, getxattr, (const char *path, const char *name, void *value, size_t len)) \

@@ -23,6 +23,10 @@
 /* Large writes end at a multiple of this in the log file, where pages and their folios do; what is left is staged. */
 #define ALIGN_LEN 4096
 
+/* A log of so many bytes is given space for as much again, up to so many, where that makes writing faster. */
+#define AHEAD_MIN ((uint64_t)2 << 20)
+#define AHEAD_MAX ((uint64_t)64 << 20)
+
 /* One call's worth: its chunks must fit into an empty table of checksums. */
 #define PART_LEN ((size_t)(STAGE_CHUNKS_CAP / 2) * INDEX_CHUNK_LEN)
 
@@ -138,6 +142,29 @@ void writer_break(struct writer *w)
 	w->next_off = UINT64_MAX;
 }
 
+/* Before the log file grows to @end, give a large one space for as much as it has, but no more than AHEAD_MAX. */
+static void allocate_ahead(struct writer *w, uint64_t end)
+{
+	struct store *s = w->c->store;
+	uint64_t from = max_u64(w->allocated_end, DROPPING_DATA_OFF + w->stage.flushed_len);
+	uint64_t to = end + min_u64(w->stage.flushed_len, AHEAD_MAX);
+
+	if (end <= w->allocated_end || w->stage.flushed_len < AHEAD_MIN)
+		return;
+	w->allocated_end = s->ops->allocate_ahead(s, w->log, from, to - from) ? UINT64_MAX : to;
+}
+
+/* The log is complete: give back what it did not use. */
+static void give_back(struct writer *w)
+{
+	struct store *s = w->c->store;
+	struct stat st;
+
+	if (w->allocated_end && w->allocated_end != UINT64_MAX && !s->ops->fstat(s, w->log, &st) &&
+	    (uint64_t)st.st_size < w->allocated_end)
+		s->ops->truncate(s, w->log, (uint64_t)st.st_size);
+}
+
 /* All that is staged and summed up, and @len bytes that were not staged, are in the log file. */
 static void log_has_grown(struct writer *w, size_t len)
 {
@@ -165,6 +192,7 @@ static ssize_t append_log(struct writer *w, const void *buf, size_t len)
 	sum_up_stage(w);
 	before = w->summed;
 	sum_up(w, NULL, buf, len);
+	allocate_ahead(w, DROPPING_DATA_OFF + s->flushed_len + staged_len + len);
 	n = s->store->ops->pwrite2(s->store, w->log, stage_bytes(s), staged_len, buf, len, DROPPING_DATA_OFF + s->flushed_len);
 	if (n != (ssize_t)(staged_len + len)) {
 		w->summed = before;
@@ -546,6 +574,7 @@ void writer_close(struct writer *w)
 		stage_save(&w->stage);
 	}
 	stage_close(&w->stage, !ret);
+	give_back(w);
 	store_close(s, &w->log);
 }
 

@@ -9,7 +9,7 @@
 #include "dropping.h"
 #include "stage.h"
 
-#define WRITER_PIECE_LEN (256 * 1024) /* a large write goes to the log in pieces that stay in the cache */
+#define WRITER_PIECE_LEN (512 * 1024) /* a large write goes to the log in pieces that stay in the cache */
 #define WRITER_CHUNKS_MAX ((STAGE_CAP + WRITER_PIECE_LEN) / INDEX_CHUNK_LEN + 1)
 
 /* How far the checksums have got, which may be beyond what is flushed. */
@@ -33,6 +33,7 @@ struct writer {
 	struct writer_sums summed;
 	uint32_t chunk_crc[WRITER_CHUNKS_MAX]; /* of the chunks that summed.nr counts */
 	bool dirs_synced;
+	uint64_t allocated_end; /* offset in the log file up to which it has been given space; UINT64_MAX: it gets none */
 	/* Called before records leave the live index for the node index. */
 	void (*before_spill)(void *arg);
 	void *arg;

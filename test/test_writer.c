@@ -369,6 +369,19 @@ Test(writer, the_stage_is_flushed_when_it_is_full_and_at_every_release)
 	close_and_check(total);
 }
 
+Test(writer, a_closed_log_keeps_no_space_beyond_its_end)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	for (uint64_t i = 0; i < 12; i++)
+		put(i << 20, 1 << 20);
+	snprintf(path, sizeof(path), "%s/%s/%s", scratch, c.dir, w.log_path);
+	close_and_check((uint64_t)12 << 20);
+	cr_assert_eq(stat(path, &st), 0);
+	cr_assert_leq(st.st_blocks * 512, st.st_size + 65536);
+}
+
 static ssize_t (*real_pwrite)(int fd, const void *buf, size_t len, off_t off);
 static ssize_t (*real_pwritev)(int fd, const struct iovec *iov, int cnt, off_t off);
 static int writes_left;
