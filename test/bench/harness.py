@@ -4,6 +4,7 @@ without the library, rounds whose order alternates, and what is made of the numb
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import tempfile
@@ -91,9 +92,15 @@ class Place:
 def run(program, args, env=None, launcher=(), timeout=300):
     """One run of a program; its JSON object. Wrong if it fails or says that bytes were not good."""
     args = [*launcher, f"{BIN}/{program}", *map(str, args)]
-    done = subprocess.run(args, env={**clean_env(), **(env or {})}, stdout=subprocess.PIPE, text=True, timeout=timeout)
-    result = json.loads(done.stdout) if done.stdout.strip() else {}
-    if done.returncode or not result.pop("good", True):
+    with subprocess.Popen(args, env={**clean_env(), **(env or {})}, stdout=subprocess.PIPE, text=True,
+                          start_new_session=True) as child:
+        try:
+            text = child.communicate(timeout=timeout)[0]
+        except BaseException:  # an interrupt as well: its ranks end with it
+            os.killpg(child.pid, signal.SIGKILL)
+            raise
+    result = json.loads(text) if text.strip() else {}
+    if child.returncode or not result.pop("good", True):
         raise Wrong(f"failed or wrong bytes: {' '.join(args)}  {env or ''}")
     return result
 
