@@ -141,15 +141,15 @@ static int open_index(const struct container *c, char *path)
 	int h, ret;
 
 	snprintf(path, CONTAINER_PATH_LEN, "%s/hostdir.%u/index.%s", c->dir, dropping_hostdir(), dropping_host());
-	h = store_open(s, path, O_RDWR, 0);
+	h = store_open(s, path, O_RDWR | STORE_BRIEFLY, 0);
 	if (h != -ENOENT)
 		return h;
-	h = store_open(s, path, O_RDWR | O_CREAT, mode);
+	h = store_open(s, path, O_RDWR | O_CREAT | STORE_BRIEFLY, mode);
 	if (h == -ENOENT) {
 		ret = container_make(c, dropping_hostdir());
 		if (ret)
 			return ret;
-		h = store_open(s, path, O_RDWR | O_CREAT, mode);
+		h = store_open(s, path, O_RDWR | O_CREAT | STORE_BRIEFLY, mode);
 	}
 	if (h >= 0 && (mode & (S_IWGRP | S_IWOTH)))
 		s->ops->chmod(s, path, mode); /* what a umask may have taken; fails where another made it */
@@ -336,7 +336,7 @@ static int collect_index(void *arg, const char *path, const char *name, enum dro
 		return 0;
 	ca->index = path;
 	container_path(ca->c, path, full);
-	h = store_open(s, full, O_RDWR, 0);
+	h = store_open(s, full, O_RDWR | STORE_BRIEFLY, 0);
 	if (h < 0)
 		return 0;
 	if (!s->ops->lock(s, h)) {

@@ -453,8 +453,8 @@ int inode_make_writer(struct inode *ino, int fd)
 void inode_close_writer(struct inode *ino, int fd)
 {
 	/* The size before the live file goes: until then that tells appenders where the end is. */
-	if (fd >= 0)
-		inode_commit(ino, fd);
+	if (fd >= 0 && (ino->own_end || ino->touched))
+		inode_publish(ino, fd);
 	if (!ino->writing)
 		return;
 	if (ino->r.loaded && reader_add_own(&ino->r, &ino->w))

@@ -271,7 +271,11 @@ int plfs_close(struct plfs_file *f)
 	int saved ERRNO_KEPT = errno;
 	struct inode *ino = f->ino;
 
-	inode_commit(ino, file_begin(f));
+	file_begin(f);
+	if (ino->files == f && !f->next) /* most likely the last: close the log while the stub can be written to */
+		inode_close_writer(ino, f->fd);
+	else
+		inode_commit(ino, f->fd);
 	inode_publish_found(ino, f->fd);
 	for (struct plfs_file **p = &ino->files; *p; p = &(*p)->next) {
 		if (*p == f) {
@@ -279,8 +283,6 @@ int plfs_close(struct plfs_file *f)
 			break;
 		}
 	}
-	if (!ino->files) /* most likely the last: close the log while the stub can be written to */
-		inode_close_writer(ino, f->fd);
 	file_end(f);
 	inode_put(ino, &f->fd);
 	mem_free(f);

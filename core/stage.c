@@ -289,7 +289,7 @@ static int open_live(const struct container *c, const char *path, int flags, uin
 	int h;
 
 	container_path(c, path, full);
-	h = store_open(c->store, full, flags, 0);
+	h = store_open(c->store, full, flags | STORE_BRIEFLY, 0);
 	if (h < 0)
 		return h;
 	n = c->store->ops->pread(c->store, h, header, HEADER_LEN, 0);

@@ -12,7 +12,7 @@ int store_read_file(struct store *s, const char *path, size_t max, void **buf, s
 	struct stat st;
 	ssize_t n;
 	int ret;
-	int h = store_open(s, path, O_RDONLY, 0);
+	int h = store_open(s, path, O_RDONLY | STORE_BRIEFLY, 0);
 
 	if (h < 0)
 		return h;
@@ -50,7 +50,7 @@ int store_write_file(struct store *s, const char *path, mode_t mode, const void 
 		return -EIO;
 	if (snprintf(tmp, sizeof(tmp), "%s.tmp.%08x", path, salt) >= (int)sizeof(tmp))
 		return -ENAMETOOLONG;
-	h = store_open(s, tmp, O_WRONLY | O_CREAT | O_EXCL, mode);
+	h = store_open(s, tmp, O_WRONLY | O_CREAT | O_EXCL | STORE_BRIEFLY, mode);
 	if (h < 0)
 		return h;
 	n = s->ops->pwrite(s, h, buf, len, 0);

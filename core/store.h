@@ -19,6 +19,8 @@ struct store {
 	bool zeros_reserve, allocates_ahead; /* see store_posix.c */
 };
 
+#define STORE_BRIEFLY (1 << 30) /* in the flags of open(): until the call of the program returns */
+
 struct store_ops {
 	/* @flags as of open(2); symbolic links are never followed in the last component. Returns a handle. */
 	int (*open)(struct store *s, const char *path, int flags, mode_t mode);

@@ -19,9 +19,10 @@ static int posix_open(struct store *s, const char *path, int flags, mode_t mode)
 	int fd;
 
 	do {
-		fd = own_openat(s->root, path, flags | O_CLOEXEC | O_NOFOLLOW, mode);
+		fd = own_openat(s->root, path, (flags & ~STORE_BRIEFLY) | O_CLOEXEC | O_NOFOLLOW, mode);
 	} while (fd < 0 && errno == EINTR);
-	return sys_fd_hide(fd < 0 ? -errno : fd);
+	fd = fd < 0 ? -errno : fd;
+	return flags & STORE_BRIEFLY ? sys_fd_hide_briefly(fd) : sys_fd_hide(fd);
 }
 
 static void posix_close(struct store *s, int *h)
@@ -215,7 +216,7 @@ static int posix_list(struct store *s, const char *path, int (*fn)(void *arg, co
 {
 	char buf[4096] __attribute__((aligned(8)));
 	int ret = 0;
-	int h = posix_open(s, path, O_RDONLY | O_DIRECTORY, 0);
+	int h = posix_open(s, path, O_RDONLY | O_DIRECTORY | STORE_BRIEFLY, 0);
 
 	if (h < 0)
 		return h;

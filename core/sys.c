@@ -215,13 +215,20 @@ static bool remember(int fd, bool hidden)
 	return true;
 }
 
+/* Asked for once: where the limit is lower meanwhile, dup_high() goes down. */
 static int hidden_fd_base(void)
 {
+	static int known;
+	int base = __atomic_load_n(&known, __ATOMIC_RELAXED);
 	struct rlimit limit;
 
-	if (sys.getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur / 4 * 3 > HIDDEN_FD_MAX_BASE)
-		return HIDDEN_FD_MAX_BASE;
-	return (int)(limit.rlim_cur / 4 * 3);
+	if (base)
+		return base;
+	base = HIDDEN_FD_MAX_BASE;
+	if (!sys.getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur / 4 * 3 < HIDDEN_FD_MAX_BASE)
+		base = (int)(limit.rlim_cur / 4 * 3);
+	__atomic_store_n(&known, base, __ATOMIC_RELAXED);
+	return base;
 }
 
 /* A close-on-exec duplicate as high as can be; -1 and errno. EINVAL above the limit, EMFILE when all from base on are taken. */
@@ -252,6 +259,14 @@ int sys_fd_hide(int fd)
 		remember(fd, true);
 	}
 	errno = saved_errno;
+	return fd;
+}
+
+int sys_fd_hide_briefly(int fd)
+{
+	if (fd < 0 || !__libc_single_threaded)
+		return sys_fd_hide(fd);
+	remember(fd, true);
 	return fd;
 }
 

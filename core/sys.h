@@ -58,6 +58,12 @@ bool sys_is_libc(void *function);
  */
 int sys_fd_hide(int fd);
 
+/*
+ * The same for a descriptor that is closed again before the call of the program returns. It stays where it is if there is no
+ * other thread that could use its number.
+ */
+int sys_fd_hide_briefly(int fd);
+
 /* A hidden duplicate of @fd, which stays as it is. -errno. */
 int sys_fd_dup(int fd);
 

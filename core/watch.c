@@ -21,7 +21,7 @@ static int open_word(const struct container *c, int flags)
 
 	snprintf(rest, sizeof(rest), "hostdir.%u/notice.%s", dropping_hostdir(), dropping_host());
 	container_path(c, rest, path);
-	return store_open(c->store, path, flags, container_file_mode(c, true));
+	return store_open(c->store, path, flags | STORE_BRIEFLY, container_file_mode(c, true));
 }
 
 /* Two processes may do it at once: both values are new. */
@@ -85,7 +85,7 @@ static bool look_at(struct watched *live, const struct container *c, const char 
 	}
 	container_path(c, path, full);
 	*live = (struct watched){ .path = mem_strdup(path) };
-	h = store_open(c->store, full, O_RDONLY, 0);
+	h = store_open(c->store, full, O_RDONLY | STORE_BRIEFLY, 0);
 	if (h >= 0 && stage_is_whole(c->store, h))
 		live->map = c->store->ops->map(c->store, h, STAGE_INDEX_LEN, false);
 	if (h >= 0)

@@ -540,7 +540,7 @@ static int sync_dirs(struct writer *w)
 		int h;
 
 		*slash = '\0';
-		h = store_open(s, path, O_RDONLY | O_DIRECTORY, 0);
+		h = store_open(s, path, O_RDONLY | O_DIRECTORY | STORE_BRIEFLY, 0);
 		if (h < 0)
 			return h;
 		ret = s->ops->sync(s, h, true);
