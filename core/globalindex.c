@@ -331,6 +331,15 @@ static int add_live(struct merging *m, const struct live *live)
 	return ret;
 }
 
+static void remember(struct live_seen *seen, const struct live *live)
+{
+	uint64_t nr = live->state.nr_records;
+
+	*seen = (struct live_seen){ .nr_records = nr, .log_no = live->log ? live->log->log_no : UINT32_MAX };
+	if (nr)
+		seen->last = live->records[nr - 1];
+}
+
 /* A log that is closed while we look moves from its live file to its node index: so live files come first. */
 static int merge_inputs(struct merging *m, const struct index_inputs *in, const char *own_live)
 {
@@ -355,6 +364,10 @@ static int merge_inputs(struct merging *m, const struct index_inputs *in, const 
 		ret = index_merge_build(&m->merge, &m->g->image, &m->g->image_len);
 	if (!ret)
 		ret = index_map_open(&m->g->map, m->g->image, m->g->image_len, false);
+	if (!ret)
+		m->g->seen = mem_alloc((in->nr_lives + (size_t)1) * sizeof(*m->g->seen));
+	for (uint32_t i = 0; m->g->seen && i < in->nr_lives; i++)
+		remember(&m->g->seen[i], &lives[i]);
 	for (uint32_t i = 0; lives && i < nr; i++)
 		mem_free(lives[i].records);
 	mem_free(lives);
@@ -605,6 +618,7 @@ int gather(struct gathered *g, const struct container *c, const struct index_inp
 out:
 	if (ret) {
 		drop_logs(g);
+		mem_free(g->seen);
 		if (!g->mapped)
 			mem_free(g->image);
 		global_index_release(&g->global);

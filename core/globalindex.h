@@ -46,6 +46,13 @@ struct global_index {
 	size_t len;
 };
 
+/* Up to where a live file was read, and its last record as it was then. */
+struct live_seen {
+	uint64_t nr_records;
+	struct index_record last; /* if there is one */
+	uint32_t log_no;          /* UINT32_MAX: it has just been made */
+};
+
 /* A map made from inputs, and the logs that it numbers. */
 struct gathered {
 	void *image; /* mem_alloc()ed, or inside @global */
@@ -55,6 +62,7 @@ struct gathered {
 	char **logs; /* mem_alloc()ed, as is each */
 	uint32_t nr_logs;
 	struct global_index global;
+	struct live_seen *seen; /* of each live file of the inputs; mem_alloc()ed, or NULL */
 	uint64_t nr_records;
 	unsigned damaged; /* index blocks passed over */
 	char lost[CONTAINER_PATH_LEN]; /* after -ENOMSG: the log in question */

@@ -309,6 +309,7 @@ int inode_size(struct inode *ino, int fd, const struct stat *st, uint64_t *size)
 static ssize_t find_readable(struct inode *ino, int fd, size_t len, uint64_t logical_off)
 {
 	uint64_t size;
+	bool stale;
 	int ret;
 
 	if (ino->stub.in_body)
@@ -316,13 +317,21 @@ static ssize_t find_readable(struct inode *ino, int fd, size_t len, uint64_t log
 	ret = prepare_read(ino);
 	if (ret)
 		return ret;
+	stale = reader_is_stale(&ino->r, logical_off, len);
+	if (stale && !ino->acquired && !inode_posix) {
+		stale = !reader_follow(&ino->r);
+		if (!ino->r.loaded)
+			ret = inode_load(ino);
+		if (ret)
+			return ret;
+	}
 	size = inode_known_size(ino);
-	if (logical_off + len > size || ino->acquired || inode_posix || reader_is_stale(&ino->r, logical_off, len)) {
+	if (logical_off + len > size || ino->acquired || inode_posix || stale) {
 		struct stat st;
 
 		if (sys.fstat(fd, &st))
 			return -errno;
-		ret = inode_look_again(ino, fd, &st, inode_posix || reader_is_stale(&ino->r, logical_off, len));
+		ret = inode_look_again(ino, fd, &st, inode_posix || stale);
 		if (!ret)
 			ret = prepare_read(ino);
 		if (ret)

@@ -46,6 +46,8 @@ static void drop_base(struct reader *r)
 	r->own_log = UINT32_MAX;
 	r->loaded = false;
 	index_inputs_release(&r->inputs);
+	mem_free(r->seen);
+	r->seen = NULL;
 }
 
 void reader_release(struct reader *r)
@@ -74,10 +76,12 @@ static int install(struct reader *r, struct gathered *g, struct index_inputs *in
 	r->levels[0] = (struct reader_level){ .image = g->image, .image_len = g->image_len, .mapped = g->mapped, .map = g->map };
 	r->nr_levels = 1;
 	r->global = g->global;
+	r->seen = g->seen;
 	if (ret < 0) {
 		drop_base(r);
 		return ret;
 	}
+	r->max_stamp_ns = g->map.max_stamp_ns;
 	r->inputs = *in;
 	memset(in, 0, sizeof(*in));
 	r->loaded = true;
@@ -132,6 +136,7 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 			lost = strcmp(suspect, g.lost) ? 0 : lost + 1;
 		if (!ret)
 			ret = install(r, &g, &in);
+		r->generation_ns = generation_ns;
 		index_inputs_release(&in);
 	}
 	if (ret == -ENOMSG)
@@ -160,7 +165,8 @@ int reader_reload(struct reader *r, struct writer *w, uint64_t generation_ns, bo
 		ret = index_inputs_list(&in, r->c, w ? own : NULL);
 		if (!ret)
 			watch_lives(&r->watch, r->c, &in);
-		if (!ret && index_inputs_equal(&in, &r->inputs))
+		/* What has come between the list and the watch would be told of by neither. */
+		if (!ret && index_inputs_equal(&in, &r->inputs) && watch_agrees(&r->watch, &in))
 			*changed = false;
 		index_inputs_release(&in);
 		if (ret && ret != -ENOENT)
@@ -192,31 +198,25 @@ static int push_level(struct reader *r, size_t first)
 	return ret;
 }
 
-int reader_add_own(struct reader *r, struct writer *w)
+int reader_put(struct reader *r, const struct reader_own *records, size_t nr)
 {
-	uint64_t have = w->nr_pinned, nr;
 	size_t first = r->nr_own;
-	int log_no, ret;
+	int ret;
 
-	if (have == w->stage.nr_records)
-		return 0;
-	writer_break(w);
-	nr = w->stage.nr_records;
-	log_no = own_log_no(r, w);
-	if (log_no < 0)
-		return log_no;
-	if (r->nr_own + (nr - have) > r->cap_own) {
-		size_t cap = 2 * r->cap_own + (nr - have) + 64;
+	if (first + nr > r->cap_own) {
+		size_t cap = 2 * r->cap_own + nr + 64;
 		struct reader_own *own = mem_realloc(r->own, cap * sizeof(*own));
 
-		if (!own)
+		if (!own) {
+			drop_base(r);
 			return -ENOMEM;
+		}
 		r->own = own;
 		r->cap_own = cap;
 	}
-	for (; have < nr; have++, r->nr_own++) {
-		writer_record(w, have, &r->own[r->nr_own].rec);
-		r->own[r->nr_own].log_no = (uint32_t)log_no;
+	for (size_t i = 0; i < nr; i++) {
+		r->own[r->nr_own++] = records[i];
+		r->max_stamp_ns = max_u64(r->max_stamp_ns, records[i].rec.stamp_ns);
 	}
 	/* Levels that are not at least twice as large as what is above them are merged with it: few levels, and
 	 * each record is merged a logarithmic number of times. */
@@ -228,10 +228,36 @@ int reader_add_own(struct reader *r, struct writer *w)
 		first = r->levels[r->nr_levels - 1].first_own;
 		drop_levels(r, r->nr_levels - 1);
 	}
-	w->nr_pinned = nr;
 	ret = push_level(r, first);
 	if (ret)
 		drop_base(r); /* it lacks records now: made anew when next needed */
+	return ret;
+}
+
+int reader_add_own(struct reader *r, struct writer *w)
+{
+	uint64_t have = w->nr_pinned, nr;
+	struct reader_own *records;
+	int log_no, ret;
+
+	if (have == w->stage.nr_records)
+		return 0;
+	writer_break(w);
+	nr = w->stage.nr_records;
+	log_no = own_log_no(r, w);
+	if (log_no < 0)
+		return log_no;
+	records = mem_alloc((nr - have) * sizeof(*records));
+	if (!records)
+		return -ENOMEM;
+	for (uint64_t i = have; i < nr; i++) {
+		writer_record(w, i, &records[i - have].rec);
+		records[i - have].log_no = (uint32_t)log_no;
+	}
+	ret = reader_put(r, records, nr - have);
+	if (!ret)
+		w->nr_pinned = nr;
+	mem_free(records);
 	return ret;
 }
 

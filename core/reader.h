@@ -2,7 +2,7 @@
 /*
  * The reader: which log holds which byte, and the bytes. It keeps a stack of immutable maps (index/map.h): at the bottom what
  * all node indexes and live files said when they were last looked at, above it what this process has
- * written since, each map newer than those below. Nothing here is thread-safe; the inode's lock is held around every call.
+ * written since, and others where that was simple, each map newer than those below. Nothing here is thread-safe; the inode's lock is held around every call.
  */
 #ifndef PLFS_READER_H
 #define PLFS_READER_H
@@ -26,9 +26,10 @@ struct reader_level {
 	size_t first_own;      /* levels above the base: its records are own[first_own...] up to the next level's */
 };
 
+/* A record that has come since the base was made: of this process, or of one that was followed. */
 struct reader_own {
 	struct index_record rec;
-	uint32_t log_no; /* one log may have been closed and another opened */
+	uint32_t log_no;
 };
 
 struct reader {
@@ -38,9 +39,12 @@ struct reader {
 	int nr_levels;
 	struct logset logs;    /* as the maps number them */
 	uint32_t own_log;      /* number of this process's open log, UINT32_MAX: none or not looked up */
-	struct reader_own *own; /* records of this process's logs since the base was made */
+	struct reader_own *own; /* records that have come since the base was made */
 	size_t nr_own, cap_own;
 	struct index_inputs inputs; /* what the base was made from */
+	struct live_seen *seen;     /* of each live file of these: up to where it is in the maps; or NULL */
+	uint64_t generation_ns;     /* records up to this are left out */
+	uint64_t max_stamp_ns;      /* of all records in the maps */
 	struct global_index global;
 	struct watch watch;
 	struct scatter *spare; /* for the next large read, or NULL; atomic */
@@ -65,6 +69,18 @@ int reader_reload(struct reader *r, struct writer *w, uint64_t generation_ns, bo
 
 /* Take in what @w has written since the last load or call. Its open record stops growing. */
 int reader_add_own(struct reader *r, struct writer *w);
+
+/*
+ * Put @nr records, which are later than all that is known or fill holes, on top: a new level. After an error the
+ * maps are gone, to be made anew.
+ */
+int reader_put(struct reader *r, const struct reader_own *records, size_t nr);
+
+/*
+ * Take in what the live files that are watched have more than the maps (follow.c): their records from memory, with
+ * no system call. False: that is not all that has changed, or not all that simple, and reader_reload() is to be asked.
+ */
+bool reader_follow(struct reader *r);
 
 /*
  * Whether other processes of this host may have written to [logical_off, logical_off + len) since the base was made. What this process has

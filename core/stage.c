@@ -22,6 +22,7 @@
 #define CHUNKS_OFF (RECORDS_OFF + RECORDS_LEN)
 #define CHUNKS_LEN (STAGE_CHUNKS_CAP * 4)
 #define STAGE_OFF STAGE_BYTES_OFF
+#define STAGE_MAPPED_MAX 16 /* records */
 #define FILE_LEN (STAGE_OFF + STAGE_CAP)
 #define FIRST_LEN (64 * 1024) /* of the stage that get space first; then twice as many, and so on */
 
@@ -490,6 +491,12 @@ ssize_t stage_load_bytes(const struct container *c, const char *path, uint64_t l
 	return ret;
 }
 
+/* The sequence number covers all but a growing count or length, which is in the last record. */
+static uint64_t digest_of(uint64_t seq, uint64_t nr, const uint8_t *last)
+{
+	return seq << 40 ^ nr << 32 ^ crc32c(0, last, INDEX_RECORD_LEN);
+}
+
 int stage_digest(const struct container *c, const char *path, uint64_t *digest)
 {
 	uint8_t header[HEADER_LEN] = { 0 }, last[INDEX_RECORD_LEN] = { 0 };
@@ -505,8 +512,7 @@ int stage_digest(const struct container *c, const char *path, uint64_t *digest)
 	if (nr)
 		c->store->ops->pread(c->store, h, last, sizeof(last),
 				     get_le64(header + 32) + (nr - 1) * INDEX_RECORD_LEN);
-	/* The sequence number covers all but a growing count or length, which is in the last record. */
-	*digest = get_le64(header + OFF_SEQ) << 40 ^ nr << 32 ^ crc32c(0, last, sizeof(last));
+	*digest = digest_of(get_le64(header + OFF_SEQ), nr, last);
 	store_close(c->store, &h);
 	return 0;
 }
@@ -526,6 +532,42 @@ uint64_t stage_mapped_digest(const uint8_t *map)
 	if (nr && nr <= STAGE_RECORDS_CAP) /* what grows in it */
 		digest ^= load_le64(last + REC_LENGTH) << 40 ^ load_le64(last + REC_STRIDE) << 20 ^ load_le64(last + REC_COUNT) << 8;
 	return digest;
+}
+
+uint64_t stage_mapped_file_digest(const uint8_t *map)
+{
+	uint64_t nr = load_le64(map + OFF_NR_RECORDS), seq = load_le64(map + OFF_SEQ);
+	uint8_t last[INDEX_RECORD_LEN] = { 0 };
+
+	if (nr && nr <= STAGE_RECORDS_CAP)
+		memcpy(last, map + RECORDS_OFF + (nr - 1) * INDEX_RECORD_LEN, sizeof(last));
+	return digest_of(seq, nr, last);
+}
+
+int stage_mapped_records(const uint8_t *map, uint64_t first, struct index_record *records, unsigned max)
+{
+	uint8_t raw[STAGE_MAPPED_MAX * INDEX_RECORD_LEN];
+	int ret = 0;
+
+	for (int tries = 0; tries < 100; tries++) {
+		uint64_t seq = load_le64(map + OFF_SEQ), nr = load_le64(map + OFF_NR_RECORDS);
+
+		if (seq % 2)
+			continue;
+		if (nr < first || nr > STAGE_RECORDS_CAP)
+			return -ENODATA;
+		nr -= first;
+		if (nr > max || nr > STAGE_MAPPED_MAX)
+			return -E2BIG;
+		memcpy(raw, map + RECORDS_OFF + first * INDEX_RECORD_LEN, nr * INDEX_RECORD_LEN);
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		if (load_le64(map + OFF_SEQ) != seq)
+			continue;
+		for (uint64_t i = 0; i < nr && !ret; i++)
+			ret = decode_live(&records[i], raw + i * INDEX_RECORD_LEN, i + 1 < nr);
+		return ret ? ret : (int)nr;
+	}
+	return -EAGAIN;
 }
 
 bool stage_is_unmapped(const struct container *c, const char *path)

@@ -151,6 +151,15 @@ bool stage_is_whole(struct store *s, int h);
 /* The same as stage_digest(), though not the same number, from a mapping of these bytes. */
 uint64_t stage_mapped_digest(const uint8_t *map);
 
+/* The very number of stage_digest(). */
+uint64_t stage_mapped_file_digest(const uint8_t *map);
+
+/*
+ * Copy the records from number @first on, at most @max and 16, as they are at one moment. Returns how many, -ENODATA: there are not so many any more,
+ * -E2BIG: more than @max, -EAGAIN: the owner is too busy, or was killed in the middle of a change, -EBADMSG.
+ */
+int stage_mapped_records(const uint8_t *map, uint64_t first, struct index_record *records, unsigned max);
+
 /* Whether the owner of a live file cannot be notified. */
 bool stage_is_unmapped(const struct container *c, const char *path);
 

@@ -125,6 +125,17 @@ void watch_lives(struct watch *w, const struct container *c, const struct index_
 	release_lives(&old, c);
 }
 
+bool watch_agrees(const struct watch *w, const struct index_inputs *in)
+{
+	for (uint32_t i = 0, k = 0; i < w->nr_lives; i++) {
+		while (k < in->nr_lives && strcmp(in->lives[k], w->lives[i].path))
+			k++;
+		if (k == in->nr_lives || stage_mapped_file_digest(w->lives[i].map) != in->digests[k])
+			return false;
+	}
+	return true;
+}
+
 bool watch_changed(const struct watch *w)
 {
 	if (w->word && __atomic_load_n(w->word, __ATOMIC_ACQUIRE) != w->seen)

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A reader of a file that other processes go on writing: what it takes in bit by bit is what a merge of everything makes.
+ */
+#include "scratch.h"
+
+#include "../core/file.h"
+
+#include <criterion/criterion.h>
+#include <sys/mman.h>
+
+TestSuite(follow, .init = scratch_setup, .fini = scratch_remove, .timeout = 120);
+
+enum { NR_WRITERS = 3, FILE_MAX = 200000 };
+
+/* What a writer is told to do, and its answer. */
+struct order {
+	enum { WRITE, COMMIT, REOPEN, TRUNCATE, END } what;
+	long off, len;
+	unsigned round;
+};
+
+static int to[NR_WRITERS][2], from[NR_WRITERS][2];
+
+static int obey(void *arg)
+{
+	int no = *(int *)arg;
+	struct lfile l = lopen("a", O_RDWR);
+	struct order o;
+	char done = 'x';
+
+	while (read(to[no][0], &o, sizeof(o)) == sizeof(o) && o.what != END) {
+		if (o.what == WRITE && lfill(&l, o.off, (size_t)o.len, o.round) != o.len)
+			return 1;
+		if (o.what == COMMIT && plfs_commit(l.f))
+			return 2;
+		if (o.what == REOPEN) {
+			lclose(&l);
+			l = lopen("a", O_RDWR);
+		}
+		if (o.what == TRUNCATE && plfs_truncate(l.f, o.len))
+			return 3;
+		if (write(from[no][1], &done, 1) != 1)
+			return 4;
+	}
+	lclose(&l);
+	return 0;
+}
+
+static void tell(int no, struct order o)
+{
+	char done;
+
+	cr_assert_eq(write(to[no][1], &o, sizeof(o)), (ssize_t)sizeof(o));
+	if (o.what != END)
+		cr_assert_eq(read(from[no][0], &done, 1), 1);
+}
+
+static pid_t pids[NR_WRITERS];
+
+static void start_writers(void)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+
+	lclose(&l);
+	for (int i = 0; i < NR_WRITERS; i++) {
+		cr_assert_eq(pipe(to[i]), 0);
+		cr_assert_eq(pipe(from[i]), 0);
+		pids[i] = start_child(obey, &i);
+	}
+}
+
+static void end_writers(void)
+{
+	for (int i = 0; i < NR_WRITERS; i++) {
+		tell(i, (struct order){ .what = END });
+		cr_assert_eq(wait_child(pids[i]), 0);
+	}
+}
+
+static uint64_t state;
+
+static long rnd(long n)
+{
+	state = mix64(state);
+	return (long)(state >> 8) % n;
+}
+
+/* Writers take turns, strided, and now and then do something else. */
+static struct order next_order(int no, long step, unsigned round, int wildness)
+{
+	long len = 500, at = (step / NR_WRITERS * NR_WRITERS + no) * len % (FILE_MAX - 2000);
+
+	if (rnd(100) >= wildness)
+		return (struct order){ WRITE, at, len, round };
+	switch (rnd(8)) {
+	case 0:
+		return (struct order){ .what = COMMIT };
+	case 1:
+		return (struct order){ .what = REOPEN };
+	case 2:
+		return (struct order){ .what = TRUNCATE, .len = rnd(4) ? rnd(FILE_MAX / 2) : 0 };
+	case 3:
+		return (struct order){ WRITE, at, 200, round };
+	default:
+		return (struct order){ WRITE, rnd(FILE_MAX - 3000), 1 + rnd(2000), round };
+	}
+}
+
+static ssize_t read_file(struct lfile *l, char *buf)
+{
+	return plfs_pread(l->f, buf, FILE_MAX, 0);
+}
+
+/* Whatever the writers do, without any agreement. */
+static void follow_and_compare(int wildness, unsigned seed, int steps)
+{
+	static char before[FILE_MAX], after[FILE_MAX];
+	struct lfile l;
+	int no = 0;
+
+	state = seed;
+	start_writers();
+	l = lopen("a", O_RDWR);
+	for (int step = 0; step < steps; step++) {
+		ssize_t n, m;
+
+		no = rnd(5) ? (no + 1) % NR_WRITERS : (int)rnd(NR_WRITERS);
+		tell(no, next_order(no, step, (unsigned)step, wildness));
+		if (wildness && !rnd(40)) {
+			long off = rnd(FILE_MAX - 1000);
+
+			cr_assert_eq(lfill(&l, off, 300, (unsigned)step), 300);
+		}
+		n = plfs_pread(l.f, after, 700, rnd(FILE_MAX)); /* somewhere, to follow or not */
+		cr_assert_geq(n, 0);
+		if (rnd(3))
+			continue;
+		n = read_file(&l, before);
+		l.f->ino->r.loaded = false;
+		m = read_file(&l, after);
+		cr_assert_eq(n, m, "seed %u step %d: %zd bytes followed, %zd merged", seed, step, n, m);
+		for (ssize_t i = 0; i < n; i++)
+			cr_assert_eq(before[i], after[i], "seed %u step %d: byte %zd", seed, step, i);
+	}
+	end_writers();
+	lclose(&l);
+	lunlink("a");
+}
+
+Test(follow, strided_writers_are_followed_to_the_same_map)
+{
+	follow_and_compare(0, 1, 1500);
+}
+
+Test(follow, whatever_writers_do_the_map_is_what_a_merge_makes)
+{
+	for (unsigned seed = 2; seed < 10; seed++)
+		follow_and_compare(seed % 2 ? 5 : 40, seed, 400);
+}
+
+/* Each write that has returned is seen at once. */
+Test(follow, what_has_been_written_is_read)
+{
+	static unsigned round_of[FILE_MAX / 100];
+	struct lfile l;
+
+	state = 77;
+	start_writers();
+	l = lopen("a", O_RDONLY);
+	for (unsigned step = 1; step < 3000; step++) {
+		int no = (int)rnd(NR_WRITERS);
+		long at = rnd(20) ? (long)step % (FILE_MAX / 100) : rnd(FILE_MAX / 100), old;
+
+		if (round_of[at])
+			tell(no, (struct order){ .what = COMMIT }); /* what comes next is later than what others wrote there */
+		tell(no, (struct order){ WRITE, at * 100, 100, step });
+		round_of[at] = step;
+		cr_assert_eq(lcheck(&l, at * 100, 100, step), 0, "step %u", step);
+		old = rnd(FILE_MAX / 100);
+		if (round_of[old])
+			cr_assert_eq(lcheck(&l, old * 100, 100, round_of[old]), 0, "step %u", step);
+	}
+	end_writers();
+	lclose(&l);
+}
+
+static int nr_lists;
+static ssize_t (*real_getdents64)(int fd, void *buf, size_t len);
+
+static ssize_t count_getdents64(int fd, void *buf, size_t len)
+{
+	nr_lists++;
+	return real_getdents64(fd, buf, len);
+}
+
+Test(follow, a_growing_run_is_followed_without_a_look_at_the_container)
+{
+	struct lfile l;
+
+	start_writers();
+	for (int i = 0; i < NR_WRITERS; i++)
+		tell(i, (struct order){ WRITE, i * 500, 500, 1 });
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, 1500, 1), 0);
+	real_getdents64 = sys.getdents64;
+	sys.getdents64 = count_getdents64;
+	for (int k = 1; k < 100; k++)
+		for (int i = 0; i < NR_WRITERS; i++) {
+			long at = (k * NR_WRITERS + i) * 500;
+
+			tell(i, (struct order){ WRITE, at, 500, 1 });
+			cr_assert_eq(lcheck(&l, at, 500, 1), 0);
+		}
+	sys.getdents64 = real_getdents64;
+	cr_assert_eq(nr_lists, 0);
+	end_writers();
+	lclose(&l);
+}
+
+Test(follow, records_that_pile_up_are_merged_now_and_then)
+{
+	struct lfile l;
+
+	start_writers();
+	tell(0, (struct order){ WRITE, 0, 10, 1 });
+	l = lopen("a", O_RDONLY);
+	for (int i = 0; i < 6000; i++) {
+		tell(0, (struct order){ WRITE, i * 30 + i * i % 17, 10, 1 });
+		cr_assert_eq(lcheck(&l, i * 30 + i * i % 17, 10, 1), 0);
+		cr_assert_leq(l.f->ino->r.nr_own, 4096 + 17);
+	}
+	end_writers();
+	lclose(&l);
+}
