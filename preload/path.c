@@ -429,6 +429,8 @@ int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b
 		r = path_through(a, AT_SYMLINK_NOFOLLOW);
 	if (!r)
 		r = path_find(b, fd_b, path_b);
+	if (!r && !a->m && b->m) /* a plain file or a directory, perhaps of the same mount */
+		r = path_follow(a, O_NOFOLLOW);
 	if (!r && a->m && !b->m)
 		r = path_before_open(b, O_CREAT | O_NOFOLLOW);
 	if (!r && a->m != b->m)

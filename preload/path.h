@@ -113,6 +113,12 @@ static inline bool path_is_undecided(int r)
 }
 
 /*
+ * There are links on the way of an open(), or of a call that goes by the name itself (O_NOFOLLOW), or may be: if they lead below
+ * a mount, let @w lead there. Some system calls. 0 or -errno.
+ */
+int path_follow(struct where *w, int flags);
+
+/*
  * Before somebody opens by whatever call what path_find() left to the kernel, and there are links on the way
  * or may be: if it lies below a mount, let @w lead there. 0 or -errno.
  */

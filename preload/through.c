@@ -106,8 +106,7 @@ bool path_is_near_mount(const char *path)
 	return real_path(w.dirfd, w.path, 0, real) > 0 && plfs_cwd_class(real, &m);
 }
 
-/* There are links on the way of an open(): see where they lead. */
-static int follow(struct where *w, int flags)
+int path_follow(struct where *w, int flags)
 {
 	char real[PATH_MAX];
 	ssize_t len = real_path(w->dirfd, w->path, flags & O_NOFOLLOW, real);
@@ -142,7 +141,7 @@ int path_look(struct where *w, int flags)
 	err = sys.fstatat(w->dirfd, w->path, &st, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0) ? errno : 0;
 	errno = saved;
 	if (err ? err == ENOENT && (flags & O_CREAT) : plfs_maybe_stub(st.st_mode) || S_ISDIR(st.st_mode))
-		return follow(w, flags);
+		return path_follow(w, flags);
 	return 0; /* what went wrong, open() will say */
 }
 

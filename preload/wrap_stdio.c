@@ -10,6 +10,17 @@
 #include <mntent.h>
 #include <stdlib.h>
 
+/*
+ * fdopen() of a file of the C library's that has just been opened for it: where fopen() would stand, which is at the end of one that
+ * is only appended to.
+ */
+static FILE *fdopen_new(int fd, const char *mode, const struct stream_mode *m)
+{
+	if ((m->flags & (O_APPEND | O_ACCMODE)) == (O_APPEND | O_WRONLY))
+		sys.lseek(fd, 0, SEEK_END);
+	return sys.fdopen(fd, mode);
+}
+
 /* A stream for a mapped path; NULL and errno. */
 static FILE *fopen_mapped(const struct where *w, const char *mode)
 {
@@ -23,7 +34,7 @@ static FILE *fopen_mapped(const struct where *w, const char *mode)
 		done(fd);
 		return NULL;
 	}
-	fp = logical ? stream_open(fd, &m) : sys.fdopen(fd, mode);
+	fp = logical ? stream_open(fd, &m) : fdopen_new(fd, mode, &m);
 	if (!fp) {
 		saved = errno;
 		shim_close(fd);
@@ -48,7 +59,7 @@ static FILE *fopen_plain(const char *path, const char *mode, int *err)
 	if (path_is_undecided(fd))
 		return NULL;
 	if (fd >= 0)
-		fp = sys.fdopen(fd, mode);
+		fp = fdopen_new(fd, mode, &m);
 	*err = fd < 0 ? -fd : errno;
 	if (fd >= 0 && !fp)
 		sys.close(fd);
@@ -176,6 +187,8 @@ static FILE *freopen_ours(const struct where *w, const char *path, const char *m
 	}
 	if (fd < 0 && s)
 		stream_reopen(s, -1, &m);
+	else if (fd < 0)
+		sys.freopen("", "r", fp); /* fails, having flushed and closed what was there */
 	done(fd);
 	return fd < 0 ? NULL : stream_reopen(s, fd, &m);
 }

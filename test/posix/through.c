@@ -250,6 +250,21 @@ CASE(streams_through_links_elsewhere)
 		}
 }
 
+CASE(streams_elsewhere_begin_where_they_should)
+{
+	static const char *const modes[] = {"w", "r", "r+", "a", "a+"};
+
+	far_begin();
+	for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+		FILE *fp = fopen(far_at("own"), modes[i]);
+
+		say("%s: at %ld, ", modes[i], ftell(fp));
+		say("write %d, ", fputs("0123456789", fp) >= 0);
+		say("at %ld\n", ftell(fp));
+		fclose(fp);
+	}
+}
+
 CASE(links_of_descriptors)
 {
 	char path[64];
