@@ -28,6 +28,9 @@ void image_release(struct image *img)
 	mem_free(img->tables.v);
 	mem_free(img->phases.v);
 	mem_free(img->layers.v);
+	mem_free(img->grids.v);
+	mem_free(img->bands.v);
+	mem_free(img->cells.v);
 	memset(img, 0, sizeof(*img));
 }
 
@@ -133,15 +136,26 @@ int image_add_extent(struct image *img, const struct overlay_piece *piece)
 			 (img->entries.len - IMAGE_HEADER_LEN) / IMAGE_ENTRY_LEN - 1);
 }
 
-int image_add_strided(struct image *img, uint64_t lo, uint64_t hi, uint64_t table)
+/* More of table or grid number @first. */
+static int add_arithmetic(struct image *img, enum image_panel_kind kind, uint64_t lo, uint64_t hi, uint64_t first)
 {
-	uint8_t *panel = last_panel(img, IMAGE_STRIDED);
+	uint8_t *panel = last_panel(img, kind);
 
-	if (panel && get_le64(panel + 8) == lo && get_le64(panel + 16) == table) {
+	if (panel && get_le64(panel + 8) == lo && get_le64(panel + 16) == first) {
 		put_le64(panel + 8, hi);
 		return 0;
 	}
-	return add_panel(img, IMAGE_STRIDED, lo, hi, table);
+	return add_panel(img, kind, lo, hi, first);
+}
+
+int image_add_strided(struct image *img, uint64_t lo, uint64_t hi, uint64_t table)
+{
+	return add_arithmetic(img, IMAGE_STRIDED, lo, hi, table);
+}
+
+int image_add_nested(struct image *img, uint64_t lo, uint64_t hi, uint64_t grid)
+{
+	return add_arithmetic(img, IMAGE_NESTED, lo, hi, grid);
 }
 
 int image_add_mixed(struct image *img, uint64_t lo, uint64_t hi)
@@ -227,6 +241,63 @@ uint64_t image_table_covers(const struct image *img)
 	return covered;
 }
 
+int image_add_grid(struct image *img, uint64_t base, uint64_t stride)
+{
+	uint8_t *g = rows_add(&img->grids, IMAGE_GRID_LEN);
+
+	if (!g)
+		return -ENOMEM;
+	put_le64(g, base);
+	put_le64(g + 8, stride);
+	put_le64(g + 16, img->bands.len / IMAGE_BAND_LEN);
+	put_le64(g + 24, 0);
+	return 0;
+}
+
+int image_add_band(struct image *img, uint64_t lo, uint64_t stride, uint64_t count)
+{
+	uint8_t *g = img->grids.v + img->grids.len - IMAGE_GRID_LEN, *b = rows_add(&img->bands, IMAGE_BAND_LEN);
+
+	if (!b)
+		return -ENOMEM;
+	put_le64(b, lo);
+	put_le64(b + 8, stride);
+	put_le64(b + 16, count);
+	put_le64(b + 24, img->cells.len / IMAGE_CELL_LEN);
+	put_le64(b + 32, 0);
+	put_le64(g + 24, get_le64(g + 24) + 1);
+	return 0;
+}
+
+int image_add_cell(struct image *img, const struct overlay_piece *piece, uint64_t outer_step)
+{
+	uint8_t *b = img->bands.v + img->bands.len - IMAGE_BAND_LEN, *c = rows_add(&img->cells, IMAGE_CELL_LEN);
+
+	if (!c)
+		return -ENOMEM;
+	put_le64(c, piece->lo);
+	put_le64(c + 8, piece->hi - piece->lo);
+	put_le64(c + 16, piece->log_off);
+	put_le64(c + 24, piece->step);
+	put_le64(c + 32, outer_step);
+	put_le32(c + 40, piece->log_no);
+	put_le32(c + 44, 0);
+	put_le64(b + 32, get_le64(b + 32) + 1);
+	return 0;
+}
+
+void image_drop_grid(struct image *img)
+{
+	const uint8_t *g = img->grids.v + img->grids.len - IMAGE_GRID_LEN, *b;
+
+	if (get_le64(g + 24) > 0) {
+		b = img->bands.v + get_le64(g + 16) * IMAGE_BAND_LEN;
+		img->cells.len = get_le64(b + 24) * IMAGE_CELL_LEN;
+	}
+	img->bands.len = get_le64(g + 16) * IMAGE_BAND_LEN;
+	img->grids.len -= IMAGE_GRID_LEN;
+}
+
 /* Set max_end in the subtree of layers [l, r) at @v and return it; as deep as the logarithm of r - l. */
 static uint64_t set_max_end(uint8_t *v, const struct image_layer *layers, size_t l, size_t r)
 {
@@ -259,6 +330,11 @@ int image_add_layers(struct image *img, const struct image_layer *layers, size_t
 		put_le64(p + 40, layer->stamp_ns);
 		put_le32(p + 56, layer->log_no);
 		put_le32(p + 60, layer->seq);
+		put_le64(p + 64, layer->step);
+		put_le64(p + 72, layer->outer_stride);
+		put_le64(p + 80, layer->outer_count);
+		put_le64(p + 88, layer->outer_step);
+		put_le64(p + 96, layer->hi);
 	}
 	set_max_end(v, layers, 0, n);
 	return 0;
@@ -279,7 +355,8 @@ int image_finish(struct image *img, uint64_t end, uint64_t cut, uint64_t max_sta
 {
 	struct image_rows *to = &img->entries;
 	size_t entries_len = to->len - IMAGE_HEADER_LEN;
-	size_t all = to->len + img->panels.len + img->tables.len + img->phases.len + img->layers.len;
+	size_t all = to->len + img->panels.len + img->tables.len + img->phases.len + img->layers.len + img->grids.len +
+		     img->bands.len + img->cells.len;
 	uint8_t *p = mem_realloc(to->v, all);
 
 	if (!p)
@@ -302,6 +379,9 @@ int image_finish(struct image *img, uint64_t end, uint64_t cut, uint64_t max_sta
 	append(to, &img->tables, IMAGE_TABLE_LEN, 96);
 	append(to, &img->phases, IMAGE_PHASE_LEN, 112);
 	append(to, &img->layers, IMAGE_LAYER_LEN, 128);
+	append(to, &img->grids, IMAGE_GRID_LEN, 144);
+	append(to, &img->bands, IMAGE_BAND_LEN, 160);
+	append(to, &img->cells, IMAGE_CELL_LEN, 176);
 	put_le32(p + 20, crc32c(0, p + IMAGE_HEADER_LEN, all - IMAGE_HEADER_LEN));
 	put_le32(p + 16, crc32c(0, p, IMAGE_HEADER_LEN));
 

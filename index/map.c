@@ -59,7 +59,11 @@ int index_map_open(struct index_map *map, const void *image, size_t len, bool ve
 	map->tables = open_table(map, 96, IMAGE_TABLE_LEN, &map->nr_tables);
 	map->phases = open_table(map, 112, IMAGE_PHASE_LEN, &map->nr_phases);
 	map->layers = open_table(map, 128, IMAGE_LAYER_LEN, &map->nr_layers);
-	if (!map->panels || !map->entries || !map->tables || !map->phases || !map->layers)
+	map->grids = open_table(map, 144, IMAGE_GRID_LEN, &map->nr_grids);
+	map->bands = open_table(map, 160, IMAGE_BAND_LEN, &map->nr_bands);
+	map->cells = open_table(map, 176, IMAGE_CELL_LEN, &map->nr_cells);
+	if (!map->panels || !map->entries || !map->tables || !map->phases || !map->layers || !map->grids || !map->bands ||
+	    !map->cells)
 		return -EBADMSG;
 	if (verify && crc32c(0, p + header_len, len - header_len) != get_le32(p + 20))
 		return -EBADMSG;
@@ -189,12 +193,75 @@ static void lookup_strided(const struct index_map *map, uint64_t table, struct i
 	gap(map, piece);
 }
 
+/* A row of band @b, @phase bytes into it. The gap that may be there ends with the row. */
+static void lookup_row(const struct index_map *map, const uint8_t *b, uint64_t plane, uint64_t row, uint64_t phase,
+		       struct index_piece *piece, uint64_t *hint)
+{
+	uint64_t first = min_u64(get_le64(b + 24), map->nr_cells), nr = min_u64(get_le64(b + 32), map->nr_cells - first);
+	const uint8_t *v = map->cells + first * IMAGE_CELL_LEN;
+	uint64_t i = rows_upto_near(v, IMAGE_CELL_LEN, nr, phase, hint);
+	const uint8_t *c = v + i * IMAGE_CELL_LEN;
+
+	if (i > 0) {
+		const uint8_t *at = c - IMAGE_CELL_LEN;
+		uint64_t into = phase - get_le64(at), len = get_le64(at + 8);
+
+		if (into < len) {
+			piece->len = min_u64(piece->len, len - into);
+			piece->log_off = get_le64(at + 16) + row * get_le64(at + 24) + plane * get_le64(at + 32) + into;
+			piece->log_no = get_le32(at + 40);
+			return;
+		}
+	}
+	piece->len = min_u64(piece->len, get_le64(b + 8) - phase);
+	if (i < nr && get_le64(c) - phase < piece->len)
+		piece->len = get_le64(c) - phase;
+	gap(map, piece);
+}
+
+static void lookup_nested(const struct index_map *map, uint64_t grid, struct index_piece *piece, uint64_t *hint)
+{
+	uint64_t base, stride, first, nr, plane, into, i;
+	const uint8_t *g, *v, *b;
+
+	if (grid >= map->nr_grids) {
+		gap(map, piece);
+		return;
+	}
+	g = map->grids + grid * IMAGE_GRID_LEN;
+	base = get_le64(g);
+	stride = get_le64(g + 8);
+	first = min_u64(get_le64(g + 16), map->nr_bands);
+	nr = min_u64(get_le64(g + 24), map->nr_bands - first);
+	if (stride == 0 || base > piece->logical_off) {
+		gap(map, piece);
+		return;
+	}
+	plane = (piece->logical_off - base) / stride;
+	into = (piece->logical_off - base) % stride;
+	v = map->bands + first * IMAGE_BAND_LEN;
+	i = rows_upto(v, IMAGE_BAND_LEN, nr, into);
+	piece->len = min_u64(piece->len, stride - into);
+	if (i < nr && get_le64(v + i * IMAGE_BAND_LEN) > into)
+		piece->len = min_u64(piece->len, get_le64(v + i * IMAGE_BAND_LEN) - into);
+	if (i > 0) {
+		b = v + (i - 1) * IMAGE_BAND_LEN;
+		into -= get_le64(b);
+		stride = get_le64(b + 8);
+		if (stride > 0 && into / stride < get_le64(b + 16)) {
+			lookup_row(map, b, plane, into / stride, into % stride, piece, hint);
+			return;
+		}
+	}
+	gap(map, piece);
+}
+
 /* What a search through the layers has found so far. */
 struct layer_search {
 	uint64_t x;
 	uint64_t stop;         /* nothing changes before here */
 	const uint8_t *newest; /* of the layers with an element over x */
-	uint64_t newest_elem, newest_into;
+	uint64_t newest_log_off, newest_len;
 };
 
 static bool layer_newer(const uint8_t *a, const uint8_t *b)
@@ -206,33 +273,66 @@ static bool layer_newer(const uint8_t *a, const uint8_t *b)
 	return get_le32(a + 60) > get_le32(b + 60);
 }
 
+/*
+ * Where x is in a layer: @log_off and the @len left of the element that is over it, 0 if none is; else @next, how far the
+ * next element is, 0 if there is none.
+ */
+struct layer_place {
+	uint64_t log_off, len, next;
+};
+
+static struct layer_place find_place(const uint8_t *layer, uint64_t x)
+{
+	uint64_t into = x - get_le64(layer), length = get_le64(layer + 8);
+	uint64_t stride = get_le64(layer + 16), count = get_le64(layer + 24);
+	uint64_t outer_stride = get_le64(layer + 72), outer_count = get_le64(layer + 80);
+	uint64_t i = 0, j = 0, end = get_le64(layer + 96);
+	struct layer_place place = { 0 };
+
+	if (outer_stride > 0 && outer_count > 0) {
+		j = min_u64(into / outer_stride, outer_count - 1);
+		into -= j * outer_stride;
+	}
+	if (stride > 0 && count > 0) {
+		i = min_u64(into / stride, count - 1);
+		into -= i * stride;
+	}
+	if (x < end && into < length) {
+		place.len = min_u64(length - into, end - x);
+		place.log_off = get_le64(layer + 32) + i * get_le64(layer + 64) + j * get_le64(layer + 88) + into;
+	} else if (i + 1 < count && stride > into) {
+		place.next = stride - into;
+	} else if (j + 1 < outer_count && outer_stride > i * stride + into) {
+		place.next = outer_stride - i * stride - into;
+	}
+	return place;
+}
+
 /* First time around: is this layer the one that is seen at x? */
 static void layer_covers(struct layer_search *s, const uint8_t *layer)
 {
-	uint64_t into = s->x - get_le64(layer), stride = get_le64(layer + 16), elem = 0;
+	struct layer_place place;
 
 	if (s->newest && !layer_newer(layer, s->newest))
 		return;
-	if (stride > 0) {
-		elem = into / stride;
-		into %= stride;
-	}
-	if (elem < get_le64(layer + 24) && into < get_le64(layer + 8)) {
+	place = find_place(layer, s->x);
+	if (place.len > 0) {
 		s->newest = layer;
-		s->newest_elem = elem;
-		s->newest_into = into;
+		s->newest_log_off = place.log_off;
+		s->newest_len = place.len;
 	}
 }
 
 /* Second time: a newer one has no element over x, but its next one hides what is seen there. */
 static void layer_stops(struct layer_search *s, const uint8_t *layer)
 {
-	uint64_t into = s->x - get_le64(layer), stride = get_le64(layer + 16);
+	struct layer_place place;
 
-	if (stride == 0 || (s->newest && !layer_newer(layer, s->newest)))
+	if (s->newest && !layer_newer(layer, s->newest))
 		return;
-	if (into / stride + 1 < get_le64(layer + 24))
-		s->stop = min_u64(s->stop, s->x + min_u64(stride - into % stride, UINT64_MAX - s->x));
+	place = find_place(layer, s->x);
+	if (place.next > 0)
+		s->stop = min_u64(s->stop, s->x + min_u64(place.next, UINT64_MAX - s->x));
 }
 
 /*
@@ -285,8 +385,8 @@ static void lookup_mixed(const struct index_map *map, uint64_t first, uint64_t n
 		gap(map, piece);
 		return;
 	}
-	piece->len = min_u64(piece->len, get_le64(s.newest + 8) - s.newest_into);
-	piece->log_off = get_le64(s.newest + 32) + s.newest_elem * get_le64(s.newest + 8) + s.newest_into;
+	piece->len = min_u64(piece->len, s.newest_len);
+	piece->log_off = s.newest_log_off;
 	piece->log_no = get_le32(s.newest + 56);
 }
 
@@ -314,6 +414,9 @@ void index_map_lookup_near(const struct index_map *map, uint64_t logical_off, ui
 		break;
 	case IMAGE_STRIDED:
 		lookup_strided(map, first, piece, &hint->row);
+		break;
+	case IMAGE_NESTED:
+		lookup_nested(map, first, piece, &hint->row);
 		break;
 	case IMAGE_MIXED:
 		lookup_mixed(map, first, nr, piece);

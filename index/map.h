@@ -23,8 +23,9 @@ struct index_map {
 	                          maps have nothing at or after it */
 	uint64_t max_stamp_ns; /* largest stamp of any record in it, 0 if there is none */
 	uint64_t nr_records;   /* records it was built from */
-	uint64_t nr_panels, nr_entries, nr_tables, nr_phases, nr_layers; /* tables: image.h */
-	const uint8_t *panels, *entries, *tables, *phases, *layers;
+	/* tables: image.h */
+	uint64_t nr_panels, nr_entries, nr_tables, nr_phases, nr_layers, nr_grids, nr_bands, nr_cells;
+	const uint8_t *panels, *entries, *tables, *phases, *layers, *grids, *bands, *cells;
 };
 
 /* [logical_off, logical_off + len) lies at log_off of log log_no, in one piece. */

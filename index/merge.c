@@ -20,7 +20,7 @@ struct index_merge_item {
 };
 
 struct index_merge_run {
-	uint64_t stride, count;
+	uint64_t stride, count, outer_stride, outer_count;
 };
 
 /* nr_items: the items added before it. */
@@ -92,53 +92,57 @@ static int add_cut(struct index_merge *m, uint32_t log_no, const struct index_re
 	return 0;
 }
 
-/* Along the shorter side. */
-static int add_nested(struct index_merge *m, uint32_t log_no, const struct index_record *rec)
+/* Nested runs that are less than that: each run is one extent, or all of them are one run. */
+static struct index_record simplified(const struct index_record *rec)
 {
-	struct index_record run = *rec;
-	int ret = 0;
+	struct index_record simple = *rec;
 
-	run.outer_stride = run.outer_count = 0;
-	for (uint64_t j = 0; j < rec->outer_count && !ret; j++) {
-		ret = index_merge_add(m, log_no, &run);
-		run.logical_off += rec->outer_stride;
-		run.log_off += rec->count * rec->length;
+	if (simple.outer_count && simple.stride == simple.length) {
+		simple.length *= simple.count;
+		simple.stride = simple.outer_stride;
+		simple.count = simple.outer_count;
+		simple.outer_count = 0;
+	} else if (simple.outer_count && simple.outer_stride == simple.count * simple.stride) {
+		simple.count *= simple.outer_count;
+		simple.outer_count = 0;
 	}
-	return ret;
+	if (simple.count > 1 && !simple.outer_count && simple.stride == simple.length) {
+		simple.length *= simple.count;
+		simple.count = 1;
+	}
+	return simple;
 }
 
-int index_merge_add(struct index_merge *m, uint32_t log_no, const struct index_record *rec)
+int index_merge_add(struct index_merge *m, uint32_t log_no, const struct index_record *added)
 {
 	struct index_merge_item *items;
 	struct index_merge_run *runs;
-	bool contiguous = rec->count > 1 && rec->stride == rec->length;
-	bool run = rec->count > 1 && !contiguous;
+	struct index_record rec;
 
-	if (!index_record_valid(rec) || log_no >= INDEX_LOG_CUT)
+	if (!index_record_valid(added) || log_no >= INDEX_LOG_CUT)
 		return -EBADMSG;
-	if (rec->type == INDEX_TRUNCATE)
-		return add_cut(m, log_no, rec);
-	if (rec->outer_count)
-		return add_nested(m, log_no, rec);
+	if (added->type == INDEX_TRUNCATE)
+		return add_cut(m, log_no, added);
 
+	rec = simplified(added);
 	items = grown(m->items, m->nr_items, &m->cap_items, sizeof(*items));
 	if (!items)
 		return -ENOMEM;
 	m->items = items;
-	if (run) {
+	if (rec.count > 1) {
 		runs = grown(m->runs, m->nr_runs, &m->cap_runs, sizeof(*runs));
 		if (!runs)
 			return -ENOMEM;
 		m->runs = runs;
-		runs[m->nr_runs++] = (struct index_merge_run){ rec->stride, rec->count };
+		runs[m->nr_runs++] = (struct index_merge_run){ rec.stride, rec.count, rec.outer_stride, rec.outer_count };
 	}
 	items[m->nr_items++] = (struct index_merge_item){
-		.logical_off = rec->logical_off,
-		.length = contiguous ? rec->length * rec->count : rec->length,
-		.log_off = rec->log_off,
-		.stamp_ns = rec->stamp_ns,
+		.logical_off = rec.logical_off,
+		.length = rec.length,
+		.log_off = rec.log_off,
+		.stamp_ns = rec.stamp_ns,
 		.log_no = log_no,
-		.run = run ? (uint32_t)m->nr_runs : 0,
+		.run = rec.count > 1 ? (uint32_t)m->nr_runs : 0,
 	};
 	return 0;
 }
@@ -235,6 +239,7 @@ static int add_run(const struct index_merge *m, struct sweep *sw, size_t idx, ui
 			.log_no = item->log_no,
 			.seq = (uint32_t)idx,
 			.hi = item->logical_off + (whole - 1) * run->stride + item->length,
+			.step = item->length,
 		};
 		ret = sweep_add_run(sw, &layer);
 	} else {
@@ -247,6 +252,36 @@ static int add_run(const struct index_merge *m, struct sweep *sw, size_t idx, ui
 		ret = overlay_keys_add(&sw->extents, item->logical_off + whole * run->stride, (uint32_t)idx,
 				       SWEEP_LAST_ELEMENT);
 	return ret;
+}
+
+/* The same of nested runs: all elements, and where the last one before @limit ends. */
+static int add_nested(const struct index_merge *m, struct sweep *sw, size_t idx, uint64_t limit, uint64_t *end)
+{
+	const struct index_merge_item *item = &m->items[idx];
+	const struct index_merge_run *run = &m->runs[item->run - 1];
+	bool swap = run->outer_stride < run->stride;
+	struct image_layer layer = {
+		.logical_off = item->logical_off,
+		.length = item->length,
+		.stride = swap ? run->outer_stride : run->stride,
+		.count = swap ? run->outer_count : run->count,
+		.log_off = item->log_off,
+		.stamp_ns = item->stamp_ns,
+		.log_no = item->log_no,
+		.seq = (uint32_t)idx,
+		.step = swap ? run->count * item->length : item->length,
+		.outer_stride = swap ? run->stride : run->outer_stride,
+		.outer_count = swap ? run->count : run->outer_count,
+		.outer_step = swap ? item->length : run->count * item->length,
+	};
+	uint64_t into = limit - 1 - item->logical_off, i, j = min_u64(into / layer.outer_stride, layer.outer_count - 1);
+
+	into -= j * layer.outer_stride;
+	i = min_u64(into / layer.stride, layer.count - 1);
+	into -= i * layer.stride;
+	layer.hi = item->logical_off + j * layer.outer_stride + i * layer.stride + min_u64(item->length, into + 1);
+	*end = layer.hi;
+	return sweep_add_nested(sw, &layer);
 }
 
 struct build {
@@ -301,7 +336,9 @@ int index_merge_build(struct index_merge *m, void **image, size_t *len)
 		max_stamp_ns = max_u64(max_stamp_ns, item->stamp_ns);
 		if (item->logical_off >= limit)
 			continue;
-		if (item->run) {
+		if (item->run && m->runs[item->run - 1].outer_count) {
+			ret = add_nested(m, &sw, i, limit, &hi);
+		} else if (item->run) {
 			const struct index_merge_run *run = &m->runs[item->run - 1];
 			uint64_t last = min_u64(run->count - 1,
 						(limit - 1 - item->logical_off) / run->stride);

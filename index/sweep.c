@@ -3,6 +3,7 @@
  * From left to right along the file, keeping account of what has begun and not yet ended. Between two
  * places where that changes lies a zone, which zone.c writes to the image.
  */
+#include "grid.h"
 #include "zone.h"
 
 #include "../core/alloc.h"
@@ -30,6 +31,8 @@ void sweep_release(struct sweep *sw)
 	overlay_list_release(&sw->pieces);
 	overlay_release(&sw->overlay);
 	mem_free(sw->runs);
+	mem_free(sw->nested);
+	mem_free(sw->boxes);
 	mem_free(sw->active);
 	mem_free(sw->active_pos);
 	mem_free(sw->cache);
@@ -39,6 +42,11 @@ void sweep_release(struct sweep *sw)
 int sweep_add_run(struct sweep *sw, const struct image_layer *run)
 {
 	return zone_add_layer(&sw->runs, &sw->nr_runs, &sw->cap_runs, run);
+}
+
+int sweep_add_nested(struct sweep *sw, const struct image_layer *nested)
+{
+	return zone_add_layer(&sw->nested, &sw->nr_nested, &sw->cap_nested, nested);
 }
 
 /* Add run @idx to the name of the set, or take it away. */
@@ -53,10 +61,14 @@ static int activate(struct sweep *sw, uint32_t idx)
 	struct overlay_piece piece = zone_run(sw, idx);
 	int ret = overlay_heap_push(&sw->top_run, &piece);
 
-	if (!ret)
-		ret = overlay_keys_push(&sw->elements, sw->runs[idx].logical_off, idx);
 	toggle(sw, idx);
-	sw->per_byte += 1.0 / (double)sw->runs[idx].stride;
+	if (sw->runs[idx].box) {
+		sw->nr_active_boxes++;
+	} else {
+		if (!ret)
+			ret = overlay_keys_push(&sw->elements, sw->runs[idx].logical_off, idx);
+		sw->per_byte += 1.0 / (double)sw->runs[idx].stride;
+	}
 	sw->credit += CREDIT_RUN;
 	sw->active_pos[idx] = (uint32_t)sw->nr_active;
 	sw->active[sw->nr_active++] = idx;
@@ -70,8 +82,25 @@ static void deactivate(struct sweep *sw, uint32_t idx)
 	sw->active[sw->active_pos[idx]] = moved;
 	sw->active_pos[moved] = sw->active_pos[idx];
 	toggle(sw, idx);
-	sw->per_byte -= 1.0 / (double)sw->runs[idx].stride;
+	if (sw->runs[idx].box)
+		sw->nr_active_boxes--;
+	else
+		sw->per_byte -= 1.0 / (double)sw->runs[idx].stride;
 	sw->credit += CREDIT_RUN;
+}
+
+/* The layers of run @idx. */
+static int add_layers(struct sweep *sw, uint32_t idx)
+{
+	const struct image_layer *run = &sw->runs[idx];
+	const struct grid_box *box = run->box ? &sw->boxes[run->box - 1] : NULL;
+	int ret = 0;
+
+	if (!box)
+		return zone_add_layer(&sw->layers, &sw->nr_layers, &sw->cap_layers, run);
+	for (size_t i = 0; i < box->nr && !ret; i++)
+		ret = zone_add_layer(&sw->layers, &sw->nr_layers, &sw->cap_layers, &sw->nested[box->first + i]);
+	return ret;
 }
 
 static int end_region(struct sweep *sw)
@@ -82,8 +111,7 @@ static int end_region(struct sweep *sw)
 	int ret = 0;
 
 	for (size_t i = sw->first_run; i < sw->next_begin && sw->mixed && !ret; i++)
-		ret = zone_add_layer(&sw->layers, &sw->nr_layers, &sw->cap_layers,
-				     &sw->runs[sw->begins.v[i].idx]);
+		ret = add_layers(sw, sw->begins.v[i].idx);
 	for (size_t i = 0; i < sw->nr_layers && !ret; i++)
 		ret = overlay_keys_add(&order, sw->layers[i].logical_off, (uint32_t)i, 0);
 	if (sw->mixed && !ret) {
@@ -180,7 +208,7 @@ static int zone_end(struct sweep *sw, uint64_t x, uint64_t *end)
 
 static int prepare(struct sweep *sw)
 {
-	int ret = 0;
+	int ret = grid_make_boxes(sw);
 
 	for (size_t i = 0; i < sw->nr_runs && !ret; i++) {
 		ret = overlay_keys_add(&sw->begins, sw->runs[i].logical_off, (uint32_t)i, 0);

@@ -16,20 +16,24 @@ typedef void sweep_prefetch_fn(const void *arg, const struct overlay_key *key);
 struct sweep {
 	/* the input; extents are loaded one by one when the sweep comes to them */
 	struct overlay_keys extents;
-	struct image_layer *runs; /* count > 1, stride > length */
+	struct image_layer *runs; /* count > 1, stride > length; and one for each box */
 	size_t nr_runs, cap_runs;
+	struct image_layer *nested;
+	size_t nr_nested, cap_nested;
 	sweep_load_fn *load;
 	sweep_prefetch_fn *prefetch;
 	const void *arg;
 
 	/* where the sweep is */
 	struct image *img;
+	struct grid_box *boxes;            /* of the nested runs, see grid.h */
+	size_t nr_boxes;
 	size_t next_extent, next_begin, next_end;
 	struct overlay_keys begins, ends;  /* runs by where they begin and end */
 	struct overlay_list top;           /* heap of extents that have begun */
 	struct overlay_list top_run;       /* heap of runs that have begun, as pieces; see zone_run() */
 	uint32_t *active, *active_pos;     /* runs that reach over x, and where in active a run is */
-	size_t nr_active;
+	size_t nr_active, nr_active_boxes;
 	struct overlay_keys elements;      /* heap: where an active run may have its next element */
 	double per_byte;                   /* elements of active runs per byte of file */
 	uint64_t set[2];                   /* a name for the set of active runs */
@@ -48,6 +52,7 @@ struct sweep {
 void sweep_init(struct sweep *sw, sweep_load_fn *load, sweep_prefetch_fn *prefetch, const void *arg);
 void sweep_release(struct sweep *sw);
 int sweep_add_run(struct sweep *sw, const struct image_layer *run);
+int sweep_add_nested(struct sweep *sw, const struct image_layer *nested);
 
 /* Write everything to @img. Returns 0 or -ENOMEM. To be called once. */
 int sweep_run(struct sweep *sw, struct image *img);

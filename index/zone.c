@@ -7,6 +7,7 @@
  *            written out singly: the ragged ends of interleaved runs, what lies around a small overwrite
  *   strided  all runs that matter have one stride: a table of one row, shared by all zones with the same
  *            runs, whatever interrupts them
+ *   nested   one box of nested runs (grid.h) and nothing else
  *   mixed    none of these: the runs of the whole region (a stretch without a gap between runs) are
  *            listed once, and lookups search them
  *
@@ -15,6 +16,8 @@
  * paid becomes mixed. The image, and the time to build it, stay linear in records (times a logarithm).
  */
 #include "zone.h"
+
+#include "grid.h"
 
 #include "../core/alloc.h"
 
@@ -294,6 +297,11 @@ int zone_write(struct sweep *sw, uint64_t x, uint64_t y)
 		struct overlay_piece visible = overlay_cut(extent, x, y);
 
 		return image_add_extent(sw->img, &visible);
+	}
+	if (sw->nr_active_boxes > 0) {
+		if (sw->nr_active == 1 && !extent)
+			ret = grid_write(sw, &sw->boxes[sw->runs[sw->active[0]].box - 1], x, y);
+		return ret == 1 ? add_mixed(sw, x, y, extent) : ret;
 	}
 	cached = cached_table(sw, extent, &made);
 	if (cached)

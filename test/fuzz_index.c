@@ -178,6 +178,11 @@ static void fuzz_merge(const uint8_t *p, size_t len)
 			.stamp_ns = p[20] % 16,
 		};
 
+		if (rec.count > 1 && p[22] % 2) {
+			rec.outer_count = 2 + p[22] / 8;
+			rec.outer_stride = p[22] % 4 < 2 ? (rec.count - 1) * rec.stride + rec.length + p[23] : rec.length + p[23] % 4;
+		}
+
 		index_merge_add(&merge, p[21] % 4, &rec);
 	}
 	must(index_merge_build(&merge, &image, &image_len) == 0, "a map can be built");
@@ -247,12 +252,17 @@ static uint64_t rnd(uint64_t below)
 static struct index_record random_record(void)
 {
 	uint64_t stride = 1 + rnd(1 << rnd(16));
+	struct index_record rec;
 
 	if (rnd(12) == 0)
 		return (struct index_record){ .type = INDEX_TRUNCATE, .logical_off = rnd(1 << 20) };
-	return (struct index_record){ INDEX_WRITE, rnd(1 << 16), 1 + rnd(stride), stride,
-				      1 + rnd(2) * rnd(1000),
-				      rnd(1 << 20), rnd(100), 0, 0 };
+	rec = (struct index_record){ INDEX_WRITE, rnd(1 << 16), 1 + rnd(stride), stride, 1 + rnd(2) * rnd(1000), rnd(1 << 20), rnd(100),
+				     0, 0 };
+	if (rec.count > 1 && rnd(2)) {
+		rec.outer_stride = (rec.count - 1) * stride + rec.length + rnd(100);
+		rec.outer_count = 2 + rnd(1000);
+	}
+	return rec;
 }
 
 /* A valid input for @what; mem_free() it. */

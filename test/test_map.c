@@ -47,6 +47,14 @@ static void add(uint32_t log_no, uint64_t lo, uint64_t length, uint64_t log_off,
 	add_run(log_no, lo, length, 0, 1, log_off, stamp);
 }
 
+static void add_nested(uint32_t log_no, uint64_t lo, uint64_t length, uint64_t stride, uint64_t count, uint64_t outer_stride,
+		       uint64_t outer_count, uint64_t log_off, uint64_t stamp)
+{
+	struct index_record rec = { INDEX_WRITE, lo, length, stride, count, log_off, stamp, outer_stride, outer_count };
+
+	cr_assert_eq(index_merge_add(&merge, log_no, &rec), 0);
+}
+
 static void truncate_to(uint32_t log_no, uint64_t size, uint64_t stamp)
 {
 	struct index_record rec = { .type = INDEX_TRUNCATE, .logical_off = size, .stamp_ns = stamp };
@@ -301,6 +309,99 @@ Test(index_merge, a_second_checkpoint_hides_the_first_whatever_its_ranks)
 	build();
 	cr_assert_eq(map.nr_layers, 0);
 	expect(64 * 3072 * 77 + 5 * 3072, 3072, 105, 77 * 3072);
+}
+
+/* A cube of NX * NY * NZ ranks with blocks of 64 rows in each of 100 planes, @var of several. */
+enum { NX = 8, NY = 8, NZ = 8, LEN = 512, ROWS = 64, PLANES = 100 };
+#define ROW ((uint64_t)NX * LEN)
+#define PLANE (NY * ROWS * ROW)
+#define CUBE (NZ * PLANES * PLANE)
+
+static void add_cube(uint64_t header, uint64_t var, uint64_t stamp, bool by_column)
+{
+	for (uint64_t r = 0; r < NX * NY * NZ; r++) {
+		uint64_t at = header + var * CUBE + r / NX / NY * PLANES * PLANE + r / NX % NY * ROWS * ROW + r % NX * LEN;
+		uint64_t log_off = var * LEN * ROWS * PLANES;
+
+		if (by_column)
+			add_nested((uint32_t)r, at, LEN, PLANE, PLANES, ROW, ROWS, log_off, stamp + r);
+		else
+			add_nested((uint32_t)r, at, LEN, ROW, ROWS, PLANE, PLANES, log_off, stamp + r);
+	}
+}
+
+static void expect_cube(uint64_t header, uint64_t var, bool by_column)
+{
+	for (uint64_t i = 345, n = 0; n < 1000; n++, i += CUBE / LEN / 1001) {
+		uint64_t x = i % NX, y = i / NX % (NY * ROWS), z = i / NX / (NY * ROWS);
+		uint64_t row = y % ROWS, plane = z % PLANES, nr = by_column ? row * PLANES + plane : plane * ROWS + row;
+
+		expect(header + var * CUBE + i * LEN, LEN, (uint32_t)(x + NX * (y / ROWS + NY * (z / PLANES))),
+		       (var * ROWS * PLANES + nr) * LEN);
+	}
+}
+
+Test(index_merge, blocks_of_an_array_take_memory_for_ranks)
+{
+	const uint64_t ranks = NX * NY * NZ, vars = 3;
+
+	for (uint64_t var = 0; var < vars; var++)
+		add_cube(1000, var, 1, var == 1);
+	cr_assert_leq(build(), 100 * ranks * vars);
+	cr_assert_eq(map.nr_layers, 0);
+	cr_assert_eq(map.nr_panels, NZ * vars);
+	cr_assert_eq(map.end, 1000 + vars * CUBE);
+	for (uint64_t var = 0; var < vars; var++)
+		expect_cube(1000, var, var == 1);
+}
+
+Test(index_merge, a_second_array_in_the_same_place_hides_the_first)
+{
+	add_cube(0, 0, 1, false);
+	for (uint64_t r = 0; r < NX * NY * NZ; r++)
+		add_nested((uint32_t)(1000 + r), r / NX / NY * PLANES * PLANE + r / NX % NY * ROWS * ROW + r % NX * LEN, LEN, ROW, ROWS,
+			   PLANE, PLANES, 0, 5000 + r);
+	cr_assert_leq(build(), 100 * 2 * NX * NY * NZ);
+	cr_assert_eq(map.nr_layers, 0);
+	for (uint64_t i = 77; i < CUBE / LEN; i += CUBE / LEN / 991)
+		expect(i * LEN, LEN, (uint32_t)(1000 + i % NX + NX * (i / NX / ROWS % NY + NY * (i / NX / ROWS / NY / PLANES))),
+		       (i / NX / ROWS / NY % PLANES * ROWS + i / NX % ROWS) * LEN);
+}
+
+Test(index_merge, small_overwrites_of_an_array_leave_the_rest_as_it_is)
+{
+	add_cube(0, 0, 1, false);
+	for (uint64_t i = 0; i < 100; i++)
+		add(7777, i * 7 * PLANE + 99, 1000, i * 1000, 10000 + i);
+	cr_assert_leq(build(), 100 * NX * NY * NZ + 100 * 100);
+	cr_assert_eq(map.nr_layers, 0);
+	expect(7 * PLANE + 99, 1000, 7777, 1000);
+	expect(7 * PLANE + 1099, LEN - 1099 % LEN, 2, 7 * ROWS * LEN + 1099 % LEN);
+}
+
+/* What overlaps in disorder is searched, in linear memory. */
+Test(index_merge, nested_runs_without_an_order_take_linear_memory)
+{
+	const uint64_t nr = 2000;
+
+	for (uint64_t r = 0; r < nr; r++)
+		add_nested((uint32_t)r, r * 1000, 100, 5000 + r * 7, 100, 50000000 + r * 11, 1000, 0, r);
+	cr_assert_leq(build(), 300 * nr);
+	expect((nr - 1) * 1000 + 5 * (5000 + (nr - 1) * 7) + 9 * (50000000 + (nr - 1) * 11), 100, (uint32_t)(nr - 1), 905 * 100);
+}
+
+Test(index_merge, truncation_cuts_nested_runs)
+{
+	add_nested(1, 0, 10, 100, 5, 1000, 7, 0, 1);
+	add_nested(2, 20, 10, 100, 5, 1000, 7, 0, 3);
+	truncate_to(3, 2205, 2);
+	build();
+	expect(2200, 5, 1, 2 * 50 + 20);
+	expect(2205, 15, CUT, 0);
+	expect(2220, 10, 2, 2 * 50 + 20);
+	expect(6420, 10, 2, 6 * 50 + 40);
+	cr_assert_eq(map.end, 6430);
+	cr_assert_eq(map.cut, 2205);
 }
 
 /* Sets of active runs: R of up to R each; of them all tables would take R * R. */

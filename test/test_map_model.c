@@ -72,12 +72,12 @@ static void model_play(struct model *m)
 			m->cut = min_u64(m->cut, r->logical_off);
 			continue;
 		}
-		for (uint64_t i = 0; i < r->count; i++)
+		for (uint64_t i = 0; i < r->count * max_u64(r->outer_count, 1); i++)
 			for (uint64_t b = 0; b < r->length; b++) {
-				struct model_byte *at = &m->byte[r->logical_off + i * r->stride + b];
+				uint64_t x = r->logical_off + i % r->count * r->stride + i / r->count * r->outer_stride + b;
 
-				at->log_no = m->log_no[order[k]];
-				at->log_off = r->log_off + i * r->length + b;
+				m->byte[x].log_no = m->log_no[order[k]];
+				m->byte[x].log_off = r->log_off + i * r->length + b;
 			}
 	}
 	for (m->end = m->space; m->end > 0 && m->byte[m->end - 1].log_no >= INDEX_LOG_CUT;)
@@ -139,6 +139,65 @@ static void add_interleaved(struct model *m, uint64_t messy)
 	}
 }
 
+/* Nest a run that was just added, as often as fits: runs one after the other, or interleaved. */
+static void nest(struct model *m, struct index_record *r, uint64_t outer_stride, uint64_t outer_count)
+{
+	uint64_t room;
+
+	if (!r || r->count < 2 || outer_count < 2)
+		return;
+	room = m->space - index_record_end(r);
+	r->outer_stride = outer_stride;
+	r->outer_count = min_u64(outer_count, room / outer_stride + 1);
+	while (r->outer_count > 1 && !index_record_valid(r))
+		r->outer_count--;
+	if (r->outer_count < 2)
+		r->outer_stride = r->outer_count = 0;
+}
+
+static void add_wild_nested(struct model *m, uint64_t n)
+{
+	while (n-- > 0) {
+		uint64_t length = 1 + rnd(8), stride = length + rnd(64), count = 2 + rnd(8);
+		struct index_record *r = add(m, rnd(m->space), length, stride, count);
+
+		if (rnd(3))
+			nest(m, r, (count - 1) * stride + length + rnd(rnd(3) ? 40 : 400), 2 + rnd(rnd(3) ? 6 : 200));
+		else
+			nest(m, r, length + rnd(8), 2 + rnd(8));
+	}
+}
+
+/*
+ * Ranks with a block each of an array of three dimensions, several arrays or several times over the same one, here and there
+ * in disorder.
+ */
+static void add_array(struct model *m, uint64_t messy)
+{
+	uint64_t nx = 1 + rnd(4), ny = 1 + rnd(4), nz = 1 + rnd(3); /* blocks */
+	uint64_t len = 1 + rnd(8), rows = 1 + rnd(5), planes = 1 + rnd(5);
+	uint64_t row = nx * len + (messy ? rnd(2) : 0), plane = ny * rows * row + (messy ? rnd(3) : 0), lo = rnd(m->space / 2);
+	bool by_column = rnd(4) == 0;
+
+	for (uint64_t again = 1 + rnd(3); again-- > 0;) {
+		for (uint64_t i = 0; i < nx * ny * nz; i++) {
+			uint64_t x = i % nx, y = i / nx % ny, z = i / nx / ny;
+			uint64_t at = lo + x * len + y * rows * row + z * planes * plane;
+			uint64_t in_plane = messy && rnd(8) == 0 ? 1 + rnd(rows) : rows;
+			uint64_t length = messy && rnd(8) == 0 ? min_u64(1 + rnd(2 * len), row) : len;
+
+			if (messy && rnd(8) == 0)
+				continue;
+			if (by_column)
+				nest(m, add(m, at, length, plane, planes), row, in_plane);
+			else
+				nest(m, add(m, at, length, row, in_plane), plane, planes);
+		}
+		if (rnd(2))
+			lo += nz * planes * plane;
+	}
+}
+
 static void add_truncates(struct model *m, uint64_t n)
 {
 	while (n-- > 0 && m->nr < NR_RECORDS_MAX) {
@@ -153,7 +212,22 @@ static void model_fill(struct model *m)
 
 	m->space = 256 << rnd(rnd(20) ? 6 : 9);
 	m->nr = 0;
-	switch (rnd(8)) {
+	switch (rnd(12)) {
+	case 8: add_array(m, 0); break;
+	case 9:
+		add_array(m, rnd(2));
+		add_extents(m, rnd(20), 60);
+		break;
+	case 10:
+		add_wild_nested(m, 1 + rnd(20));
+		add_wild_runs(m, rnd(3));
+		add_extents(m, rnd(20), 40);
+		break;
+	case 11:
+		add_array(m, rnd(2));
+		add_interleaved(m, rnd(2));
+		add_wild_nested(m, rnd(3));
+		break;
 	case 0: add_extents(m, rnd(200), m->space / 8); break;
 	case 1: add_extents(m, rnd(300), 40); break;
 	case 2: add_wild_runs(m, 1 + rnd(40)); break;
@@ -255,14 +329,14 @@ Test(index_map, agrees_with_a_model_byte_by_byte, .timeout = 600)
 	const char *rounds = getenv("PLFS_TEST_ROUNDS"), *first = getenv("PLFS_TEST_SEED");
 	uint64_t seed = first ? strtoull(first, NULL, 0) : 1, nr = rounds ? strtoull(rounds, NULL, 0) : 1000;
 	struct model *m = mem_alloc(sizeof(*m));
-	uint64_t kinds[4] = { 0 };
+	uint64_t kinds[5] = { 0 };
 
 	for (uint64_t i = 0; i < nr; i++)
 		check_round(m, seed + i, kinds);
 	mem_free(m);
 	if (nr >= 1000)
-		cr_assert(kinds[IMAGE_PLAIN] > 100 && kinds[IMAGE_STRIDED] > 100 && kinds[IMAGE_MIXED] > 100,
-			  "not all kinds of panels were tried: %lu %lu %lu", kinds[IMAGE_PLAIN],
-				  kinds[IMAGE_STRIDED],
-			  kinds[IMAGE_MIXED]);
+		cr_assert(kinds[IMAGE_PLAIN] > 100 && kinds[IMAGE_STRIDED] > 100 && kinds[IMAGE_MIXED] > 100 &&
+				  kinds[IMAGE_NESTED] > 100,
+			  "not all kinds of panels were tried: %lu %lu %lu %lu", kinds[IMAGE_PLAIN], kinds[IMAGE_STRIDED],
+			  kinds[IMAGE_MIXED], kinds[IMAGE_NESTED]);
 }

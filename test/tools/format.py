@@ -188,11 +188,11 @@ def check_global(path, generation_ns, container_id, logs, root):
     names = data[names_off:names_off + names_len].decode().split("\0")
     check(path, len(names) == nr_logs + 1 and names == sorted(glob.glob("hostdir.*/data.*", root_dir=root)) + [""])
     image = data[map_off:]
-    check(path, image[:8] == b"PLFSMAP1" and u32(image, 8) == 1 and u32(image, 12) == 152 and u64(image, 24) == map_len)
-    check(path, u32(image, 16) == crc32c(without(image[:152], 16)) and u32(image, 20) == crc32c(image[152:]) and zeros(image[144:152]))
+    check(path, image[:8] == b"PLFSMAP1" and u32(image, 8) == 2 and u32(image, 12) == 200 and u64(image, 24) == map_len)
+    check(path, u32(image, 16) == crc32c(without(image[:200], 16)) and u32(image, 20) == crc32c(image[200:]) and zeros(image[192:200]))
     check(path, u64(image, 56) == sum(len(log.records) for log in logs.values()))
     at = 64
-    for row in (32, 24, 32, 40, 64):
+    for row in (32, 24, 32, 40, 104, 32, 40, 48):
         check(path, u64(image, at + 8) + u64(image, at) * row <= map_len)
         at += 16
 
