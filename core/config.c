@@ -94,12 +94,24 @@ static int take_glob(char **globs, int *nr, const char *value, char *err, size_t
 	return 0;
 }
 
+static int take_hostdirs(unsigned *nr, const char *value, char *err, size_t err_len)
+{
+	for (*nr = 0; *value >= '0' && *value <= '9' && *nr <= CONFIG_HOSTDIRS_MAX; value++)
+		*nr = *nr * 10 + (unsigned)(*value - '0');
+	if (!*value && *nr >= 1 && *nr <= CONFIG_HOSTDIRS_MAX)
+		return 0;
+	snprintf(err, err_len, "hostdirs= takes a number from 1 to %d", CONFIG_HOSTDIRS_MAX);
+	return -EINVAL;
+}
+
 static int take_option(struct mount_spec *m, const char *opt, char *err, size_t err_len)
 {
 	if (!strncmp(opt, "match=", 6))
 		return take_glob(m->match, &m->nr_match, opt + 6, err, err_len);
 	if (!strncmp(opt, "exclude=", 8))
 		return take_glob(m->exclude, &m->nr_exclude, opt + 8, err, err_len);
+	if (!strncmp(opt, "hostdirs=", 9))
+		return take_hostdirs(&m->nr_hostdirs, opt + 9, err, err_len);
 	if (!strcmp(opt, "mode=log")) {
 		m->mode = MOUNT_LOG;
 		return 0;
@@ -108,7 +120,7 @@ static int take_option(struct mount_spec *m, const char *opt, char *err, size_t 
 		m->mode = MOUNT_FLAT;
 		return 0;
 	}
-	snprintf(err, err_len, "unknown option \"%s\" (known: mode=log, mode=flat, match=GLOB, exclude=GLOB)", opt);
+	snprintf(err, err_len, "unknown option \"%s\" (known: mode=log, mode=flat, match=GLOB, exclude=GLOB, hostdirs=NUMBER)", opt);
 	return -EINVAL;
 }
 

@@ -5,7 +5,7 @@
  *
  *   MAP     = MAPPING *( ":" MAPPING )
  *   MAPPING = ( PREFIX "=" BACKEND *( "," BACKEND ) / DIR ) [ "{" OPTION *( "," OPTION ) "}" ]
- *   OPTION  = "mode=" ( "log" / "flat" ) / "match=" GLOB / "exclude=" GLOB
+ *   OPTION  = "mode=" ( "log" / "flat" ) / "match=" GLOB / "exclude=" GLOB / "hostdirs=" NUMBER
  *
  * A backslash takes the meaning of the character after it away (":", ",", "=", "{", "}" in names).
  */
@@ -17,6 +17,7 @@
 #define CONFIG_MOUNTS_MAX 16
 #define CONFIG_BACKENDS_MAX 8
 #define CONFIG_GLOBS_MAX 16
+#define CONFIG_HOSTDIRS_MAX 4096
 
 enum mount_mode { MOUNT_LOG, MOUNT_FLAT };
 
@@ -28,6 +29,7 @@ struct mount_spec {
 	enum mount_mode mode;
 	char *match[CONFIG_GLOBS_MAX], *exclude[CONFIG_GLOBS_MAX];
 	int nr_match, nr_exclude;
+	unsigned nr_hostdirs; /* 1 to CONFIG_HOSTDIRS_MAX; 0: not said */
 };
 
 struct config {

@@ -19,6 +19,7 @@ void container_init(struct container *c, struct store *store, const uint8_t *id,
 	memcpy(c->id, id, STUB_ID_LEN);
 	snprintf(c->dir, sizeof(c->dir), PLFS_DIR_NAME "/%.2s/%s", hex, hex);
 	c->mode = mode & 0777;
+	c->nr_hostdirs = CONTAINER_HOSTDIRS;
 }
 
 void container_path(const struct container *c, const char *rest, char *out)

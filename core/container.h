@@ -3,7 +3,7 @@
  * The container: the directory that holds a logical file's droppings.
  *
  *   .plfs/3f/3fa9.../             named by the 32 hexadecimal digits of the id
- *       hostdir.K/                K = hash of the host's name, 0..31
+ *       hostdir.K/                K = hash of the host's name, modulo the number of hostdirs
  *           data.HOST.PID.SEQ     a data log                           (dropping.h)
  *           live.HOST.PID.SEQ     its live index and stage, while open (stage.h)
  *           index.HOST            the node index: blocks of closed logs (dropping.h)
@@ -17,7 +17,7 @@
 #include "store.h"
 #include "stub.h"
 
-#define CONTAINER_HOSTDIRS 32
+#define CONTAINER_HOSTDIRS 32 /* unless the mapping says another number */
 #define CONTAINER_PATH_LEN 256 /* enough for any path inside a container */
 
 struct container {
@@ -25,6 +25,7 @@ struct container {
 	uint8_t id[STUB_ID_LEN];
 	char dir[64]; /* relative to the store's root */
 	mode_t mode;  /* the stub's permissions, which the droppings follow */
+	unsigned nr_hostdirs; /* that new droppings are spread over; those of others may be in any */
 };
 
 enum dropping_kind { DROPPING_OTHER, DROPPING_DATA, DROPPING_LIVE, DROPPING_INDEX };

@@ -56,11 +56,11 @@ void dropping_live_path(const char *log_path, char *path)
 	snprintf(path, CONTAINER_PATH_LEN, "%.*slive.%s", (int)(name - log_path), log_path, name + sizeof("data.") - 1);
 }
 
-unsigned dropping_hostdir(void)
+unsigned dropping_hostdir(const struct container *c)
 {
 	const char *host = dropping_host();
 
-	return crc32c(0, host, strlen(host)) % CONTAINER_HOSTDIRS;
+	return crc32c(0, host, strlen(host)) % c->nr_hostdirs;
 }
 
 static int write_log_header(const struct container *c, int h, uint64_t now_ns)
@@ -84,7 +84,7 @@ int dropping_create_log(const struct container *c, uint64_t now_ns, char *name)
 {
 	static unsigned next_seq;
 	char path[CONTAINER_PATH_LEN];
-	unsigned hostdir = dropping_hostdir();
+	unsigned hostdir = dropping_hostdir(c);
 	int tries = 0;
 	int h, ret;
 
@@ -140,13 +140,13 @@ static int open_index(const struct container *c, char *path)
 	mode_t mode = container_file_mode(c, true);
 	int h, ret;
 
-	snprintf(path, CONTAINER_PATH_LEN, "%s/hostdir.%u/index.%s", c->dir, dropping_hostdir(), dropping_host());
+	snprintf(path, CONTAINER_PATH_LEN, "%s/hostdir.%u/index.%s", c->dir, dropping_hostdir(c), dropping_host());
 	h = store_open(s, path, O_RDWR | STORE_BRIEFLY, 0);
 	if (h != -ENOENT)
 		return h;
 	h = store_open(s, path, O_RDWR | O_CREAT | STORE_BRIEFLY, mode);
 	if (h == -ENOENT) {
-		ret = container_make(c, dropping_hostdir());
+		ret = container_make(c, dropping_hostdir(c));
 		if (ret)
 			return ret;
 		h = store_open(s, path, O_RDWR | O_CREAT | STORE_BRIEFLY, mode);

@@ -46,8 +46,8 @@ bool dropping_live_is_ours(const char *name);
 /* Where the live file is that belongs to the log @log_path, both relative to the container; @path: CONTAINER_PATH_LEN. */
 void dropping_live_path(const char *log_path, char *path);
 
-/* The hostdir of this host. */
-unsigned dropping_hostdir(void);
+/* The hostdir of this host in @c. */
+unsigned dropping_hostdir(const struct container *c);
 
 /*
  * Make a new log. Returns a handle, @name (INDEX_LOG_NAME_LEN) its file name; makes the container's

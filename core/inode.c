@@ -21,10 +21,17 @@
 bool inode_posix;
 bool inode_exiting;
 
+static void init_container(struct plfs_mount *m, struct container *c, const uint8_t *id, mode_t mode)
+{
+	container_init(c, &m->store, id, mode);
+	if (m->spec->nr_hostdirs)
+		c->nr_hostdirs = m->spec->nr_hostdirs;
+}
+
 void inode_adopt_container(struct inode *ino, mode_t mode)
 {
 	if (ino->stub.has_container && !ino->c.store)
-		container_init(&ino->c, &ino->m->store, ino->stub.id, mode);
+		init_container(ino->m, &ino->c, ino->stub.id, mode);
 	stamp_seen(ino->stub.generation_ns); /* what is written from here on is later than the truncation */
 }
 
@@ -385,18 +392,24 @@ ssize_t inode_begin_read(struct inode *ino, int fd, void *buf, size_t len, uint6
 
 /* ---- writing ---- */
 
+struct claim_arg {
+	struct plfs_mount *m;
+	struct container c;
+	mode_t mode;
+};
+
 static int make_container(void *arg, const uint8_t *id)
 {
-	struct container *c = arg;
+	struct claim_arg *ca = arg;
 
-	container_init(c, c->store, id, c->mode);
-	return container_make(c, dropping_hostdir());
+	init_container(ca->m, &ca->c, id, ca->mode);
+	return container_make(&ca->c, dropping_hostdir(&ca->c));
 }
 
 /* Have a container. One that was made for nothing goes again, unless the stub names it after all. */
 static int claim(struct inode *ino, int fd)
 {
-	struct container c = { .store = &ino->m->store };
+	struct claim_arg ca = { .m = ino->m };
 	struct stub now;
 	struct stat st;
 	int ret = mount_prepare(ino->m);
@@ -405,12 +418,12 @@ static int claim(struct inode *ino, int fd)
 		ret = -errno;
 	if (ret)
 		return ret;
-	c.mode = st.st_mode;
-	ret = stub_claim(fd, &ino->stub, stamp_next(), make_container, &c);
+	ca.mode = st.st_mode;
+	ret = stub_claim(fd, &ino->stub, stamp_next(), make_container, &ca);
 	if (!ret)
 		inode_adopt_container(ino, st.st_mode);
-	if (*c.dir && !stub_read(fd, &now) && (!now.has_container || memcmp(now.id, c.id, STUB_ID_LEN)))
-		container_remove(&c);
+	if (*ca.c.dir && !stub_read(fd, &now) && (!now.has_container || memcmp(now.id, ca.c.id, STUB_ID_LEN)))
+		container_remove(&ca.c);
 	return ret;
 }
 

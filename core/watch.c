@@ -19,7 +19,7 @@ static int open_word(const struct container *c, int flags)
 {
 	char rest[CONTAINER_PATH_LEN], path[CONTAINER_PATH_LEN];
 
-	snprintf(rest, sizeof(rest), "hostdir.%u/notice.%s", dropping_hostdir(), dropping_host());
+	snprintf(rest, sizeof(rest), "hostdir.%u/notice.%s", dropping_hostdir(c), dropping_host());
 	container_path(c, rest, path);
 	return store_open(c->store, path, flags | STORE_BRIEFLY, container_file_mode(c, true));
 }

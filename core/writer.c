@@ -46,7 +46,7 @@ int writer_open(struct writer *w, const struct container *c)
 	w->log = dropping_create_log(c, stamp_next(), w->log_name);
 	if (w->log < 0)
 		return w->log;
-	snprintf(w->log_path, sizeof(w->log_path), "hostdir.%u/%s", dropping_hostdir(), w->log_name);
+	snprintf(w->log_path, sizeof(w->log_path), "hostdir.%u/%s", dropping_hostdir(c), w->log_name);
 	ret = stage_create(&w->stage, c, w->log_name);
 	if (ret) {
 		char path[CONTAINER_PATH_LEN];

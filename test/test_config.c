@@ -54,7 +54,7 @@ Test(config, several_mappings_and_options_are_taken)
 {
 	cr_assert_eq(parse("/p=/a{mode=flat,match=*.h5,match=run*/x,exclude=*.txt}:/q:/r=/s{}") == 0, 0);
 	config_release(&c);
-	cr_assert_eq(parse("/p=/a{mode=flat,match=*.h5,match=run*/x,exclude=*.txt}:/q:/r=/s{mode=log}"), 0, "%s", err);
+	cr_assert_eq(parse("/p=/a{mode=flat,match=*.h5,match=run*/x,exclude=*.txt}:/q:/r=/s{mode=log,hostdirs=4096}"), 0, "%s", err);
 	cr_assert_eq(c.nr_specs, 3);
 	cr_assert_eq(c.specs[0].mode, MOUNT_FLAT);
 	cr_assert_eq(c.specs[0].nr_match, 2);
@@ -62,6 +62,8 @@ Test(config, several_mappings_and_options_are_taken)
 	cr_assert_eq(c.specs[0].nr_exclude, 1);
 	cr_assert(c.specs[1].in_place);
 	cr_assert_eq(c.specs[2].mode, MOUNT_LOG);
+	cr_assert_eq(c.specs[1].nr_hostdirs, 0);
+	cr_assert_eq(c.specs[2].nr_hostdirs, 4096);
 }
 
 Test(config, a_backslash_takes_meaning_away)
@@ -85,7 +87,8 @@ Test(config_errors, nonsense_is_told_in_one_sentence)
 {
 	static const char *const BAD[] = {
 		"", ":", "/p=", "/p=,", "/p=/a,", "/p=/a:", "p=/a", "/p=a", "=/a", "/=/a", "/p=/", "/p=/..", "/p=/a{",
-		"/p=/a{mode=log", "/p=/a{mode=tiny}", "/p=/a{match=}", "/p=/a{nonsense}", "/p=/a{mode=log}x", "/p=/a=/b",
+		"/p=/a{mode=log", "/p=/a{mode=tiny}", "/p=/a{match=}", "/p=/a{hostdirs=}", "/p=/a{hostdirs=0}", "/p=/a{hostdirs=4097}", "/p=/a{hostdirs=9x}",
+		"/p=/a{nonsense}", "/p=/a{mode=log}x", "/p=/a=/b",
 		"/p=/a:/p=/b", "/p=/a:/p/../p", "/p=/a}", "{mode=log}", "/p{mode=log}{mode=log}", "/p,/q",
 		"/p=/a,/a,/a,/a,/a,/a,/a,/a,/a",
 		"/1:/2:/3:/4:/5:/6:/7:/8:/9:/10:/11:/12:/13:/14:/15:/16:/17",

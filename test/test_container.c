@@ -172,7 +172,7 @@ Test(dropping, a_log_has_a_header_and_a_name_of_its_own)
 	cr_assert_leq(st.st_size, DROPPING_DATA_OFF);
 	store_close(&store, &h);
 	store_close(&store, &k);
-	snprintf(path, sizeof(path), "hostdir.%u/%s", dropping_hostdir(), name[0]);
+	snprintf(path, sizeof(path), "hostdir.%u/%s", dropping_hostdir(&c), name[0]);
 	h = dropping_open_log(&c, path);
 	cr_assert_geq(h, 0);
 	store_close(&store, &h);
@@ -249,7 +249,7 @@ static int find(void *arg, const struct index_block *block)
 
 static char *index_path(char *path)
 {
-	snprintf(path, CONTAINER_PATH_LEN, "hostdir.%u/index.%s", dropping_hostdir(), dropping_host());
+	snprintf(path, CONTAINER_PATH_LEN, "hostdir.%u/index.%s", dropping_hostdir(&c), dropping_host());
 	return path;
 }
 
@@ -380,7 +380,7 @@ Test(dropping_index, names_of_logs_become_numbers_and_names_again)
 		dropping_log_numbers(name, &block.pid, &block.seq);
 		cr_assert_eq(block.pid, (uint32_t)getpid());
 		dropping_log_path(index_path(index), &block, path);
-		snprintf(want, sizeof(want), "hostdir.%u/%s", dropping_hostdir(), name);
+		snprintf(want, sizeof(want), "hostdir.%u/%s", dropping_hostdir(&c), name);
 		cr_assert_str_eq(path, want);
 	}
 }
@@ -418,7 +418,7 @@ static bool exists(const char *name)
 {
 	char rest[CONTAINER_PATH_LEN];
 
-	snprintf(rest, sizeof(rest), "hostdir.%u/%s", dropping_hostdir(), name);
+	snprintf(rest, sizeof(rest), "hostdir.%u/%s", dropping_hostdir(&c), name);
 	return mode_of(rest) != 0;
 }
 
@@ -442,7 +442,7 @@ Test(dropping_index, is_kept_while_one_of_its_logs_is_written_to)
 	char name[INDEX_LOG_NAME_LEN], live[CONTAINER_PATH_LEN], rest[CONTAINER_PATH_LEN];
 
 	make_log(name);
-	snprintf(live, sizeof(live), "hostdir.%u/live.%s", dropping_hostdir(), name + 5);
+	snprintf(live, sizeof(live), "hostdir.%u/live.%s", dropping_hostdir(&c), name + 5);
 	touch(live);
 	cr_assert_eq(append_to(name, 0, 10), 0);
 	dropping_collect(&c, 100);

@@ -5,6 +5,7 @@
  */
 #include "scratch.h"
 
+#include "../core/file.h"
 #include "../core/dropping.h"
 #include "../core/mount.h"
 #include "../core/stub.h"
@@ -49,6 +50,31 @@ Test(file_data, is_read_back_before_and_after_close)
 	cr_assert_eq(lcheck(&l, 1000, 200000, 1), 0);
 	cr_assert_eq(plfs_size(l.f), 201000);
 	lclose(&l);
+}
+
+/* Each round the file's logs are spread over another number of directories. */
+Test(file_data, is_read_whatever_the_number_of_hostdirs_it_was_written_with)
+{
+	static const unsigned NR[] = { 32, 1, 4096, 7 };
+	char path[2 * PATH_MAX];
+	struct plfs_info info;
+	struct stat st;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(NR); i++) {
+		struct lfile l = lopen("a", O_RDWR | O_CREAT);
+
+		l.f->ino->m->spec->nr_hostdirs = NR[i];
+		lclose(&l);
+		l = lopen("a", O_RDWR);
+		cr_assert_eq(lfill(&l, i * 1000, 500, 1), 500);
+		for (unsigned k = 0; k <= i; k++)
+			cr_assert_eq(lcheck(&l, k * 1000, 500, 1), 0);
+		cr_assert_eq(plfs_get_info(l.f, &info), 0);
+		cr_assert_eq(info.nr_logs, i + 1);
+		lclose(&l);
+	}
+	snprintf(path, sizeof(path), "%s/hostdir.0", info.container);
+	cr_assert_eq(stat(path, &st), 0);
 }
 
 /* The open record must not grow behind the back of a map that was made from it. */

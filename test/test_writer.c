@@ -196,7 +196,7 @@ static struct check close_and_check(uint64_t written)
 	cr_assert_eq(count_files("live."), 0);
 	cr_assert(find_file("data.", path));
 	ck.log = open(path, O_RDONLY);
-	snprintf(index, sizeof(index), "hostdir.%u/index.%s", dropping_hostdir(), dropping_host());
+	snprintf(index, sizeof(index), "hostdir.%u/index.%s", dropping_hostdir(&c), dropping_host());
 	cr_assert_eq(dropping_read_index(&c, index, check_block, &ck, &damaged), 0);
 	cr_assert_eq(damaged, 0);
 	cr_assert_eq(ck.bytes, written);
