@@ -17,9 +17,6 @@
 
 enum { MAX_RANKS = 64 };
 
-/* N1: one file, strided. NN: a file per rank. ONE: one file of the same bytes as N1, written from end to end by one process. */
-enum mode { N1, NN, ONE };
-
 static const char *const mode_names[] = { "n1", "nn", "one" };
 
 /* What can be measured, in the order in which it is done. */
@@ -32,7 +29,8 @@ struct bench {
 	int nr_ranks;
 	size_t block_len;
 	long nr_blocks; /* of each rank */
-	enum mode mode;
+	bool nn;  /* a file per rank instead of one for all */
+	bool one; /* one file of the same bytes, written from end to end by one process */
 	bool wanted[NR_PHASES];
 	bool marked; /* see start_clock() of bench_n1.c */
 	unsigned round;
@@ -67,7 +65,9 @@ static inline void bench_options(struct bench *b, int argc, char **argv)
 			b->nr_blocks = atol(optarg);
 			break;
 		case 'm':
-			b->mode = (enum mode)bench_word(optarg, mode_names, 3);
+			c = bench_word(optarg, mode_names, 3);
+			b->nn = c == 1;
+			b->one = c == 2;
 			break;
 		case 'r':
 			b->round = (unsigned)atoi(optarg);
@@ -96,7 +96,7 @@ static inline size_t bench_total_len(const struct bench *b) { return bench_rank_
 /* The file that holds the data of @rank. */
 static inline void bench_path(const struct bench *b, int rank, char *out, size_t len)
 {
-	if (b->mode == NN)
+	if (b->nn)
 		snprintf(out, len, "%s/nn.%u.%d", b->dir, b->round, rank);
 	else
 		snprintf(out, len, "%s/n1.%u", b->dir, b->round);
@@ -105,7 +105,7 @@ static inline void bench_path(const struct bench *b, int rank, char *out, size_t
 /* Where block @k of @rank lies in that file. */
 static inline off_t bench_off(const struct bench *b, int rank, long k)
 {
-	return (off_t)(b->mode == NN ? k : k * b->nr_ranks + rank) * (off_t)b->block_len;
+	return (off_t)(b->nn ? k : k * b->nr_ranks + rank) * (off_t)b->block_len;
 }
 
 /* The data of @rank, all blocks one after the other, at @buf. In every variant they are the same. */
@@ -153,7 +153,7 @@ static inline void bench_unlink(const struct bench *b)
 {
 	char path[4096];
 
-	for (int r = 0; r < (b->mode == NN ? b->nr_ranks : 1); r++) {
+	for (int r = 0; r < (b->nn ? b->nr_ranks : 1); r++) {
 		bench_path(b, r, path, sizeof(path));
 		if (unlink(path) && errno != ENOENT)
 			die("%s: unlink", path);

@@ -126,17 +126,17 @@ static bool same(int fd, const char *want, size_t len, char *buf)
 /* Everything is there, and right; not timed. */
 static bool check(const struct bench *b)
 {
-	char path[4096], *buf = bench_buffer(COPY_LEN), *want = b->mode == NN ? bench_buffer(bench_rank_len(b)) : whole_file(b);
+	char path[4096], *buf = bench_buffer(COPY_LEN), *want = b->nn ? bench_buffer(bench_rank_len(b)) : whole_file(b);
 	bool good = true;
 
-	for (int r = 0; good && r < (b->mode == NN ? b->nr_ranks : 1); r++) {
+	for (int r = 0; good && r < (b->nn ? b->nr_ranks : 1); r++) {
 		int fd;
 
-		if (b->mode == NN)
+		if (b->nn)
 			bench_fill(b, want, r);
 		bench_path(b, r, path, sizeof(path));
 		fd = bench_open(path, O_RDONLY);
-		good = same(fd, want, b->mode == NN ? bench_rank_len(b) : bench_total_len(b), buf);
+		good = same(fd, want, b->nn ? bench_rank_len(b) : bench_total_len(b), buf);
 		close(fd);
 	}
 	return good;
@@ -148,7 +148,7 @@ static bool read_sequential(const struct bench *b)
 	size_t done = 0;
 
 	start_clock(b, 0);
-	for (int r = 0; r < (b->mode == NN ? b->nr_ranks : 1); r++) {
+	for (int r = 0; r < (b->nn ? b->nr_ranks : 1); r++) {
 		ssize_t n;
 		int fd;
 
@@ -195,13 +195,13 @@ static bool work(const struct bench *b, enum phase phase, int rank, int nr)
 	case READ_RESTART:
 		return read_restart(b, rank, nr);
 	default:
-		return b->mode == ONE ? write_one(b) : write_rank(b, rank, phase == WRITE_FSYNC);
+		return b->one ? write_one(b) : write_rank(b, rank, phase == WRITE_FSYNC);
 	}
 }
 
 static int nr_workers(const struct bench *b, enum phase phase)
 {
-	if (phase == READ_SEQUENTIAL || (b->mode == ONE && phase != READ_SHIFTED && phase != READ_RESTART))
+	if (phase == READ_SEQUENTIAL || (b->one && phase != READ_SHIFTED && phase != READ_RESTART))
 		return 1;
 	return phase == READ_RESTART && b->nr_ranks > 1 ? b->nr_ranks - 1 : b->nr_ranks;
 }

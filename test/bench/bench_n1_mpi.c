@@ -27,7 +27,7 @@ static double transfer(const struct bench *b, enum phase phase, int owner, char 
 	bench_path(b, owner, path, sizeof(path));
 	MPI_Barrier(MPI_COMM_WORLD);
 	start_s = now_s();
-	ok(MPI_File_open(b->mode == NN ? MPI_COMM_SELF : MPI_COMM_WORLD, path,
+	ok(MPI_File_open(b->nn ? MPI_COMM_SELF : MPI_COMM_WORLD, path,
 			 reading ? MPI_MODE_RDONLY : MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &fh), "open");
 	for (long k = 0; k < b->nr_blocks; k++) {
 		char *block = buf + (size_t)k * b->block_len;

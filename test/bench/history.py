@@ -3,6 +3,9 @@
 
   {"date": "2026-01-31T12:00:00Z", "commit": "0123abc", "quick": false, "machine": "...", "file_systems": {...},
    "figures": {NAME: {"median": X, "min": X, "max": X, "rounds": N}}}
+
+What make bench-cluster measured lies in bench-cluster.json in the build directory: {"date": "...", "figures": {NAME: [X, ...]}},
+a value for each round, with the names of table.CLUSTER.
 """
 import json
 import os
