@@ -119,6 +119,20 @@ static inline bool bench_good(const struct bench *b, const char *buf, int rank)
 	return pattern_check(buf, bench_rank_len(b), (uint64_t)rank << 40, b->round) == bench_rank_len(b);
 }
 
+/* Whether @len bytes of the file that all share, from @off on, are right. */
+static inline bool bench_good_at(const struct bench *b, const char *buf, size_t off, size_t len)
+{
+	for (size_t done = 0, n; done < len; done += n) {
+		size_t block = (off + done) / b->block_len, in_block = (off + done) % b->block_len;
+		uint64_t rank = block % (size_t)b->nr_ranks, k = block / (size_t)b->nr_ranks;
+
+		n = b->block_len - in_block < len - done ? b->block_len - in_block : len - done;
+		if (pattern_check(buf + done, n, (rank << 40) + k * b->block_len + in_block, b->round) != n)
+			return false;
+	}
+	return true;
+}
+
 /* Memory for @len bytes, each page touched: the clock is not to see page faults. */
 static inline char *bench_buffer(size_t len)
 {

@@ -62,26 +62,17 @@ static bool write_rank(const struct bench *b, int rank, bool sync_it)
 	return true;
 }
 
-/* The bytes of the file that all ranks share, as its one writer or a checker needs them. */
-static char *whole_file(const struct bench *b)
+static bool write_one(const struct bench *b)
 {
-	char *all = bench_buffer(bench_total_len(b)), *buf = bench_buffer(bench_rank_len(b));
+	size_t total = bench_total_len(b);
+	char path[4096], *all = bench_buffer(total), *buf = bench_buffer(bench_rank_len(b));
+	int fd;
 
 	for (int r = 0; r < b->nr_ranks; r++) {
 		bench_fill(b, buf, r);
 		for (long k = 0; k < b->nr_blocks; k++)
-			memcpy(all + (k * b->nr_ranks + r) * (long)b->block_len, buf + (size_t)k * b->block_len, b->block_len);
+			memcpy(all + bench_off(b, r, k), buf + (size_t)k * b->block_len, b->block_len);
 	}
-	free(buf);
-	return all;
-}
-
-static bool write_one(const struct bench *b)
-{
-	size_t total = bench_total_len(b);
-	char path[4096], *all = whole_file(b);
-	int fd;
-
 	bench_path(b, 0, path, sizeof(path));
 	start_clock(b, 0);
 	fd = bench_open(path, O_WRONLY | O_CREAT);
@@ -109,34 +100,23 @@ static bool read_shifted(const struct bench *b, int rank)
 	return bench_good(b, buf, writer);
 }
 
-/* Whether the file that is open at @fd holds @len bytes, those at @want. Read as read_sequential() does. */
-static bool same(int fd, const char *want, size_t len, char *buf)
-{
-	size_t done = 0;
-	ssize_t n;
-
-	while ((n = read(fd, buf, COPY_LEN)) > 0) {
-		if ((size_t)n > len - done || memcmp(buf, want + done, (size_t)n))
-			return false;
-		done += (size_t)n;
-	}
-	return !n && done == len;
-}
-
-/* Everything is there, and right; not timed. */
+/* Everything is there, and right; not timed. Read as read_sequential() does. */
 static bool check(const struct bench *b)
 {
-	char path[4096], *buf = bench_buffer(COPY_LEN), *want = b->nn ? bench_buffer(bench_rank_len(b)) : whole_file(b);
+	size_t file_len = b->nn ? bench_rank_len(b) : bench_total_len(b), done;
+	char path[4096], *buf = bench_buffer(COPY_LEN);
 	bool good = true;
+	ssize_t n;
 
 	for (int r = 0; good && r < (b->nn ? b->nr_ranks : 1); r++) {
 		int fd;
 
-		if (b->nn)
-			bench_fill(b, want, r);
 		bench_path(b, r, path, sizeof(path));
 		fd = bench_open(path, O_RDONLY);
-		good = same(fd, want, b->nn ? bench_rank_len(b) : bench_total_len(b), buf);
+		for (done = 0; good && (n = read(fd, buf, COPY_LEN)) > 0; done += (size_t)n)
+			good = b->nn ? pattern_check(buf, (size_t)n, ((uint64_t)r << 40) + done, b->round) == (size_t)n
+				     : bench_good_at(b, buf, done, (size_t)n);
+		good = good && !n && done == file_len;
 		close(fd);
 	}
 	return good;
@@ -182,7 +162,7 @@ static bool read_restart(const struct bench *b, int rank, int nr)
 	}
 	close(fd);
 	stop_clock(b, rank);
-	return !memcmp(buf, whole_file(b) + from, len);
+	return bench_good_at(b, buf, from, len);
 }
 
 static bool work(const struct bench *b, enum phase phase, int rank, int nr)
