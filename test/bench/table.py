@@ -41,11 +41,14 @@ def rows_of_opening():
 
 
 def rows_of_files():
-    yield Row("files/disk/log/stat_one", "stat of a closed file over stat of a plain file, {disk}", 1.3, False, "")
+    for where in ("disk", "tmpfs"):
+        yield Row(f"files/{where}/log/stat_one", f"stat of a closed file over stat of a plain file, {{{where}}}", 1.3, False, "")
     for how, goal in (("log", 3), ("flat", 1.1)):
-        for phase, text in (("all", "create+write+close+stat+unlink"), ("create", "create+write 1 KiB+close"),
-                            ("stat", "stat"), ("unlink", "unlink")):
-            yield Row(f"files/disk/{how}/{phase}", f"{text}: small files over plain, {{disk}}, {how}", goal, False, "")
+        for where in ("disk", "tmpfs"):
+            for phase, text in (("all", "create+write+close+stat+unlink"), ("create", "create+write 1 KiB+close"),
+                                ("stat", "stat"), ("unlink", "unlink")):
+                yield Row(f"files/{where}/{how}/{phase}", f"{text}: small files over plain, {{{where}}}, {how}", goal,
+                          False, "")
 
 
 # Measured by make bench-cluster, which leaves them in bench-cluster.json in the build directory.
