@@ -112,7 +112,7 @@ int dropping_create_log(const struct container *c, uint64_t now_ns, char *name)
 	return h;
 }
 
-int dropping_open_log(const struct container *c, const char *path)
+int dropping_open_log(const struct container *c, const char *path, bool growing)
 {
 	uint8_t buf[DROPPING_HEADER_LEN];
 	char full[CONTAINER_PATH_LEN];
@@ -121,7 +121,7 @@ int dropping_open_log(const struct container *c, const char *path)
 	int h;
 
 	container_path(c, path, full);
-	h = store_open(c->store, full, O_RDONLY, 0);
+	h = store_open(c->store, full, O_RDONLY | (growing ? c->store->uncached : 0), 0);
 	if (h < 0)
 		return h;
 	n = c->store->ops->pread(c->store, h, buf, sizeof(buf), 0);

@@ -55,8 +55,11 @@ unsigned dropping_hostdir(const struct container *c);
  */
 int dropping_create_log(const struct container *c, uint64_t now_ns, char *name);
 
-/* Open a log for reading, @path relative to the container. -EIO if its header is damaged or of another container. */
-int dropping_open_log(const struct container *c, const char *path);
+/*
+ * Open a log for reading, @path relative to the container. @growing: somebody may be writing it. -EIO if its header is damaged or of another
+ * container.
+ */
+int dropping_open_log(const struct container *c, const char *path, bool growing);
 
 /* The numbers in the name of a log: what stands for it in an index block. */
 void dropping_log_numbers(const char *name, uint32_t *pid, uint32_t *seq);

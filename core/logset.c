@@ -209,10 +209,10 @@ static int open_log(struct logset *set, struct logset_log *log)
 	handle = mem_alloc(sizeof(*handle));
 	if (!handle)
 		return -ENOMEM;
-	h = dropping_open_log(set->c, log->path);
+	h = dropping_open_log(set->c, log->path, log->growing);
 	if (h == -EMFILE || h == -ENFILE) { /* give back what we hold and try once more */
 		close_others(set, log);
-		h = dropping_open_log(set->c, log->path);
+		h = dropping_open_log(set->c, log->path, log->growing);
 	}
 	if (h < 0) {
 		mem_free(handle);
@@ -251,7 +251,7 @@ static ssize_t read_log(struct logset *set, struct logset_log *log, void *buf, s
 		if (n < 0)
 			return n;
 		done += (size_t)n;
-		if (done == len)
+		if (done == len || !log->growing)
 			break;
 		dropping_live_path(log->path, live);
 		n = stage_load_bytes(set->c, live, log_off + done, (char *)buf + done, len - done);

@@ -19,6 +19,7 @@ struct log_handle {
 
 struct logset_log {
 	char *path;                /* relative to the container: "hostdir.K/data..." */
+	bool growing;              /* it has a live file, or had one when the map was made */
 	struct log_handle *handle; /* NULL: not open */
 	uint8_t *window;           /* bytes [win_off, win_off + win_len) of the data area, or NULL */
 	uint64_t win_off;

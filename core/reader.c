@@ -61,6 +61,22 @@ void reader_release(struct reader *r)
 	watch_release(&r->watch, r->c);
 }
 
+/* Logs and live files are both in the order of their names, which differ in "data" and "live" alone. */
+static void mark_growing(struct reader *r)
+{
+	char live[CONTAINER_PATH_LEN];
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i < r->logs.nr && at < r->inputs.nr_lives; i++) {
+		int order = -1;
+
+		dropping_live_path(r->logs.logs[i].path, live);
+		while (at < r->inputs.nr_lives && (order = strcmp(r->inputs.lives[at], live)) < 0)
+			at++;
+		r->logs.logs[i].growing = !order;
+	}
+}
+
 static int install(struct reader *r, struct gathered *g, struct index_inputs *in)
 {
 	int ret = 0;
@@ -84,6 +100,7 @@ static int install(struct reader *r, struct gathered *g, struct index_inputs *in
 	r->max_stamp_ns = g->map.max_stamp_ns;
 	r->inputs = *in;
 	memset(in, 0, sizeof(*in));
+	mark_growing(r);
 	r->loaded = true;
 	stamp_seen(g->map.max_stamp_ns);
 	return 0;
@@ -97,12 +114,16 @@ static int own_log_no(struct reader *r, const struct writer *w)
 	if (r->own_log != UINT32_MAX)
 		return (int)r->own_log;
 	for (uint32_t i = r->logs.nr; i-- > 0;)
-		if (!strcmp(r->logs.logs[i].path, w->log_path))
+		if (!strcmp(r->logs.logs[i].path, w->log_path)) {
+			r->logs.logs[i].growing = true;
 			return (int)(r->own_log = i);
+		}
 	path = mem_strdup(w->log_path);
 	ret = path ? logset_add(&r->logs, path) : -ENOMEM;
-	if (ret >= 0)
+	if (ret >= 0) {
 		r->own_log = (uint32_t)ret;
+		r->logs.logs[ret].growing = true;
+	}
 	return ret;
 }
 

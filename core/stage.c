@@ -105,6 +105,11 @@ int stage_create(struct stage *s, const struct container *c, const char *log_nam
 	if (s->h < 0)
 		return s->h;
 	ret = store->ops->reserve(store, s->h, 0, STAGE_OFF);
+	if (!ret && store->remote) { /* as long as we live */
+		ret = store->ops->lock(store, s->h);
+		if (ret == -EOPNOTSUPP)
+			ret = 0;
+	}
 	if (ret)
 		goto fail;
 	s->map = store->ops->map(store, s->h, FILE_LEN, true);
@@ -115,7 +120,7 @@ int stage_create(struct stage *s, const struct container *c, const char *log_nam
 	if (!s->map)
 		goto fail;
 	write_header(s, c, log_name);
-	ret = stage_save(s);
+	ret = s->shared ? 0 : stage_save(s); /* other hosts need not see it before there is something in it */
 	if (!ret)
 		return 0;
 fail:
@@ -142,7 +147,7 @@ int stage_save(struct stage *s)
 	size_t len = STAGE_OFF + s->staged_len;
 
 	if (s->shared)
-		return 0;
+		return s->store->ops->expose(s->store, s->h, STAGE_OFF);
 	/* What the header speaks of before the header: the process may be killed between the two. */
 	n = s->store->ops->pwrite(s->store, s->h, s->map + RECORDS_OFF, len - RECORDS_OFF, RECORDS_OFF);
 	if (n != (ssize_t)(len - RECORDS_OFF))
@@ -153,7 +158,7 @@ int stage_save(struct stage *s)
 
 int stage_sync(struct stage *s)
 {
-	int ret = stage_save(s);
+	int ret = s->shared ? 0 : stage_save(s);
 
 	return ret ? ret : s->store->ops->sync(s->store, s->h, false);
 }
@@ -278,21 +283,33 @@ void stage_reset_records(struct stage *s, uint64_t nr_chunks)
 
 /* ---- reading ---- */
 
+/* Whether the owner is of another host. */
+static bool is_foreign(const struct container *c, const char *path)
+{
+	return c->store->remote && !dropping_live_is_ours(strchr(path, '/') + 1);
+}
+
 /*
- * Open a live file and read its header. -ENODATA: its owner has just made it, its log has no bytes yet. -EBADMSG: damaged;
+ * Open a live file and read its header. *@elsewhere, unless NULL: its owner is of another host, and lives; if not, all its pages have been
+ * written back, and from here on are read as they are. -ENODATA: its owner has just made it, its log has no bytes yet. -EBADMSG: damaged;
  * -EPROTONOSUPPORT: of another version (one line says so).
  */
-static int open_live(const struct container *c, const char *path, int flags, uint8_t *header)
+static int open_live(const struct container *c, const char *path, int flags, uint8_t *header, bool *elsewhere)
 {
 	char full[CONTAINER_PATH_LEN];
 	uint8_t copy[STATIC_LEN];
+	bool foreign = is_foreign(c, path);
 	ssize_t n;
 	int h;
 
 	container_path(c, path, full);
-	h = store_open(c->store, full, flags | STORE_BRIEFLY, 0);
+	h = store_open(c->store, full, flags | STORE_BRIEFLY | (foreign ? c->store->uncached : 0), 0);
 	if (h < 0)
 		return h;
+	if (elsewhere)
+		*elsewhere = foreign && c->store->ops->locked(c->store, h);
+	if (foreign)
+		c->store->ops->forget(c->store, h);
 	n = c->store->ops->pread(c->store, h, header, HEADER_LEN, 0);
 	memcpy(copy, header, STATIC_LEN);
 	put_le32(copy + 12, 0);
@@ -361,6 +378,39 @@ static int load_once(const struct container *c, int h, struct stage_state *state
 	return ret;
 }
 
+/* Load from an owner that lives on another host: see the end of the table in stage.h. What it has released is there. */
+static int load_foreign(const struct container *c, const char *path, int h, struct stage_state *state,
+			struct index_record *records, uint8_t *raw)
+{
+	char log[CONTAINER_PATH_LEN];
+	struct store *s = c->store;
+	uint8_t dyn[DYNAMIC_END];
+	uint64_t nr, log_end;
+	struct stat st;
+	ssize_t n = s->ops->pread(s, h, dyn, sizeof(dyn), 0);
+	int ret;
+
+	if (n != sizeof(dyn))
+		return n < 0 ? (int)n : -EBADMSG;
+	nr = min_u64(get_le64(dyn + OFF_NR_RECORDS), get_le64(dyn + 40));
+	n = s->ops->pread(s, h, raw, nr * INDEX_RECORD_LEN, get_le64(dyn + 32));
+	if (n != (ssize_t)(nr * INDEX_RECORD_LEN))
+		return n < 0 ? (int)n : -EBADMSG;
+	snprintf(log, sizeof(log), "%s/%.*s%s", c->dir, (int)(strchr(path, '/') + 1 - path), path, state->log_name);
+	ret = s->ops->stat(s, log, &st);
+	if (ret)
+		return ret;
+	log_end = max_u64((uint64_t)st.st_size, DROPPING_DATA_OFF) - DROPPING_DATA_OFF;
+	for (uint64_t i = 0; i < nr; i++) {
+		struct index_record *rec = &records[state->nr_records];
+
+		if (!decode_live(rec, raw + i * INDEX_RECORD_LEN, true) &&
+		    (rec->type != INDEX_WRITE || index_record_log_end(rec) <= log_end))
+			state->nr_records++;
+	}
+	return 0;
+}
+
 /*
  * The header, and the last two records to @tail, as they were at one moment. Only these two ever change, and through a
  * mapping looking takes less time than the owner needs from one change to the next.
@@ -418,9 +468,10 @@ int stage_load(const struct container *c, const char *path, struct stage_state *
 {
 	uint8_t header[HEADER_LEN] = { 0 };
 	uint8_t *raw = NULL;
+	bool elsewhere;
 	uint64_t cap;
 	int ret;
-	int h = open_live(c, path, O_RDONLY, header);
+	int h = open_live(c, path, O_RDONLY, header, &elsewhere);
 
 	memset(state, 0, sizeof(*state));
 	*records = NULL;
@@ -435,8 +486,10 @@ int stage_load(const struct container *c, const char *path, struct stage_state *
 	raw = mem_alloc(cap * INDEX_RECORD_LEN);
 	*records = mem_alloc((cap + 1) * sizeof(**records));
 	ret = raw && *records ? -EAGAIN : -ENOMEM;
+	if (ret == -EAGAIN && elsewhere)
+		ret = load_foreign(c, path, h, state, *records, raw);
 	/* An owner killed in the middle of a change leaves an odd number for ever; what is there then is at rest. */
-	for (int tries = 0; (ret == -EAGAIN || ret == -EBADMSG) && tries < 20; tries++) {
+	for (int tries = 0; !elsewhere && (ret == -EAGAIN || ret == -EBADMSG) && tries < 20; tries++) {
 		struct timespec wait = { .tv_nsec = 50000L * tries };
 
 		if (tries)
@@ -460,11 +513,16 @@ ssize_t stage_load_bytes(const struct container *c, const char *path, uint64_t l
 {
 	uint8_t header[HEADER_LEN] = { 0 }, again[8];
 	struct store *s = c->store;
-	int h = open_live(c, path, O_RDONLY, header);
+	bool elsewhere;
+	int h = open_live(c, path, O_RDONLY, header, &elsewhere);
 	ssize_t ret;
 
 	if (h < 0)
 		return h == -ENODATA ? 0 : h;
+	if (elsewhere) {
+		store_close(s, &h);
+		return 0;
+	}
 	for (;;) {
 		uint64_t flushed = get_le64(header + OFF_FLUSHED), staged = get_le64(header + OFF_STAGED);
 
@@ -500,7 +558,8 @@ static uint64_t digest_of(uint64_t seq, uint64_t nr, const uint8_t *last)
 int stage_digest(const struct container *c, const char *path, uint64_t *digest)
 {
 	uint8_t header[HEADER_LEN] = { 0 }, last[INDEX_RECORD_LEN] = { 0 };
-	int h = open_live(c, path, O_RDONLY, header);
+	bool elsewhere;
+	int h = open_live(c, path, O_RDONLY, header, &elsewhere);
 	uint64_t nr;
 
 	*digest = 0;
@@ -513,6 +572,8 @@ int stage_digest(const struct container *c, const char *path, uint64_t *digest)
 		c->store->ops->pread(c->store, h, last, sizeof(last),
 				     get_le64(header + 32) + (nr - 1) * INDEX_RECORD_LEN);
 	*digest = digest_of(get_le64(header + OFF_SEQ), nr, last);
+	if (elsewhere) /* at its end there is more to see */
+		*digest = ~*digest;
 	store_close(c->store, &h);
 	return 0;
 }
@@ -573,7 +634,7 @@ int stage_mapped_records(const uint8_t *map, uint64_t first, struct index_record
 bool stage_is_unmapped(const struct container *c, const char *path)
 {
 	uint8_t header[HEADER_LEN] = { 0 };
-	int h = open_live(c, path, O_RDONLY, header);
+	int h = open_live(c, path, O_RDONLY, header, NULL);
 
 	if (h < 0)
 		return false;
@@ -584,7 +645,7 @@ bool stage_is_unmapped(const struct container *c, const char *path)
 int stage_notify(const struct container *c, const char *path, uint64_t stamp_ns)
 {
 	uint8_t header[HEADER_LEN] = { 0 }, word[8];
-	int h = open_live(c, path, O_RDWR, header);
+	int h = open_live(c, path, O_RDWR, header, NULL);
 	ssize_t n;
 
 	if (h < 0)

@@ -29,6 +29,10 @@
  *  1024   8  notify_ns      written by *other* processes: records begun at or before this must not grow any more
  *
  * All records but the last carry their checksum; the last one may be growing.
+ *
+ * Where other hosts write as well (store.h: remote) the owner holds a lock on the file. They see its pages as they are written back, each at a time
+ * of its own, and all of them after a release and after the owner's end. So while it lives they believe only records
+ * that carry their checksum and whose bytes are in the log, and do not look at the stage.
  */
 #ifndef PLFS_STAGE_H
 #define PLFS_STAGE_H
@@ -69,8 +73,11 @@ int stage_create(struct stage *s, const struct container *c, const char *log_nam
 /* Give up the mapping and the handle; @unlink: and remove the file, its contents being elsewhere. */
 void stage_close(struct stage *s, bool unlink);
 
-/* Where nothing is mapped: write the state to the file. At release points. Else nothing. */
+/* At release points: write the state to the file where nothing is mapped, and let other hosts see it. */
 int stage_save(struct stage *s);
+
+/* Whether who reads the file sees at any moment all that is in the stage. */
+static inline bool stage_is_open_to_all(const struct stage *s) { return s->shared && !s->store->remote; }
 
 /* Write the state to stable storage. */
 int stage_sync(struct stage *s);

@@ -12,7 +12,7 @@ int store_read_file(struct store *s, const char *path, size_t max, void **buf, s
 	struct stat st;
 	ssize_t n;
 	int ret;
-	int h = store_open(s, path, O_RDONLY | STORE_BRIEFLY, 0);
+	int h = store_open(s, path, O_RDONLY | STORE_BRIEFLY | s->uncached, 0);
 
 	if (h < 0)
 		return h;

@@ -17,6 +17,8 @@ struct store {
 	const struct store_ops *ops;
 	int root; /* handle of the root directory */
 	bool zeros_reserve, allocates_ahead; /* see store_posix.c */
+	bool remote; /* other hosts may write to it, and what this one's kernel remembers of a file may be out of date */
+	int uncached; /* flag to open with what other hosts may be writing at the same time, so that nothing is remembered of it; 0: none */
 };
 
 #define STORE_BRIEFLY (1 << 30) /* in the flags of open(): until the call of the program returns */
@@ -51,6 +53,12 @@ struct store_ops {
 	/* Exclusive advisory lock on the whole file, owned by the handle: waits. -EOPNOTSUPP if there are none. */
 	int (*lock)(struct store *s, int h);
 	int (*unlock)(struct store *s, int h);
+	/* Whether another handle, of this or another host, holds that lock; true where that cannot be told. */
+	bool (*locked)(struct store *s, int h);
+	/* What was stored through a mapping of the first @len bytes is for other hosts to see. Where there are none: nothing. */
+	int (*expose)(struct store *s, int h, uint64_t len);
+	/* Other hosts may have changed bytes of the file: the next read is to ask for them. Where there are none: nothing. */
+	void (*forget)(struct store *s, int h);
 	int (*stat)(struct store *s, const char *path, struct stat *st);
 	/* -EEXIST if it exists. @mode is what it gets, whatever the umask. */
 	int (*mkdir)(struct store *s, const char *path, mode_t mode);
@@ -65,6 +73,9 @@ struct store_ops {
 
 /* A store on the directory @path of a mounted file system. -ENOENT, -ENOTDIR, ... */
 int store_posix_open(struct store *s, const char *path);
+
+/* forget() the first @len bytes (0: all) of a file that was opened past the store: nothing while no store here is remote. */
+void store_posix_forget(int fd, off_t len);
 
 static inline int store_open(struct store *s, const char *path, int flags, mode_t mode) { return s->ops->open(s, path, flags, mode); }
 static inline void store_close(struct store *s, int *h) { s->ops->close(s, h); }

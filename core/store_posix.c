@@ -8,6 +8,10 @@
 #include "sys.h"
 
 #include <linux/magic.h>
+#include <sys/vfs.h>
+
+/* Some store here is remote. */
+static bool any_remote;
 
 static int err(long ret)
 {
@@ -172,6 +176,42 @@ static int posix_unlock(struct store *s, int h)
 	return lock_op(h, F_UNLCK);
 }
 
+static bool posix_locked(struct store *s, int h)
+{
+	struct flock lk = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	(void)s;
+	return sys.fcntl(h, F_OFD_GETLK, &lk) || lk.l_type != F_UNLCK;
+}
+
+/*
+ * Writes out what is dirty in the page cache: from there on a network file system lets other hosts see it, as what was
+ * written by a call. It need not be on stable storage.
+ */
+static int posix_expose(struct store *s, int h, uint64_t len)
+{
+	int ret;
+
+	if (!s->remote)
+		return 0;
+	ret = err(sys.sync_file_range(h, 0, (off_t)len,
+				      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER));
+	return ret == -ENOSYS || ret == -EINVAL ? err(own_fdatasync(h)) : ret;
+}
+
+/* ceph-fuse, for one, never tells the kernel that another host has changed a page of a file that both have open. */
+void store_posix_forget(int fd, off_t len)
+{
+	if (unlikely(any_remote))
+		sys.posix_fadvise(fd, 0, len, POSIX_FADV_DONTNEED);
+}
+
+static void posix_forget(struct store *s, int h)
+{
+	if (s->remote)
+		store_posix_forget(h, 0);
+}
+
 static int posix_stat(struct store *s, const char *path, struct stat *st)
 {
 	return err(sys.fstatat(s->root, path, st, AT_SYMLINK_NOFOLLOW));
@@ -255,6 +295,9 @@ static const struct store_ops posix_ops = {
 	.unmap = posix_unmap,
 	.lock = posix_lock,
 	.unlock = posix_unlock,
+	.locked = posix_locked,
+	.expose = posix_expose,
+	.forget = posix_forget,
 	.stat = posix_stat,
 	.mkdir = posix_mkdir,
 	.chmod = posix_chmod,
@@ -264,6 +307,23 @@ static const struct store_ops posix_ops = {
 	.rename = posix_rename,
 	.list = posix_list,
 };
+
+/*
+ * Whether only this host's kernel ever changes files of this type of file system. Those that are not known are taken for network file systems:
+ * that is slower, but never wrong.
+ */
+static bool is_local(const struct statfs *sf)
+{
+	static const uint32_t types[] = {
+		EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC, TMPFS_MAGIC, RAMFS_MAGIC,
+		OVERLAYFS_SUPER_MAGIC, 0x2fc12fc1 /* zfs */, 0xca451a4e /* bcachefs */, 0x3153464a /* jfs */,
+	};
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if ((uint32_t)sf->f_type == types[i])
+			return true;
+	return false;
+}
 
 int store_posix_open(struct store *s, const char *path)
 {
@@ -277,7 +337,15 @@ int store_posix_open(struct store *s, const char *path)
 	s->root = fd;
 	if (sys.statfs(path, &fs))
 		fs.f_type = 0;
+	s->remote = !is_local(&fs);
+	any_remote |= s->remote;
 	s->zeros_reserve = fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == XFS_SUPER_MAGIC;
 	s->allocates_ahead = fs.f_type == EXT4_SUPER_MAGIC;
+	/*
+	 * A page that ceph-fuse is asked for stays locked in the kernel until it comes, and if ceph-fuse has to give up what it knows of
+	 * the file meanwhile, because another host writes it, it waits for that page: for ever. Through FUSE O_DIRECT locks none, and
+	 * asks for no alignment.
+	 */
+	s->uncached = s->remote && fs.f_type == FUSE_SUPER_MAGIC ? O_DIRECT : 0;
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include "crc32c.h"
 #include "log.h"
 #include "own.h"
+#include "store.h"
 #include "sys.h"
 
 #include <stdio.h>
@@ -89,6 +90,7 @@ static int read_header(int fd, struct stub *stub)
 
 		if (tries)
 			own_nanosleep(&wait, NULL);
+		store_posix_forget(fd, PLFS_BODY_OFF);
 		n = own_pread_all(fd, buf, sizeof(buf), 0);
 		ret = n < 0 ? (int)n : stub_decode(stub, buf, (size_t)n);
 	}

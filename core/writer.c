@@ -312,8 +312,8 @@ static int spill(struct writer *w, bool table)
 
 	if (w->before_spill)
 		w->before_spill(w->arg);
-	/* The node index must not speak of bytes that are in our memory alone. */
-	if (table || !s->shared)
+	/* The node index must not speak of bytes that only we, or only this host, can see. */
+	if (table || !stage_is_open_to_all(s))
 		ret = writer_flush(w);
 	if (!ret && table) {
 		nr_chunks = s->nr_chunks;

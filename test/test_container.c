@@ -173,13 +173,13 @@ Test(dropping, a_log_has_a_header_and_a_name_of_its_own)
 	store_close(&store, &h);
 	store_close(&store, &k);
 	snprintf(path, sizeof(path), "hostdir.%u/%s", dropping_hostdir(&c), name[0]);
-	h = dropping_open_log(&c, path);
+	h = dropping_open_log(&c, path, false);
 	cr_assert_geq(h, 0);
 	store_close(&store, &h);
 	container_init(&other, &store, other_id, 0644);
 	memcpy(other.dir, c.dir, sizeof(c.dir));
-	cr_assert_eq(dropping_open_log(&other, path), -EIO);
-	cr_assert_eq(dropping_open_log(&c, "hostdir.0/data.x"), -ENOENT);
+	cr_assert_eq(dropping_open_log(&other, path, false), -EIO);
+	cr_assert_eq(dropping_open_log(&c, "hostdir.0/data.x", false), -ENOENT);
 }
 
 /* ---- node indexes ---- */

@@ -472,7 +472,7 @@ static char live_name[CONTAINER_PATH_LEN];
 static void check_log_bytes(const struct index_record *rec, const char *log_path)
 {
 	uint8_t got[64], want[64];
-	int h = dropping_open_log(&c, log_path);
+	int h = dropping_open_log(&c, log_path, false);
 	ssize_t n = 0;
 
 	cr_assert_geq(h, 0);

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Several hosts on a file system that shows each of them the pages of a mapped file as it pleases: what is believed of a log whose
+ * owner is on another host. Here that is a child by another host's name, and what a network would do to its pages is done to its live
+ * file by hand; test/cluster has the real ones.
+ */
+#include "scratch.h"
+
+#include "../core/bytes.h"
+#include "../core/file.h"
+#include "../core/mount.h"
+
+#include <criterion/criterion.h>
+
+enum { RELEASED = 1000, WRITTEN = 6000, OFF_NR_RECORDS = 520 };
+
+static pid_t owner;
+
+static int other_name(char *name, size_t len)
+{
+	snprintf(name, len, "elsewhere");
+	return 0;
+}
+
+/* Releases some bytes, and has more in its stage. */
+static void be_owner(int ready)
+{
+	struct lfile l;
+	char path[PATH_MAX];
+
+	sys.gethostname = other_name;
+	lpath("a", path)->store.remote = true;
+	l = lopen("a", O_RDWR | O_CREAT);
+	if (lfill(&l, 0, RELEASED, 1) != RELEASED || plfs_commit(l.f) || lfill(&l, RELEASED, WRITTEN - RELEASED, 1) < 0)
+		_exit(1);
+	if (write(ready, "", 1) != 1)
+		_exit(1);
+	pause();
+	_exit(0);
+}
+
+static void with_owner(void)
+{
+	char path[PATH_MAX], c;
+	int ready[2];
+
+	scratch_setup();
+	if (pipe(ready))
+		die("pipe");
+	owner = fork_child();
+	if (!owner)
+		be_owner(ready[1]);
+	close(ready[1]);
+	if (read(ready[0], &c, 1) != 1)
+		die("the owner has failed");
+	lpath("a", path)->store.remote = true;
+}
+
+static void kill_owner(void)
+{
+	kill(owner, SIGKILL);
+	wait_child(owner);
+	owner = 0;
+}
+
+static void without_owner(void)
+{
+	if (owner)
+		kill_owner();
+	scratch_remove();
+}
+
+TestSuite(remote, .init = with_owner, .fini = without_owner, .timeout = 60);
+
+Test(remote, of_an_owner_that_lives_elsewhere_the_released_bytes_are_read_and_its_stage_is_not)
+{
+	struct lfile l = lopen("a", O_RDONLY);
+
+	cr_assert_eq(plfs_size(l.f), RELEASED);
+	cr_assert_eq(lcheck(&l, 0, RELEASED, 1), 0);
+	lclose(&l);
+}
+
+Test(remote, what_a_killed_owner_had_in_its_stage_is_read)
+{
+	struct lfile l = lopen("a", O_RDONLY);
+
+	cr_assert_eq(lcheck(&l, 0, RELEASED, 1), 0);
+	kill_owner();
+	plfs_refresh(l.f);
+	cr_assert_eq(plfs_size(l.f), WRITTEN);
+	cr_assert_eq(lcheck(&l, 0, WRITTEN, 1), 0);
+	lclose(&l);
+}
+
+/* The page with the number is here already, that with the record is not. */
+Test(remote, a_record_whose_page_is_late_is_no_damage)
+{
+	char live[PATH_MAX];
+	struct lfile l;
+	uint8_t nr[8];
+	int fd;
+
+	cr_assert(find_file("live.elsewhere", live));
+	fd = open(live, O_RDWR);
+	cr_assert_eq(pread(fd, nr, sizeof(nr), OFF_NR_RECORDS), 8);
+	put_le64(nr, get_le64(nr) + 3);
+	cr_assert_eq(pwrite(fd, nr, sizeof(nr), OFF_NR_RECORDS), 8);
+	close(fd);
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, RELEASED, 1), 0);
+	lclose(&l);
+}
+
+/* The end is the released one: what the other has in its stage is ordered by its next release. */
+Test(remote, this_host_writes_beside_an_owner_elsewhere)
+{
+	struct lfile l = lopen("a", O_RDWR);
+
+	cr_assert_eq(lfill(&l, 100, 200, 2), 200);
+	cr_assert_eq(plfs_commit(l.f), 0);
+	cr_assert_eq(lcheck(&l, 0, 100, 1), 0);
+	cr_assert_eq(lcheck(&l, 100, 200, 2), 0);
+	cr_assert_eq(lcheck(&l, 300, RELEASED - 300, 1), 0);
+	lclose(&l);
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 100, 200, 2), 0);
+	cr_assert_eq(lcheck(&l, 300, RELEASED - 300, 1), 0);
+	lclose(&l);
+}
