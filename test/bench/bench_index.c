@@ -6,8 +6,9 @@
  *     bench_index make -k KIND -p LOGS -n RECORDS_OF_EACH -b BLOCK [-u HOSTS] FILE
  *     bench_index open|read|empty -k KIND -p LOGS -n RECORDS_OF_EACH -b BLOCK [-l BYTES] FILE
  *
- * Each log is written by a process of its own, with -u under that many host names (which needs root). "open" reads one byte,
- * "read" reads and checks everything, or the first BYTES, as well; "empty" is the same process with an empty file. Prints a JSON object.
+ * Each log is written by a process of its own, with -u under that many host names (which needs root). "open" reads one
+ * byte, "read" reads and checks everything, or the first BYTES, as well; "empty" is the same process with an empty file.
+ * Prints a JSON object.
  */
 #include "bench.h"
 

@@ -77,7 +77,7 @@ class Place:
         options = "" if how == "log" else "{mode=%s}" % how
         env = {"LD_PRELOAD": LIBRARY, "PLFS_MAP": f"/plfs={room}{options}"}
         subprocess.run("echo >/plfs/first && rm /plfs/first", shell=True, env={**clean_env(), **env}, check=True)
-        for number in range(256 if full else 0):
+        for number in range(256 if full and how == "log" else 0):
             os.makedirs(f"{room}/.plfs/{number:02x}", exist_ok=True)
         return env, "/plfs"
 
