@@ -104,6 +104,25 @@ static int take_hostdirs(unsigned *nr, const char *value, char *err, size_t err_
 	return -EINVAL;
 }
 
+static int take_small(struct mount_spec *m, const char *value, char *err, size_t err_len)
+{
+	const char *p = value;
+	uint64_t n = 0;
+
+	while (*p >= '0' && *p <= '9' && p - value < 9)
+		n = n * 10 + (uint64_t)(*p++ - '0');
+	if (p > value && *p == 'K')
+		n *= 1024, p++;
+	else if (p > value && *p == 'M')
+		n *= 1024 * 1024, p++;
+	if (p == value || *p) {
+		snprintf(err, err_len, "\"small=%s\" is no size (a number, then nothing, K or M)", value);
+		return -EINVAL;
+	}
+	m->small = n;
+	return 0;
+}
+
 static int take_option(struct mount_spec *m, const char *opt, char *err, size_t err_len)
 {
 	if (!strncmp(opt, "match=", 6))
@@ -112,6 +131,8 @@ static int take_option(struct mount_spec *m, const char *opt, char *err, size_t 
 		return take_glob(m->exclude, &m->nr_exclude, opt + 8, err, err_len);
 	if (!strncmp(opt, "hostdirs=", 9))
 		return take_hostdirs(&m->nr_hostdirs, opt + 9, err, err_len);
+	if (!strncmp(opt, "small=", 6))
+		return take_small(m, opt + 6, err, err_len);
 	if (!strcmp(opt, "mode=log")) {
 		m->mode = MOUNT_LOG;
 		return 0;
@@ -120,7 +141,7 @@ static int take_option(struct mount_spec *m, const char *opt, char *err, size_t 
 		m->mode = MOUNT_FLAT;
 		return 0;
 	}
-	snprintf(err, err_len, "unknown option \"%s\" (known: mode=log, mode=flat, match=GLOB, exclude=GLOB, hostdirs=NUMBER)", opt);
+	snprintf(err, err_len, "unknown option \"%s\" (known: mode=log, mode=flat, match=GLOB, exclude=GLOB, small=SIZE, hostdirs=NUMBER)", opt);
 	return -EINVAL;
 }
 
@@ -215,6 +236,7 @@ int config_parse(struct config *c, const char *text, char *err, size_t err_len)
 			return -EINVAL;
 		}
 		memset(m, 0, sizeof(*m));
+		m->small = CONFIG_SMALL_DEFAULT;
 		c->nr_specs++;
 		ret = parse_mapping(m, &text, err, err_len);
 		if (ret)

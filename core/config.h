@@ -5,7 +5,7 @@
  *
  *   MAP     = MAPPING *( ":" MAPPING )
  *   MAPPING = ( PREFIX "=" BACKEND *( "," BACKEND ) / DIR ) [ "{" OPTION *( "," OPTION ) "}" ]
- *   OPTION  = "mode=" ( "log" / "flat" ) / "match=" GLOB / "exclude=" GLOB / "hostdirs=" NUMBER
+ *   OPTION  = "mode=" ( "log" / "flat" ) / "match=" GLOB / "exclude=" GLOB / "small=" NUMBER [ "K" / "M" ] / "hostdirs=" NUMBER
  *
  * A backslash takes the meaning of the character after it away (":", ",", "=", "{", "}" in names).
  */
@@ -19,6 +19,8 @@
 #define CONFIG_GLOBS_MAX 16
 #define CONFIG_HOSTDIRS_MAX 4096
 
+#define CONFIG_SMALL_DEFAULT (64 * 1024)
+
 enum mount_mode { MOUNT_LOG, MOUNT_FLAT };
 
 struct mount_spec {
@@ -30,6 +32,7 @@ struct mount_spec {
 	char *match[CONFIG_GLOBS_MAX], *exclude[CONFIG_GLOBS_MAX];
 	int nr_match, nr_exclude;
 	unsigned nr_hostdirs; /* 1 to CONFIG_HOSTDIRS_MAX; 0: not said */
+	uint64_t small; /* bytes: up to here a file that one process writes stays in its stub (bare.h) */
 };
 
 struct config {

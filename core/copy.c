@@ -127,7 +127,7 @@ static int copy_sparse(struct copy *c, uint64_t from, uint64_t to)
 	return 0;
 }
 
-/* What no log holds lies in the open file itself, from @base on; mostly there is nothing. */
+/* What lies in the open file itself, from @base on. */
 static int copy_body(struct copy *c, uint64_t from, uint64_t to, uint64_t base)
 {
 	int ret = 0;
@@ -157,13 +157,13 @@ static int copy_piece(void *arg, uint64_t logical_off, uint64_t len, const char 
 	int ret = 0;
 
 	(void)log_off;
-	if (!log || c->end != logical_off) {
+	if (!log || log == plfs_in_stub || c->end != logical_off) {
 		ret = flush(c, true);
 		c->start = c->end = logical_off;
 	}
-	if (ret)
+	if (ret || !log)
 		return ret;
-	if (!log)
+	if (log == plfs_in_stub)
 		return copy_body(c, logical_off, logical_off + len, PLFS_BODY_OFF);
 	c->end += len;
 	return flush(c, false);

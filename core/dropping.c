@@ -151,8 +151,6 @@ static int open_index(const struct container *c, char *path)
 			return ret;
 		h = store_open(s, path, O_RDWR | O_CREAT | STORE_BRIEFLY, mode);
 	}
-	if (h >= 0 && (mode & (S_IWGRP | S_IWOTH)))
-		s->ops->chmod(s, path, mode); /* what a umask may have taken; fails where another made it */
 	return h;
 }
 

@@ -4,6 +4,7 @@
  */
 #include "file.h"
 
+#include "bare.h"
 #include "body.h"
 #include "own.h"
 #include "usermem.h"
@@ -244,6 +245,12 @@ ssize_t plfs_appendv(struct plfs_file *f, const struct iovec *iov, int cnt, off_
 		return 0;
 	}
 	fd = file_begin(f);
+	if (bare_append(f->ino, fd, iov, cnt, (size_t)total, &at, &ret)) {
+		if (ret > 0)
+			*end_out = (off_t)at;
+		file_end(f);
+		return ret;
+	}
 	ret = inode_begin_append(f->ino, fd, &at);
 	if (!ret && f->ino->stub.in_body) {
 		ret = body_append(fd, iov, cnt, &at);
@@ -314,6 +321,8 @@ int plfs_fallocate(struct plfs_file *f, int mode, off_t logical_off, off_t len)
 	int saved ERRNO_KEPT = errno;
 	bool keep = mode & FALLOC_FL_KEEP_SIZE;
 	off_t size, stop;
+	ssize_t done;
+	bool bare;
 	int ret;
 
 	if (logical_off < 0 || len <= 0)
@@ -335,6 +344,10 @@ int plfs_fallocate(struct plfs_file *f, int mode, off_t logical_off, off_t len)
 		stop = stop < size ? stop : size;
 	else if (mode != 0 && mode != FALLOC_FL_KEEP_SIZE && mode != FALLOC_FL_ZERO_RANGE)
 		return -EOPNOTSUPP;
+	bare = bare_fallocate(f->ino, file_begin(f), mode, (uint64_t)logical_off, (uint64_t)len, &done);
+	file_end(f);
+	if (bare)
+		return (int)done;
 	ret = 0;
 	if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE) && logical_off < size)
 		ret = write_zeros(f, logical_off, (stop < size ? stop : size) - logical_off);
@@ -360,11 +373,15 @@ int plfs_in_body(struct plfs_file *f, enum plfs_map_use use)
 {
 	int saved ERRNO_KEPT = errno;
 	struct inode *ino = f->ino;
-	int ret = inode_settle(ino, file_begin(f));
+	int fd = file_begin(f), ret = inode_settle(ino, fd);
 
 	if (!ret && !ino->stub.in_body && use == PLFS_MAP_READ) {
 		ret = body_is_written(ino);
 		use = ret > 0 ? PLFS_MAP_WRITE : PLFS_MAP_COPY;
+		if (!ret && bare_look(ino, fd) > 0) { /* somebody may be writing it, and the map is to show that */
+			file_end(f);
+			return 1;
+		}
 	}
 	if (ret >= 0 && !ino->stub.in_body && use == PLFS_MAP_WRITE)
 		ret = body_move(ino);

@@ -4,6 +4,7 @@
  */
 #include "inode.h"
 
+#include "bare.h"
 #include "body.h"
 #include "file.h"
 #include "log.h"
@@ -138,12 +139,13 @@ static bool is_notified(const struct inode *ino)
  * What was written here before somebody else's truncation must not bring the old size back. The notice may be of a move: it
  * stays one until the header has been looked at.
  */
-static void heed_truncation(struct inode *ino)
+static bool heed_truncation(struct inode *ino)
 {
-	if (ino->writing && stage_notified(&ino->w.stage) > ino->cut_ns) {
-		ino->own_end = 0;
-		ino->cut_ns = stage_notified(&ino->w.stage);
-	}
+	if (!ino->writing || stage_notified(&ino->w.stage) <= ino->cut_ns)
+		return false;
+	ino->own_end = 0;
+	ino->cut_ns = stage_notified(&ino->w.stage);
+	return true;
 }
 
 int inode_settle(struct inode *ino, int fd)
@@ -276,6 +278,8 @@ int inode_look_again(struct inode *ino, int fd, const struct stat *st, bool relo
 		ino->body_len = len;
 		return 0;
 	}
+	if (heed_truncation(ino))
+		reload = true;
 	if (len < ino->body_len) /* somebody has truncated it: what we had not published is from before or in the log */
 		ino->own_end = 0;
 	if (len != ino->body_len || ino->r.inputs.nr_lives || ino->acquired || (!ino->stub.has_container && st->st_size))
@@ -312,8 +316,8 @@ int inode_size(struct inode *ino, int fd, const struct stat *st, uint64_t *size)
 	return ret;
 }
 
-/* Have all that a read goes by. Returns how many of the @len bytes there are, 0 at or past the end, if the file is not in its body. */
-static ssize_t find_readable(struct inode *ino, int fd, size_t len, uint64_t logical_off)
+/* find_readable() of a file that is not bare. */
+static ssize_t find_in_logs(struct inode *ino, int fd, size_t len, uint64_t logical_off)
 {
 	uint64_t size;
 	bool stale;
@@ -348,12 +352,26 @@ static ssize_t find_readable(struct inode *ino, int fd, size_t len, uint64_t log
 	return logical_off >= size ? 0 : (ssize_t)min_u64(len, size - logical_off);
 }
 
+/*
+ * Have all that a read goes by. *@in_body: it is read there. Else returns how many of the @len bytes there are, 0 at or past
+ * the end.
+ */
+static ssize_t find_readable(struct inode *ino, int fd, size_t len, uint64_t logical_off, bool *in_body)
+{
+	int bare = bare_look(ino, fd);
+	ssize_t n = bare ? (bare < 0 ? bare : 0) : find_in_logs(ino, fd, len, logical_off);
+
+	*in_body = bare > 0 || ino->stub.in_body;
+	return n;
+}
+
 static ssize_t read_at(struct inode *ino, int fd, void *buf, size_t len, uint64_t logical_off, bool again)
 {
-	ssize_t n = find_readable(ino, fd, len, logical_off);
+	bool in_body;
+	ssize_t n = find_readable(ino, fd, len, logical_off, &in_body);
 	int ret;
 
-	if (ino->stub.in_body)
+	if (in_body)
 		return body_read(fd, buf, len, logical_off);
 	if (n <= 0)
 		return n;
@@ -381,9 +399,10 @@ ssize_t inode_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t lo
 
 ssize_t inode_begin_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t logical_off, struct reading *rd)
 {
-	ssize_t n = find_readable(ino, fd, len, logical_off), begun;
+	bool in_body;
+	ssize_t n = find_readable(ino, fd, len, logical_off, &in_body), begun;
 
-	*rd = (struct reading){ .in_body = ino->stub.in_body };
+	*rd = (struct reading){ .in_body = in_body };
 	if (rd->in_body || n <= 0)
 		return n;
 	begun = reader_begin(&ino->r, ino->writing ? &ino->w : NULL, fd, buf, (size_t)n, logical_off, rd);
@@ -489,8 +508,11 @@ void inode_close_writer(struct inode *ino, int fd)
 ssize_t inode_write(struct inode *ino, int fd, const void *buf, size_t len, uint64_t logical_off)
 {
 	ssize_t n;
-	int ret = inode_make_writer(ino, fd);
+	int ret;
 
+	if (!ino->stub.has_container && bare_write(ino, fd, buf, len, logical_off, &n))
+		return n;
+	ret = inode_make_writer(ino, fd);
 	if (!ret)
 		ret = inode_heed_notice(ino, fd);
 	if (ret)

@@ -39,6 +39,7 @@ struct inode {
 	uint64_t own_end;   /* end of what was written here and is not published yet; 0: nothing */
 	uint64_t notified_ns; /* last notice after which the header was looked at */
 	uint64_t cut_ns;    /* last notice that own_end takes into account */
+	bool bare_writer;   /* this process writes the body of a bare file (bare.h) */
 	bool touched;       /* written to since the stub's times were last set */
 	uint64_t last_publish_ns;
 	int lock_h;         /* the container's lock file, or -1 */

@@ -4,6 +4,7 @@
  */
 #include "inode.h"
 
+#include "bare.h"
 #include "body.h"
 #include "stamp.h"
 #include "sys.h"
@@ -107,21 +108,12 @@ static int truncate_locked(struct inode *ino, int fd, uint64_t size)
 int inode_truncate(struct inode *ino, int fd, uint64_t size)
 {
 	bool locked = false;
-	struct stub now;
-	struct stat st;
-	int ret = 0;
+	ssize_t done;
+	int ret;
 
-	if (sys.fstat(fd, &st))
-		return -errno;
-	if (st.st_size && !ino->stub.in_body) {
-		ret = stub_settle(fd, &now);
-		if (!ret && now.in_body) {
-			inode_enter_body(ino, &now);
-		} else if (!ret && !ino->stub.has_container) {
-			ino->stub = now;
-			inode_adopt_container(ino, st.st_mode);
-		}
-	}
+	if (bare_truncate(ino, fd, size, &done))
+		return (int)done;
+	ret = inode_settle(ino, fd);
 	if (ret)
 		return ret;
 	/* Not between an appender's look at the end and its write. Where the container is gone there is nobody to wait for. */

@@ -4,6 +4,7 @@
  */
 #include "inode.h"
 
+#include "bare.h"
 #include "file.h"
 #include "sys.h"
 
@@ -80,18 +81,19 @@ out:
 /*
  * Remove the container of a stub that has no name left, unless somebody has it open. Our own mark goes before the names are
  * looked at: whoever takes the last one looks at the marks after that, so one of the two sees what the other did. A description that other
- * processes may share keeps its mark: it is asked for through another, when it is closed here.
+ * processes may share keeps its mark: it is asked for through another, when it is closed here. A container
+ * that others have made since we looked is left to us as well.
  */
 static void remove_if_unlinked(struct inode *ino, int *fd)
 {
 	struct stat st;
 	int other = -1, ask;
 
-	if (!ino->stub.has_container)
+	if (ino->stub.in_body)
 		return;
 	if (!ino->shared)
 		stub_unmark_in_use(*fd);
-	if (sys.fstat(*fd, &st) || st.st_nlink)
+	if (sys.fstat(*fd, &st) || st.st_nlink || bare_look(ino, *fd) || !ino->stub.has_container)
 		return;
 	if (ino->shared) {
 		other = stub_reopen(*fd, O_RDONLY);
@@ -111,7 +113,7 @@ void inode_finish(struct inode *ino, int fd)
 	inode_close_writer(ino, fd);
 	if (fd >= 0)
 		inode_publish_found(ino, fd);
-	if (ino->shared || !ino->stub.has_container || fd < 0 || sys.fstat(fd, &st) || st.st_nlink)
+	if (ino->shared || fd < 0 || sys.fstat(fd, &st) || st.st_nlink || bare_look(ino, fd) || !ino->stub.has_container)
 		return;
 	other = stub_reopen(fd, O_RDONLY);
 	for (const struct plfs_file *f = ino->files; f; f = f->next)

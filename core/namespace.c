@@ -9,10 +9,9 @@
 
 #include <sys/sysmacros.h>
 
-/* A stub that is about to lose its last name: enough of it to find the container afterwards. */
+/* A stub that is about to lose its last name. */
 struct doomed {
-	int fd; /* hidden; -1: no container to look after */
-	struct stub stub;
+	int fd; /* hidden; -1: nothing to look after */
 };
 
 /*
@@ -40,19 +39,19 @@ static void doomed_look(struct doomed *d, int dirfd, const char *path)
 	d->fd = sys_fd_hide(fd < 0 ? -errno : fd);
 	if (d->fd < 0)
 		log_debug(LOG_PATH, "%s: cannot read the stub, its container stays: %s", path, strerror(-d->fd));
-	else if (stub_read(d->fd, &d->stub) || !d->stub.has_container)
-		sys_fd_close(&d->fd);
 }
 
 static void doomed_finish(struct doomed *d, struct plfs_mount *m)
 {
 	struct container c;
+	struct stub stub;
 	struct stat st;
 
 	if (d->fd < 0)
 		return;
-	if (!sys.fstat(d->fd, &st) && !st.st_nlink && !stub_in_use(d->fd)) {
-		container_init(&c, &m->store, d->stub.id, st.st_mode);
+	/* Looked at now, when nobody can open it any more: it may have been claimed since it had a name. */
+	if (!stub_read(d->fd, &stub) && stub.has_container && !sys.fstat(d->fd, &st) && !st.st_nlink && !stub_in_use(d->fd)) {
+		container_init(&c, &m->store, stub.id, st.st_mode);
 		container_remove(&c);
 	}
 	sys_fd_close(&d->fd);
@@ -233,11 +232,13 @@ static uint64_t size_of(struct stat *st)
 
 	if (ino) {
 		mutex_lock(&ino->lock);
-		fd = file_any_fd(ino);
+		/* Of a bare file the stub says it. To look whether it still is one would move its time of access. */
+		fd = ino->stub.has_container ? file_any_fd(ino) : -1;
 		/* @st may be older than what another thread has written or cut since: that is no news of others. */
 		if (size != ino->body_len && fd >= 0 && sys.fstat(fd, &now))
 			now = *st;
-		inode_size(ino, fd, &now, &size);
+		if (fd >= 0)
+			inode_size(ino, fd, &now, &size);
 		tell_times(ino, fd, st);
 		mutex_unlock(&ino->lock);
 		inode_put(ino, &none);

@@ -235,8 +235,32 @@ int plfs_get_info(struct plfs_file *f, struct plfs_info *info)
 	return 0;
 }
 
-int plfs_get_map(struct plfs_file *f,
-		 int (*fn)(void *arg, uint64_t logical_off, uint64_t len, const char *log, uint64_t log_off), void *arg)
+const char plfs_in_stub[] = "(the stub itself)";
+
+typedef int map_fn(void *arg, uint64_t logical_off, uint64_t len, const char *log, uint64_t log_off);
+
+/* [off, end), which no log holds: where are bytes of it in the stub? The kernel's offset may be the program's, and is put back. */
+static int body_pieces(int fd, uint64_t off, uint64_t end, map_fn *fn, void *arg)
+{
+	off_t before = sys.lseek(fd, 0, SEEK_CUR);
+	int ret = 0;
+
+	while (off < end && !ret) {
+		off_t data = sys.lseek(fd, (off_t)(PLFS_BODY_OFF + off), SEEK_DATA), hole;
+		uint64_t from = data >= 0 ? min_u64((uint64_t)data - PLFS_BODY_OFF, end) : errno == ENXIO ? end : off;
+
+		hole = from < end ? sys.lseek(fd, (off_t)(PLFS_BODY_OFF + from), SEEK_HOLE) : 0;
+		if (from > off)
+			ret = fn(arg, off, from - off, NULL, 0);
+		off = hole > 0 ? min_u64((uint64_t)hole - PLFS_BODY_OFF, end) : end;
+		if (!ret && off > from)
+			ret = fn(arg, from, off - from, plfs_in_stub, PLFS_BODY_OFF + from);
+	}
+	sys.lseek(fd, before, SEEK_SET);
+	return ret;
+}
+
+int plfs_get_map(struct plfs_file *f, map_fn *fn, void *arg)
 {
 	int saved ERRNO_KEPT = errno;
 	struct inode *ino = f->ino;
@@ -245,14 +269,17 @@ int plfs_get_map(struct plfs_file *f,
 	int ret = size < 0 ? (int)size : 0;
 
 	if (ino->stub.in_body && size > 0)
-		return fn(arg, 0, (uint64_t)size, "(the stub itself)", PLFS_BODY_OFF);
+		return body_pieces(f->fd, 0, (uint64_t)size, fn, arg);
 	while (!ret && off < (uint64_t)size) {
 		struct index_piece piece;
-		bool hole;
 
 		reader_lookup(&ino->r, off, (uint64_t)size - off, &piece);
-		hole = piece.log_no == INDEX_LOG_HOLE || piece.log_no == INDEX_LOG_CUT;
-		ret = fn(arg, off, piece.len, hole ? NULL : ino->r.logs.logs[piece.log_no].path, hole ? 0 : piece.log_off);
+		if (piece.log_no == INDEX_LOG_HOLE)
+			ret = body_pieces(f->fd, off, off + piece.len, fn, arg);
+		else if (piece.log_no == INDEX_LOG_CUT)
+			ret = fn(arg, off, piece.len, NULL, 0);
+		else
+			ret = fn(arg, off, piece.len, ino->r.logs.logs[piece.log_no].path, piece.log_off);
 		off += piece.len;
 	}
 	return ret;

@@ -257,7 +257,11 @@ struct plfs_info {
 
 int plfs_get_info(struct plfs_file *f, struct plfs_info *info);
 
-/* Calls @fn for each piece of the file in ascending order, holes (log NULL) included; stops at and returns a non-zero. */
+/*
+ * Calls @fn for each piece of the file in ascending order, holes (log NULL) and what is in the stub itself (plfs_in_stub) included; stops
+ * at and returns a non-zero.
+ */
+extern const char plfs_in_stub[];
 int plfs_get_map(struct plfs_file *f,
 		 int (*fn)(void *arg, uint64_t logical_off, uint64_t len, const char *log, uint64_t log_off), void *arg);
 

@@ -24,7 +24,10 @@ struct store {
 #define STORE_BRIEFLY (1 << 30) /* in the flags of open(): until the call of the program returns */
 
 struct store_ops {
-	/* @flags as of open(2); symbolic links are never followed in the last component. Returns a handle. */
+	/*
+	 * @flags as of open(2); symbolic links are never followed in the last component. What is made here can be written to by whom
+	 * @mode says, whatever the umask. Returns a handle.
+	 */
 	int (*open)(struct store *s, const char *path, int flags, mode_t mode);
 	/* Close *@h (-1 is ignored) and set it to -1. */
 	void (*close)(struct store *s, int *h);

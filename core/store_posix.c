@@ -18,6 +18,15 @@ static int err(long ret)
 	return ret < 0 ? -errno : 0;
 }
 
+/* What a umask has taken of the right to write, which other users have as well; a file that somebody else made is his business. */
+static void restore_mode(int fd, mode_t mode)
+{
+	struct stat st;
+
+	if (!sys.fstat(fd, &st) && (st.st_mode & mode) != mode)
+		sys.fchmod(fd, (st.st_mode | mode) & 0777);
+}
+
 static int posix_open(struct store *s, const char *path, int flags, mode_t mode)
 {
 	int fd;
@@ -25,6 +34,8 @@ static int posix_open(struct store *s, const char *path, int flags, mode_t mode)
 	do {
 		fd = own_openat(s->root, path, (flags & ~STORE_BRIEFLY) | O_CLOEXEC | O_NOFOLLOW, mode);
 	} while (fd < 0 && errno == EINTR);
+	if (fd >= 0 && flags & O_CREAT && mode & (S_IWGRP | S_IWOTH))
+		restore_mode(fd, mode);
 	fd = fd < 0 ? -errno : fd;
 	return flags & STORE_BRIEFLY ? sys_fd_hide_briefly(fd) : sys_fd_hide(fd);
 }

@@ -116,7 +116,7 @@ int stub_read(int fd, struct stub *stub)
  * to the other. But it goes when another thread closes any descriptor of the file; so after anything that takes long it is taken
  * again, and the header is looked at again.
  */
-static int lock_header(int fd, short type)
+static int lock_header_strictly(int fd, short type)
 {
 	struct flock lk = { .l_type = type, .l_whence = SEEK_SET, .l_start = LOCK_CLAIM, .l_len = 1 };
 	int ret;
@@ -129,9 +129,15 @@ static int lock_header(int fd, short type)
 		if (errno == EDEADLK)
 			own_nanosleep(&wait, NULL);
 	}
-	if (ret < 0 && (errno == ENOLCK || errno == ENOSYS || errno == EINVAL || errno == EOPNOTSUPP))
-		return 0; /* a file system without locks: the program was told so by whoever mounted it */
 	return ret < 0 ? -errno : 0;
+}
+
+static int lock_header(int fd, short type)
+{
+	int ret = lock_header_strictly(fd, type);
+
+	/* A file system without locks: the program was told so by whoever mounted it. */
+	return ret == -ENOLCK || ret == -ENOSYS || ret == -EINVAL || ret == -EOPNOTSUPP ? 0 : ret;
 }
 
 /* Have the lock still, or again. @now: what the header says. */
@@ -196,6 +202,23 @@ int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns)
 	}
 	lock_header(fd, F_UNLCK);
 	return ret;
+}
+
+int stub_begin_append(int fd, struct stub *stub)
+{
+	int ret = lock_header_strictly(fd, F_WRLCK);
+
+	if (ret)
+		return ret;
+	ret = stub_read(fd, stub);
+	if (ret)
+		stub_end_append(fd);
+	return ret;
+}
+
+void stub_end_append(int fd)
+{
+	lock_header(fd, F_UNLCK);
 }
 
 int stub_settle(int fd, struct stub *stub)
@@ -281,22 +304,27 @@ void stub_unmark_in_use(int fd)
 	lock_in_use(fd, F_OFD_SETLK, F_UNLCK);
 }
 
-/* What others hold: F_RDLCK, F_WRLCK or F_UNLCK. */
-static short others(int fd)
+/* What others hold: F_RDLCK, F_WRLCK or F_UNLCK; @unknown where locks do not work. */
+static short others(int fd, short unknown)
 {
 	struct flock lk = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCK_IN_USE, .l_len = 1 };
 
-	return sys.fcntl(fd, F_OFD_GETLK, &lk) ? F_UNLCK : lk.l_type;
+	return sys.fcntl(fd, F_OFD_GETLK, &lk) ? unknown : lk.l_type;
 }
 
 bool stub_in_use(int fd)
 {
-	return others(fd) != F_UNLCK;
+	return others(fd, F_UNLCK) != F_UNLCK;
+}
+
+bool stub_is_alone(int fd)
+{
+	return others(fd, F_RDLCK) == F_UNLCK;
 }
 
 int stub_wait_flattened(int fd)
 {
-	short type = others(fd);
+	short type = others(fd, F_UNLCK);
 
 	if (type != F_WRLCK)
 		return type == F_RDLCK ? -EBUSY : 0;

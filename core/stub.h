@@ -100,6 +100,16 @@ void stub_unmark_in_use(int fd);
 /* Whether a description other than that of @fd says so. Where locks do not work: false. */
 bool stub_in_use(int fd);
 
+/* Whether it is certain that none does. */
+bool stub_is_alone(int fd);
+
+/*
+ * Keep the stub from being claimed while something is appended to its body; reads the header. -errno, also where locks do not work:
+ * then nothing is to be ended. @fd is writable. For processes of one thread.
+ */
+int stub_begin_append(int fd, struct stub *stub);
+void stub_end_append(int fd);
+
 /*
  * Keep everybody else from opening the file, until stub_unmark_in_use(). @fd is writable. Where locks do not work: 0.
  * -EBUSY: somebody has it open; -EAGAIN: things have just changed.

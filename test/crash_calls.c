@@ -39,6 +39,7 @@ static long calls_left;
 static enum call only_call;
 static bool half, all_calls;
 static bool unshared;
+static const char *options = "{small=0}";
 
 static void add(enum action action, long off, long len)
 {
@@ -245,6 +246,7 @@ static void run_steps(void)
 	struct model m;
 
 	model_init(&m);
+	be_single_threaded();
 	calls_intercept();
 	on_call = half ? die_after_half : die_at_last;
 	for (int i = 0; i < nr_steps; i++) {
@@ -416,7 +418,7 @@ static void kill_at_each(int stride)
 		stride = atoi(setting);
 
 	scratch_in_memory = true;
-	scratch_setup();
+	scratch_map(options);
 	plan();
 	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	for (;; nr += stride) {
@@ -463,4 +465,19 @@ Test(crash_calls, every_released_byte_is_there_where_nothing_can_be_mapped_and_a
 	unshared = half = true;
 	only_call = CALL_PWRITE;
 	kill_at_each(5);
+}
+
+Test(crash_calls, every_acknowledged_byte_of_a_file_that_was_small_is_there_whichever_call_was_the_last, .timeout = 120)
+{
+	options = "";
+	all_calls = true;
+	kill_at_each(17);
+}
+
+Test(crash_calls, every_acknowledged_byte_of_a_small_file_is_there_whichever_write_was_torn, .timeout = 120)
+{
+	options = "{small=1M}";
+	only_call = CALL_PWRITE;
+	half = true;
+	kill_at_each(3);
 }

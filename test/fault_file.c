@@ -21,6 +21,7 @@ static bool persistent; /* from that call on all fail, as on a full disk */
 static int fired; /* faults so far */
 static int op_fired; /* fired when the operation under way began */
 static int op_no;
+static const char *options = "{small=0}";
 static bool never_noticed; /* the faults are taken up again */
 static bool excused; /* persistent faults excuse later failures */
 
@@ -249,6 +250,7 @@ static int one_run(void *arg)
 	model = calloc(1, FILE_MAX);
 	unsure = calloc(1, FILE_MAX);
 	buf = calloc(1, FILE_MAX);
+	be_single_threaded();
 	calls_intercept();
 	on_call = maybe_fail;
 	live_a_life();
@@ -272,7 +274,7 @@ static void fail_each(enum call call, int err, bool from_there_on)
 	long nr;
 
 	scratch_in_memory = true;
-	scratch_setup();
+	scratch_map(options);
 	bad_call = call;
 	bad_errno = err;
 	persistent = from_there_on;
@@ -379,3 +381,21 @@ Test(fault_file, a_quota_that_is_used_up_loses_nothing, .timeout = 100)
 {
 	fail_each(CALL_PWRITE, EDQUOT, true);
 }
+
+/* The same for a file that begins in its stub. */
+#define FAILING_SMALL(call_name, call, err, from_there_on) \
+	Test(fault_small, call_name##_loses_nothing, .timeout = 100) \
+	{ \
+		options = ""; \
+		fail_each(call, err, from_there_on); \
+	}
+
+FAILING_SMALL(failing_pread, CALL_PREAD, EIO, false)
+FAILING_SMALL(failing_pwrite, CALL_PWRITE, EIO, false)
+FAILING_SMALL(failing_ftruncate, CALL_FTRUNCATE, EIO, false)
+FAILING_SMALL(failing_fcntl, CALL_FCNTL, EMFILE, false)
+FAILING_SMALL(failing_fstat, CALL_FSTAT, EIO, false)
+FAILING_SMALL(a_full_disk, CALL_PWRITE, ENOSPC, true)
+FAILING_SMALL(short_writes, CALL_PWRITE, CALL_SHORT, true)
+FAILING_SMALL(short_reads, CALL_PREAD, CALL_SHORT, true)
+FAILING_SMALL(an_interrupted_write, CALL_PWRITE, EINTR, false)

@@ -14,7 +14,8 @@ export LC_ALL=C HDF5_USE_FILE_LOCKING=TRUE
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_mpi_yield_when_idle=1
 
-# $work/backend is what lies below $mnt; $work/plain is an ordinary directory to compare with.
+# $work/backend is what lies below $mnt; $work/plain is an ordinary directory to compare with. OPTIONS are those of the
+# mapping; these jobs are about logs, so small files get theirs as well.
 work=$(mktemp -d "${TMPDIR:-/tmp}/plfs-test.XXXXXX") || exit 2
 mkdir "$work/backend" "$work/plain" "$work/log"
 [ "$KEEP" = yes ] || trap 'rm -rf "$work"' EXIT
@@ -24,7 +25,7 @@ if [ "$PLAIN" = yes ]; then
 else
 	[ -e "${preload##*:}" ] || { echo "$preload is missing: run make first" >&2; exit 2; }
 	mnt=/plfs
-	under_env=("LD_PRELOAD=$preload" "PLFS_MAP=/plfs=$work/backend")
+	under_env=("LD_PRELOAD=$preload" "PLFS_MAP=/plfs=$work/backend${OPTIONS-{small=0\}}")
 fi
 
 # Run a command under the library.

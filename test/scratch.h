@@ -9,6 +9,8 @@
 
 #include "../core/plfs.h"
 
+#include "../core/newer.h"
+
 #include "job.h"
 
 #include <fts.h>
@@ -65,9 +67,10 @@ __attribute__((unused)) static void scratch_map(const char *options)
 		die("plfs_setup %s", map);
 }
 
+/* Most tests are about logs: small files get theirs as well. */
 __attribute__((unused)) static void scratch_setup(void)
 {
-	scratch_map("");
+	scratch_map("{small=0}");
 }
 
 /* Where "/p/NAME" leads. */
@@ -183,6 +186,17 @@ __attribute__((unused)) static pid_t fork_child(void)
 	if (!pid)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	return pid;
+}
+
+/*
+ * Tests are in processes with threads, whose children have none; the C library does not know that, and files are appended to in
+ * another way (bare.h).
+ */
+__attribute__((unused)) static void be_single_threaded(void)
+{
+#ifndef __libc_single_threaded
+	__libc_single_threaded = 1;
+#endif
 }
 
 /* Start @fn in a child made as the preload layer makes one; the caller waits for it. */

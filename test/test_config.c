@@ -66,6 +66,16 @@ Test(config, several_mappings_and_options_are_taken)
 	cr_assert_eq(c.specs[2].nr_hostdirs, 4096);
 }
 
+Test(config, the_size_of_small_files_is_taken)
+{
+	cr_assert_eq(parse("/p=/a:/q=/b{small=0}:/r{small=1000}:/s{small=8K}:/t{small=2M}"), 0, "%s", err);
+	cr_assert_eq(c.specs[0].small, CONFIG_SMALL_DEFAULT);
+	cr_assert_eq(c.specs[1].small, 0);
+	cr_assert_eq(c.specs[2].small, 1000);
+	cr_assert_eq(c.specs[3].small, 8192);
+	cr_assert_eq(c.specs[4].small, 2 << 20);
+}
+
 Test(config, a_backslash_takes_meaning_away)
 {
 	cr_assert_eq(parse("/p\\:q=/a\\,b\\=c\\{d\\}{match=x\\,y\\}}"), 0, "%s", err);
@@ -91,6 +101,7 @@ Test(config_errors, nonsense_is_told_in_one_sentence)
 		"/p=/a{nonsense}", "/p=/a{mode=log}x", "/p=/a=/b",
 		"/p=/a:/p=/b", "/p=/a:/p/../p", "/p=/a}", "{mode=log}", "/p{mode=log}{mode=log}", "/p,/q",
 		"/p=/a,/a,/a,/a,/a,/a,/a,/a,/a",
+		"/p{small=}", "/p{small=K}", "/p{small=-1}", "/p{small=1G}", "/p{small=1KK}", "/p{small=12345678901}",
 		"/1:/2:/3:/4:/5:/6:/7:/8:/9:/10:/11:/12:/13:/14:/15:/16:/17",
 	};
 

@@ -458,6 +458,19 @@ Test(file_truncate, by_another_process_stays_while_a_writer_goes_on)
 	truncated_by_another(1000);
 }
 
+Test(file_truncate, by_another_process_to_what_was_published_is_the_size)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+	off_t size = 1000;
+
+	lfill(&l, 0, 1000, 1);
+	plfs_commit(l.f);
+	lfill(&l, 1000, 1000, 1); /* of this the stub does not know */
+	cr_assert_eq(in_child(truncate_to, &size), 0);
+	cr_assert_eq(plfs_size(l.f), 1000);
+	lclose(&l);
+}
+
 Test(file_truncate, to_nothing_by_another_process_is_the_end_of_file_for_a_reader)
 {
 	struct lfile l = made("a"), r;

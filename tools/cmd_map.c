@@ -16,8 +16,8 @@ static const char HELP[] =
 	"  -n, --limit=N   stop after N lines\n"
 	"  -h, --help\n"
 	"\n"
-	"Offsets in a log count from the start of its data area; see plfs-format(5). What no log holds is\n"
-	"shown as \"-\": it comes from the stub's body, where it is zeros unless a program wrote past the library.\n";
+	"Offsets in a log count from the start of its data area; see plfs-format(5). Small files, and\n"
+	"those that have been mapped, are in the stub itself, from byte 4096 on. What is nowhere is shown as \"-\": zeros.\n";
 
 struct printer {
 	uint64_t logical_off, len, log_off; /* the piece under way; len 0: none */

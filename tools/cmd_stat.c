@@ -85,7 +85,7 @@ static void print_text(const struct target *t, const struct plfs_info *info)
 	print_bytes("On disk", info->disk_bytes);
 	printf("%-10s %s\n", t->file ? "Stub" : "Path", t->path);
 	if (t->file)
-		printf("%-10s %s\n", "Container", *info->container ? info->container : "none yet: nothing was written");
+		printf("%-10s %s\n", "Container", *info->container ? info->container : "none: all of it is in the stub");
 }
 
 static int show(const char *name, bool json)

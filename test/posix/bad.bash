@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Bad input: each is a clear message or errno, and nothing is lost. A case runs by itself in $W, an empty directory, with the
-# backend $B below the prefix $PFX; it fails at the first check that does not hold. Exit code 77: cannot run here.
+# backend $B below the prefix $PFX, all files as logs; it fails at the first check that does not hold. Exit code 77: cannot run here.
 
 _fail() {
 	echo "not so: $*"
@@ -15,14 +15,14 @@ _skip() {
 # Run under the library; standard error is kept in $W/err and shown, the exit status in $rc.
 _under() {
 	rc=0
-	env LD_PRELOAD="$PRE" PLFS_MAP="${MAP-$PFX=$B}" "$@" 2>"$W/err" || rc=$?
+	env LD_PRELOAD="$PRE" PLFS_MAP="${MAP-$PFX=$B{small=0\}}" "$@" 2>"$W/err" || rc=$?
 	cat "$W/err" >&2
 }
 
 _user() { # the same as an unprivileged user
 	rc=0
 	setpriv --reuid 65534 --regid 65534 --clear-groups \
-		env LD_PRELOAD="$PRE" PLFS_MAP="${MAP-$PFX=$B}" "$@" 2>"$W/err" || rc=$?
+		env LD_PRELOAD="$PRE" PLFS_MAP="${MAP-$PFX=$B{small=0\}}" "$@" 2>"$W/err" || rc=$?
 	cat "$W/err" >&2
 }
 
@@ -72,7 +72,7 @@ file_system_mounted_below_a_backend() {
 	mkdir "$B/m"
 	cat >"$W/inside.sh" <<-'EOF'
 		mount -t tmpfs none "$B/m" || exit 77
-		env LD_PRELOAD="$PRE" PLFS_MAP="$PFX=$B" sh -c '
+		env LD_PRELOAD="$PRE" PLFS_MAP="$PFX=$B{small=0}" sh -c '
 			echo one >$PFX/m/f && echo two >>$PFX/m/f && cat $PFX/m/f && stat -c "%A %s" $PFX/m/f
 			umask 077; set -C; echo three >$PFX/m/g; chmod u-w $PFX/m/g; cat $PFX/m/g; mv $PFX/m/f $PFX/m/h'
 		stat -c "%A %s" "$B/m/g"; cat "$B/m/h"
@@ -184,6 +184,24 @@ backend_not_searchable() {
 	chmod 755 "$B"
 	_user sh -c "cat $PFX/a" >"$W/out"
 	_is content "$(cat "$W/out")" x
+}
+
+small_files_of_two_users() {
+	_need_root
+	chmod 1777 "$B"
+	MAP=$PFX=$B
+	_under sh -c "umask 0; echo root >$PFX/r; echo both >$PFX/both"
+	_user sh -c "umask 0; echo user >$PFX/u; echo user >>$PFX/both; cat $PFX/r $PFX/both" >"$W/out"
+	[ ! -s "$W/err" ] || _fail "no message"
+	_is "what the user reads" "$(cat "$W/out")" $'root\nboth\nuser'
+	_under sh -c "echo root >>$PFX/both; chmod 600 $PFX/r $PFX/both; cat $PFX/both" >"$W/out"
+	_is "what root reads" "$(cat "$W/out")" $'both\nuser\nroot'
+	_user sh -c "cat $PFX/r; echo x >>$PFX/both" >"$W/out"
+	[ $rc != 0 ] && [ ! -s "$W/out" ] || _fail "no reading"
+	_under sh -c "head -c 70000 /dev/zero >>$PFX/u" # from here on in logs
+	_user sh -c "echo end >>$PFX/u; tail -c 4 $PFX/u" >"$W/out"
+	_is "the user's end" "$(cat "$W/out")" end
+	[ -z "$(find "$B" -name 'data.*' -perm /022)" ] || _fail "logs that others could write"
 }
 
 shared_backend_of_two_users() {

@@ -175,7 +175,6 @@ bind_mount_that_is_mapped() {
 # One that is not: a stub there explains itself, and says so where it can be told.
 bind_mount_that_is_not_mapped() {
 	_need_mounts
-	MAP="$PFX=$B"
 	unshare -m bash -c '. "$HERE/bad.bash"; mount --bind "$B" "$W/other" || exit 77
 		_under sh -c "echo one >$PFX/a; echo kept >$PFX/k"
 		_under cat "$W/other/a" >"$W/out"
