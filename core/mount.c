@@ -28,7 +28,7 @@ static void add_root(const char *path, struct plfs_mount *m)
 			return;
 	for (i = plfs_nr_roots++; i > 0 && plfs_roots[i - 1].len < len; i--)
 		plfs_roots[i] = plfs_roots[i - 1];
-	plfs_roots[i] = (struct plfs_root){ path, (unsigned)len, path[1], m };
+	plfs_roots[i] = (struct plfs_root){ path, (unsigned)len, path[1], m->store.root, m };
 }
 
 /* Whether @path is @root or below it. */
@@ -266,6 +266,18 @@ bool mount_is_root(dev_t dev, ino_t ino)
 	for (int i = 0; i < nr_mounts; i++)
 		if (mounts[i].dev == dev && mounts[i].ino == ino)
 			return true;
+	return false;
+}
+
+bool mount_has_containers(dev_t dev, ino_t ino)
+{
+	int saved ERRNO_KEPT = errno;
+	struct stat st;
+
+	for (int i = 0; i < nr_mounts; i++)
+		if (mounts[i].dev == dev && mounts[i].ino == ino)
+			return __atomic_load_n(&mounts[i].prepared, __ATOMIC_RELAXED) ||
+			       !mounts[i].store.ops->stat(&mounts[i].store, PLFS_DIR_NAME, &st);
 	return false;
 }
 

@@ -38,6 +38,9 @@ struct plfs_mount *mount_of_backend_path(const char *path);
 bool mount_has_dev(dev_t dev);
 bool mount_is_root(dev_t dev, ino_t ino);
 
+/* Whether it is the root of a backend that has a container directory. */
+bool mount_has_containers(dev_t dev, ino_t ino);
+
 /* Whether a new file with this path below the backend is to be log-structured. */
 bool mount_wants_log(const struct plfs_mount *m, const char *path);
 

@@ -11,7 +11,7 @@
 
 /* A stub that is about to lose its last name. */
 struct doomed {
-	int fd; /* hidden; -1: nothing to look after */
+	int fd; /* negative: nothing to look after */
 };
 
 /*
@@ -36,7 +36,7 @@ static void doomed_look(struct doomed *d, int dirfd, const char *path)
 		return;
 	}
 	fd = own_openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	d->fd = sys_fd_hide(fd < 0 ? -errno : fd);
+	d->fd = sys_fd_hide_briefly(fd < 0 ? -errno : fd);
 	if (d->fd < 0)
 		log_debug(LOG_PATH, "%s: cannot read the stub, its container stays: %s", path, strerror(-d->fd));
 }
@@ -260,7 +260,7 @@ void plfs_fix_stat(struct stat *st)
 		st->st_size = (off_t)size;
 		st->st_blocks = (blkcnt_t)blocks_of(size);
 		st->st_mode &= ~(mode_t)S_ISVTX;
-	} else if (S_ISDIR(st->st_mode) && st->st_nlink > 2 && mount_is_root(st->st_dev, st->st_ino)) {
+	} else if (S_ISDIR(st->st_mode) && st->st_nlink > 2 && mount_has_containers(st->st_dev, st->st_ino)) {
 		st->st_nlink--;
 	}
 }

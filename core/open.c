@@ -192,15 +192,17 @@ static int make_plain(int fd, const struct stat *st, int dirfd, const char *path
 
 static int create(struct plfs_mount *m, int dirfd, const char *path, int flags, mode_t mode, struct plfs_file **out)
 {
+	bool log = mount_wants_log(m, path);
 	struct stat st;
 	int fd;
 
-	if (!mount_wants_log(m, path))
-		return kernel_open(dirfd, path, flags, mode);
-	fd = kernel_open(dirfd, path, stub_flags(flags) | O_RDWR | O_CREAT | O_EXCL, (mode & 06777) | S_ISVTX);
+	if (log)
+		fd = kernel_open(dirfd, path, stub_flags(flags) | O_RDWR | O_CREAT | O_EXCL, (mode & 06777) | S_ISVTX);
+	else /* O_EXCL as well: what is there may be a stub, which must not be truncated */
+		fd = kernel_open(dirfd, path, flags | O_EXCL, mode);
 	if (fd == -EEXIST && !(flags & O_EXCL))
 		return -EAGAIN; /* somebody was faster, or a dangling link */
-	if (fd < 0)
+	if (fd < 0 || !log)
 		return fd;
 	stub_mark_in_use(fd);
 	if (sys.fstat(fd, &st) || !st.st_nlink) { /* unlinked or replaced before we could say that we have it open? */
@@ -230,6 +232,8 @@ int plfs_open(struct plfs_mount *m, int dirfd, const char *path, int flags, mode
 	if (is_special(flags) || (flags & O_CREAT && *path && path[strlen(path) - 1] == '/'))
 		return kernel_open(dirfd, path, flags, mode);
 	/* Whether it exists may change under us; each time round somebody else has got on. */
+	if (flags & O_CREAT && flags & (O_EXCL | O_TRUNC)) /* most likely it does not */
+		ret = create(m, dirfd, path, flags, mode, out);
 	for (int tries = 0; ret == -EAGAIN && tries < 100; tries++) {
 		ret = open_existing(m, dirfd, path, flags, mode, &gone, out);
 		if (ret == -ENOENT && flags & O_CREAT)

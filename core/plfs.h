@@ -45,6 +45,7 @@ struct plfs_root {
 	const char *path;
 	unsigned len;
 	char letter; /* path[1] */
+	int dirfd;   /* hidden: the backend's directory */
 	struct plfs_mount *m;
 };
 

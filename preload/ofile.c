@@ -104,7 +104,7 @@ int ofile_open(const struct where *w, int flags, mode_t mode, bool *logical)
 			*logical = true;
 		f = ofile_new_file(file, flags & ~(O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_CLOEXEC), false);
 		r = f ? fd_install(fd, f) : -ENOMEM;
-	} else if (!sys.fstat(fd, &st) && S_ISDIR(st.st_mode)) {
+	} else if (!(flags & (O_WRONLY | O_RDWR | O_CREAT)) && !sys.fstat(fd, &st) && S_ISDIR(st.st_mode)) {
 		f = ofile_new_dir(w->m, NULL);
 		r = f ? fd_install(fd, f) : -ENOMEM;
 	}
@@ -125,7 +125,7 @@ int ofile_find_and_open(struct where *w, int dirfd, const char *path, int flags,
 
 	if (!path_is_undecided(r))
 		return r;
-	found = path_find(w, dirfd, path);
+	found = path_find_at(w, dirfd, path);
 	if (!found && !w->m && r == -ENOSYS) {
 		r = path_open_plain(w->dirfd, w->path, flags, mode);
 		if (!path_is_undecided(r))

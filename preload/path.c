@@ -397,6 +397,39 @@ int path_find_mapped(struct where *w)
 	return 0;
 }
 
+static bool root_changed;
+
+void path_root_changed(void) { root_changed = true; }
+
+/* Whether a path that begins like this, below a backend, leads to the container directory. */
+static bool begins_hidden(const char *path)
+{
+	const size_t len = sizeof(PLFS_DIR_NAME) - 1;
+
+	return *path == '.' && !strncmp(path, PLFS_DIR_NAME, len) && (!path[len] || path[len] == '/');
+}
+
+int path_find_at(struct where *w, int dirfd, const char *path)
+{
+	size_t len = shim_on() && !root_changed && path && user_has_byte(path) && *path == '/' ? scan_tidy(path) : 0;
+
+	for (int i = 0; i < plfs_nr_roots && len && len < PATH_MAX; i++) {
+		const struct plfs_root *r = &plfs_roots[i];
+
+		if (path[1] != r->letter || len < r->len || memcmp(path, r->path, r->len) || (path[r->len] && path[r->len] != '/'))
+			continue;
+		if (len < r->len + 2) /* the mount itself */
+			break;
+		if (begins_hidden(path + r->len + 1))
+			return -ENOENT;
+		w->dirfd = r->dirfd;
+		w->path = path + r->len + 1;
+		w->m = r->m;
+		return 0;
+	}
+	return path_find(w, dirfd, path);
+}
+
 /*
  * What a link or rename across the border of a mount answers: what the kernel finds wrong on its way to the two
  * comes first, but for the new name, which may be missing.

@@ -57,6 +57,15 @@ static inline int path_find(struct where *w, int dirfd, const char *path)
 	return path_is_far(dirfd, path) ? 0 : path_find_mapped(w);
 }
 
+/*
+ * The same for a call that takes a directory: where a path that is as the kernel would say it leads below a mount, w->dirfd is the
+ * mount's directory and w->path what follows in the program's own string. That spares a copy here and a walk there.
+ */
+int path_find_at(struct where *w, int dirfd, const char *path);
+
+/* The root directory is another one now: from here on paths say where a backend is. */
+void path_root_changed(void);
+
 /* Two paths of one call. Returns -EXDEV if they lie in different mounts, or only one in a mount. */
 int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b, int fd_b,
                   const char *path_b);

@@ -46,8 +46,10 @@ EXPORT int chroot(const char *path)
 		return (int)done(r);
 	critical_enter();
 	r = sys.chroot(w.path);
-	if (!r && shim_active)
+	if (!r && shim_active) {
+		path_root_changed();
 		path_cwd_changed();
+	}
 	critical_leave();
 	return r;
 }

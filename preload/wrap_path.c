@@ -21,7 +21,7 @@ static int rmdir_mapped(const struct where *w)
 EXPORT int unlink(const char *path)
 {
 	struct where w;
-	int r = path_find(&w, AT_FDCWD, path);
+	int r = path_find_at(&w, AT_FDCWD, path);
 
 	if (!r)
 		r = path_through(&w, AT_SYMLINK_NOFOLLOW);
@@ -35,7 +35,7 @@ EXPORT int unlink(const char *path)
 EXPORT int unlinkat(int dirfd, const char *path, int flags)
 {
 	struct where w;
-	int r = path_find(&w, dirfd, path);
+	int r = path_find_at(&w, dirfd, path);
 
 	if (!r)
 		r = path_through(&w, AT_SYMLINK_NOFOLLOW);

@@ -24,9 +24,11 @@ static int lstat_done(int r, struct stat *st, const struct where *w)
 static COLD int stat_near(const char *path, struct stat *st)
 {
 	struct where w;
-	int r = path_find(&w, AT_FDCWD, path);
+	int r = path_find_at(&w, AT_FDCWD, path);
 
-	return r < 0 ? (int)done(r) : stat_done(sys.stat(w.path, st), st);
+	if (r < 0)
+		return (int)done(r);
+	return stat_done(w.m ? sys.fstatat(w.dirfd, w.path, st, 0) : sys.stat(w.path, st), st);
 }
 
 EXPORT HOT int stat(const char *path, struct stat *st)
@@ -38,9 +40,11 @@ ALIAS64(stat64, stat);
 static COLD int lstat_near(const char *path, struct stat *st)
 {
 	struct where w;
-	int r = path_find(&w, AT_FDCWD, path);
+	int r = path_find_at(&w, AT_FDCWD, path);
 
-	return r < 0 ? (int)done(r) : lstat_done(sys.lstat(w.path, st), st, &w);
+	if (r < 0)
+		return (int)done(r);
+	return lstat_done(w.m ? sys.fstatat(w.dirfd, w.path, st, AT_SYMLINK_NOFOLLOW) : sys.lstat(w.path, st), st, &w);
 }
 
 EXPORT HOT int lstat(const char *path, struct stat *st)
@@ -59,7 +63,7 @@ ALIAS64(fstat64, fstat);
 static COLD int fstatat_near(int dirfd, const char *path, struct stat *st, int flags)
 {
 	struct where w;
-	int r = path_find(&w, dirfd, path);
+	int r = path_find_at(&w, dirfd, path);
 
 	return r < 0 ? (int)done(r) : lstat_done(sys.fstatat(w.dirfd, w.path, st, flags), st, &w);
 }
@@ -83,7 +87,7 @@ static COLD int statx_near(int dirfd, const char *path, int flags, unsigned mask
                                                 struct statx *stx)
 {
 	struct where w;
-	int r = path_find(&w, dirfd, path);
+	int r = path_find_at(&w, dirfd, path);
 
 	if (r < 0)
 		return (int)done(r);

@@ -70,7 +70,7 @@ EXPORT FILE *fopen(const char *path, const char *mode)
 {
 	struct where w;
 	FILE *fp = NULL;
-	int err, r = path_find(&w, AT_FDCWD, path);
+	int err, r = path_find_at(&w, AT_FDCWD, path);
 
 	if (!r && !w.m && shim_active) {
 		fp = fopen_plain(w.path, mode, &err);
