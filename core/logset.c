@@ -21,7 +21,8 @@
 #define WINDOW_MIN 4096
 #define WINDOW_FIRST 65536
 #define WINDOW_MAX (128 * 1024)
-#define WINDOWS_BUDGET (8 * 1024 * 1024)
+#define WINDOWS_BUDGET (16 * 1024 * 1024) /* for all; where there are thousands of logs they get smaller ones */
+#define WINDOW_UNIT 512
 
 /* From here on the second copy costs more than a call. */
 #define DIRECT_LEN 4096
@@ -48,6 +49,13 @@ void logset_init(struct logset *set, const struct container *c)
 }
 
 static size_t window_max(const struct logset *set) { return set->far ? FAR_WINDOW_MAX : WINDOW_MAX; }
+static uint32_t window_min(const struct logset *set)
+{
+	uint32_t share = WINDOWS_BUDGET / WINDOW_UNIT / (set->nr + 1) * WINDOW_UNIT;
+
+	return share < WINDOW_UNIT ? WINDOW_UNIT : (uint32_t)min_u64(share, WINDOW_MIN);
+}
+
 static size_t direct_len(const struct logset *set) { return set->far ? FAR_DIRECT_LEN : DIRECT_LEN; }
 
 /* ---- handles ---- */
@@ -159,7 +167,7 @@ static void make_room(struct logset *set, const struct logset_log *keep, size_t 
 			close_log(set, log);
 		if (set->window_bytes + window > WINDOWS_BUDGET && log->window) {
 			drop_window(set, log);
-			log->ahead = WINDOW_MIN; /* there are too many: smaller ones from now on */
+			log->ahead = window_min(set) / 2; /* there are too many: smaller ones from now on */
 		}
 	}
 }
@@ -299,8 +307,8 @@ static int fill_window(struct logset *set, struct logset_log *log, size_t len, u
 	if (is_in_order(log, log_off))
 		log->ahead = (uint32_t)min_size(2 * (size_t)log->ahead, window_max(set));
 	else
-		log->ahead = log->ahead / 2 > WINDOW_MIN ? log->ahead / 2 : WINDOW_MIN;
-	want = log->ahead > len ? log->ahead : (uint32_t)round_up_u64(len, WINDOW_MIN);
+		log->ahead = (uint32_t)max_u64(log->ahead / 2, window_min(set));
+	want = log->ahead > len ? log->ahead : (uint32_t)round_up_u64(len, WINDOW_UNIT);
 	log->win_len = 0;
 	if (want > log->win_cap) {
 		drop_window(set, log);

@@ -274,7 +274,7 @@ Test(reader_logs, keep_their_windows_within_a_budget)
 	l = lopen("a", O_RDONLY);
 	for (int i = 0; i < 500; i++)
 		cr_assert_eq(lcheck(&l, i * 5000, 1000, 1), 0);
-	cr_assert_leq(l.f->ino->r.logs.window_bytes, 8 * 1024 * 1024);
+	cr_assert_leq(l.f->ino->r.logs.window_bytes, 16 * 1024 * 1024);
 	cr_assert_leq(l.f->ino->r.logs.nr_open, 64);
 	lclose(&l);
 }
