@@ -24,8 +24,11 @@
 #define WINDOWS_BUDGET (16 * 1024 * 1024) /* for all; where there are thousands of logs they get smaller ones */
 #define WINDOW_UNIT 512
 
-/* From here on the second copy costs more than a call. */
-#define DIRECT_LEN 4096
+/*
+ * From here on the second copy costs more than a call. At 4 KiB they are equal for a reader of one log; one that takes turns between
+ * logs is a sixth faster with windows: the kernel's walk to each page is in no cache.
+ */
+#define DIRECT_LEN 8192
 
 /*
  * A file system that likes to be read in blocks of more than a few pages is one across a network (4 MiB on CephFS and Lustre, 1 MiB
