@@ -348,7 +348,7 @@ static int check_format(struct plfs_mount *m)
 static int check_mark(struct plfs_mount *m)
 {
 	const char *path = PLFS_DIR_NAME "/format";
-	struct stat st;
+	struct stat st, now;
 	int ret = m->store.ops->stat(&m->store, path, &st);
 
 	if (ret)
@@ -357,8 +357,9 @@ static int check_mark(struct plfs_mount *m)
 	if (ret == -EPERM) /* somebody else's; he has tried it */
 		return 0;
 	if (!ret)
-		ret = m->store.ops->stat(&m->store, path, &st);
-	if (!ret && !(st.st_mode & S_ISVTX)) {
+		ret = m->store.ops->stat(&m->store, path, &now);
+	/* Another file by now? Then whoever put it there tries it himself. */
+	if (!ret && now.st_ino == st.st_ino && !(now.st_mode & S_ISVTX)) {
 		log_error("backend %s does not keep the sticky bit of a file and cannot be used", m->backend);
 		ret = -EOPNOTSUPP;
 	}

@@ -307,3 +307,34 @@ Test(mount_setup, a_backend_is_prepared_by_many_at_once)
 	cr_assert_eq(count_files("format"), 1);
 	cr_assert_eq(count_files(""), 1);
 }
+
+static struct store_ops meanwhile;
+static int (*real_chmod)(struct store *s, const char *path, mode_t mode);
+
+/* Another process, on another host perhaps, is preparing the backend too, and puts its own format file there. */
+static int chmod_and_replace(struct store *s, const char *path, mode_t mode)
+{
+	int ret = real_chmod(s, path, mode);
+	void *text;
+	size_t len;
+
+	if (ret || store_read_file(s, path, 65536, &text, &len))
+		return ret;
+	ret = store_write_file(s, path, 0644, text, len);
+	mem_free(text);
+	return ret;
+}
+
+Test(mount_setup, a_format_file_that_is_replaced_while_the_mark_is_tried_is_no_lost_mark)
+{
+	char out[PATH_MAX];
+	struct plfs_mount *m;
+
+	mapped_with("");
+	cr_assert_eq(plfs_path_map("/p", out, &m), 1);
+	meanwhile = *m->store.ops;
+	real_chmod = meanwhile.chmod;
+	meanwhile.chmod = chmod_and_replace;
+	m->store.ops = &meanwhile;
+	cr_assert_eq(mount_prepare(m), 0);
+}
