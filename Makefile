@@ -3,6 +3,7 @@
 # make                    build/libplfs.so and build/plfs
 # make check|demo|bench   test, show, measure; each installs the packages it needs first
 #                         BENCH='--quick' or '--only n1 files': less of it (test/bench/run --help)
+# make check-cluster|bench-cluster   the same on CephFS and GlusterFS, several hosts on this machine; CLUSTER='ceph-ec'
 # make bench-plot         the history of make bench as build/bench-history.svg
 # make install            PREFIX=/usr/local DESTDIR=
 # make tests              the test programs alone, into build/test/
@@ -111,6 +112,11 @@ bench:
 bench-plot:
 	@BUILD='$(abspath $(O))' test/bench/plot -o '$(O)/bench-history.svg'
 
+check-cluster bench-cluster:
+	@scripts/install-deps cluster
+	@$(MAKE) --no-print-directory all
+	@BUILD='$(abspath $(O))' test/cluster/$(if $(filter check%,$@),run,bench) $(CLUSTER)
+
 install: all
 	install -d '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(BINDIR)'
 	install -m 755 $(O)/libplfs.so '$(DESTDIR)$(LIBDIR)/libplfs.so'
@@ -124,6 +130,6 @@ install: all
 clean:
 	rm -rf $(O)
 
-.PHONY: all tests check demo bench bench-plot install clean FORCE
+.PHONY: all tests check demo bench bench-plot check-cluster bench-cluster install clean FORCE
 .SECONDARY: $(TESTS:$(O)/test/%=$(O)/obj/test/%.o)
 -include $(patsubst %.o,%.d,$(filter-out $(JEMALLOC_OBJ),$(SO_OBJS) $(CMD_OBJS)) $(TESTS:$(O)/test/%=$(O)/obj/test/%.o))

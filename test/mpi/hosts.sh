@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Two hosts on one machine, h1 and h2: namespaces, so that each has its host name, its process ids, its mounts and its
-# network, with a wire between the two. They share a kernel, hence its page cache: what several kernels would see late is not
-# found here. Sourced after jobs.sh.
+# Several hosts on one machine: namespaces, so that each has its host name, its process ids, its mounts and its network, and a
+# switch that connects them. They share a kernel: unless each has a mount of its own of a file system of several hosts (test/cluster), what
+# several kernels would see late is not found here. Sourced after jobs.sh.
 
 export HOSTS=$work/hosts
 keepers=()
@@ -13,46 +13,68 @@ hosts_missing() {
 		command -v $tool >/dev/null || { echo "no $tool"; return; }
 	done
 	unshare -m -u -i -n -p -f --mount-proc true 2>/dev/null || { echo "namespaces are not permitted"; return; }
-	unshare -n ip link add w type veth peer name w2 2>/dev/null || echo "no veth devices"
+	unshare -n sh -c "ip link add wire type veth peer name port && ip link add bridge type bridge" 2>/dev/null || echo "no veth or bridge devices"
 }
 
-# Each host's first process sleeps until the job's shell ends.
-hosts_up() {
-	local host other pids=()
-	mkdir -p "$HOSTS"
-	trap 'rc=$?; hosts_down 2>/dev/null; exit $rc' EXIT
-	for host in h1 h2; do
-		unshare -m -u -i -n -p -f --mount-proc --kill-child sh -c "
-			hostname $host && ip link set lo up && mount --bind '$work/backend' '$work/backend' &&
-			touch '$HOSTS/$host.up' && exec sleep 1000" &
-		keepers+=($!)
-		until [ -e "$HOSTS/$host.up" ]; do
-			kill -0 $! || return 1
-			sleep 0.05
-		done
-		pids+=("$(tr -d ' ' <"/proc/$!/task/$!/children")")
-		echo "${pids[-1]}" >"$HOSTS/$host"
+# keep NAME UNSHARE_OPTION... COMMAND: namespaces that last as long as this shell; $HOSTS/NAME gets the id of their first process. The
+# command sets them up.
+keep() {
+	local name=$1
+	shift
+	unshare "${@:1:$#-1}" -f --kill-child sh -c "${*: -1} && touch '$HOSTS/$name.up' && while :; do sleep 1000; done" </dev/null &
+	keepers+=($!)
+	until [ -e "$HOSTS/$name.up" ]; do
+		kill -0 $! || return 1
+		sleep 0.05
 	done
-	ip link add wire netns "${pids[0]}" type veth peer name wire netns "${pids[1]}"
-	./nsrsh h1 "ip addr add 192.0.2.1/24 dev wire && ip link set wire up"
-	./nsrsh h2 "ip addr add 192.0.2.2/24 dev wire && ip link set wire up"
+	tr -d ' ' <"/proc/$!/task/$!/children" >"$HOSTS/$name"
+}
+
+# hosts_up NAME...: each gets the network device "wire", and an address in the order of the names.
+hosts_up() {
+	local host nr=0
+	mkdir -p "$HOSTS"
+	keep switch -n "ip link add bridge type bridge && ip link set bridge up"
+	for host; do
+		nr=$((nr + 1))
+		keep "$host" -m -u -i -n -p --mount-proc "hostname $host && ip link set lo up && mount --bind '$work/backend' '$work/backend'"
+		host_addr $nr >"$HOSTS/$host.addr"
+		ip link add wire netns "$(cat "$HOSTS/$host")" type veth peer name port$nr netns "$(cat "$HOSTS/switch")"
+		nsenter -t "$(cat "$HOSTS/switch")" -n ip link set port$nr up master bridge
+		in_host "$host" sh -c "ip addr add $(host_addr $nr)/24 dev wire && ip link set wire up"
+	done
+}
+
+host_addr() {
+	echo "192.0.2.$1"
 }
 
 hosts_down() {
-	kill -KILL "${keepers[@]}" # unshare ignores the others; what it has started goes with it
+	[ ${#keepers[@]} = 0 ] || kill -KILL "${keepers[@]}" # unshare ignores the others; what it has started goes with it
 	rm -rf "$HOSTS"
 	keepers=()
+}
+
+# For one job.
+need_hosts() {
+	trap 'rc=$?; hosts_down 2>/dev/null; exit $rc' EXIT
+	hosts_up h1 h2
 }
 
 enter_host() {
 	echo "nsenter -t $(cat "$HOSTS/$1") -m -u -i -n -p"
 }
 
+# in_host HOST COMMAND...
+in_host() {
+	$(enter_host "$1") "${@:2}"
+}
+
 # The dialogue of two_hosts.py.
 two_hosts() {
 	local dir=$mnt/two plain=$work/plain/two env
 	printf -v env '%q ' env "${under_env[@]}"
-	hosts_up
+	need_hosts
 	mkdir "$plain"
 	under mkdir "$dir"
 	/usr/bin/python3 two_hosts.py "$plain" "$(enter_host h1)" "$(enter_host h2)" >"$work/want"
@@ -66,7 +88,7 @@ two_hosts() {
 # on_hosts COMMAND...: one of the other jobs, with Open MPI's ranks on both hosts. Its mpirun is on neither, but on their network.
 # (The MPICH of Debian 12 often does not end when its ranks are on several hosts.)
 on_hosts() {
-	hosts_up
+	need_hosts
 	launch() {
 		local stack=$1 ranks=$2
 		shift 2
