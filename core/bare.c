@@ -24,6 +24,8 @@ int bare_look(struct inode *ino, int fd)
 	if (!seems_bare(ino))
 		return 0;
 	ret = stub_settle(fd, &now);
+	if (!ret && ino->m->store.remote)
+		store_posix_forget(fd, 0);
 	if (!ret && now.has_container && sys.fstat(fd, &st))
 		ret = -errno;
 	if (ret)

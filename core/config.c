@@ -120,6 +120,7 @@ static int take_small(struct mount_spec *m, const char *value, char *err, size_t
 		return -EINVAL;
 	}
 	m->small = n;
+	m->small_given = true;
 	return 0;
 }
 

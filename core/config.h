@@ -33,6 +33,7 @@ struct mount_spec {
 	int nr_match, nr_exclude;
 	unsigned nr_hostdirs; /* 1 to CONFIG_HOSTDIRS_MAX; 0: not said */
 	uint64_t small; /* bytes: up to here a file that one process writes stays in its stub (bare.h) */
+	bool small_given;
 };
 
 struct config {

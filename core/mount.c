@@ -96,6 +96,9 @@ static int mount_open(struct plfs_mount *m, struct mount_spec *spec, char *err, 
 		snprintf(err, err_len, "backend \"%s\": %s", m->backend, strerror(-ret));
 		return ret;
 	}
+	/* What one host writes to a stub another sees as its file system does it: that has to be asked for. */
+	if (m->store.remote && !spec->small_given)
+		spec->small = 0;
 	m->dev = st.st_dev;
 	m->ino = st.st_ino;
 	m->mode = st.st_mode;

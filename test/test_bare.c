@@ -8,6 +8,7 @@
 #include "calls.h"
 
 #include <criterion/criterion.h>
+#include <linux/magic.h>
 #include <sched.h>
 #include <sys/mman.h>
 
@@ -329,6 +330,41 @@ Test(bare, a_full_disk_is_told_at_once)
 	cr_assert_eq(lappend(&l, "end", 3, &end), 3);
 	cr_assert_eq(end, 103);
 	lclose(&l);
+}
+
+static int (*real_statfs)(const char *path, struct statfs *fs);
+
+static int as_nfs(const char *path, struct statfs *fs)
+{
+	int ret = real_statfs(path, fs);
+
+	fs->f_type = NFS_SUPER_MAGIC;
+	return ret;
+}
+
+static void writes_a_little_on_nfs(const char *options, int nr_logs)
+{
+	struct lfile l;
+
+	sys_init();
+	real_statfs = sys.statfs;
+	sys.statfs = as_nfs;
+	scratch_map(options);
+	l = lopen("a", O_RDWR | O_CREAT);
+	lfill(&l, 0, 100, 1);
+	cr_assert_eq(lcheck(&l, 0, 100, 1), 0);
+	lclose(&l);
+	cr_assert_eq(logs(), nr_logs);
+}
+
+Test(bare_remote, is_none_unless_asked_for, .fini = scratch_remove)
+{
+	writes_a_little_on_nfs("", 1);
+}
+
+Test(bare_remote, is_there_if_asked_for, .fini = scratch_remove)
+{
+	writes_a_little_on_nfs("{small=64K}", 0);
 }
 
 /* ---- others ---- */
