@@ -10,7 +10,7 @@
 #include "stage.h"
 
 #define WRITER_PIECE_LEN (512 * 1024) /* a large write goes to the log in pieces that stay in the cache */
-#define WRITER_CHUNKS_MAX ((STAGE_CAP + WRITER_PIECE_LEN) / INDEX_CHUNK_LEN + 1)
+#define WRITER_CHUNKS_MAX ((STAGE_CAP + WRITER_PIECE_LEN / 4 * 5) / INDEX_CHUNK_LEN + 2)
 
 /* How far the checksums have got, which may be beyond what is flushed. */
 struct writer_sums {
