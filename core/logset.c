@@ -63,9 +63,15 @@ static size_t direct_len(const struct logset *set) { return set->far ? FAR_DIREC
 
 /* ---- handles ---- */
 
-bool log_handle_put(struct log_handle *handle)
+static bool let_go(struct log_handle *handle)
 {
 	return !__atomic_sub_fetch(&handle->refs, 1, __ATOMIC_ACQ_REL);
+}
+
+bool log_handle_put(struct log_handle *handle)
+{
+	__atomic_sub_fetch(&handle->set->nr_taken, 1, __ATOMIC_RELAXED); /* first: the handle may be gone afterwards */
+	return let_go(handle);
 }
 
 void logset_bury(struct logset *set)
@@ -95,7 +101,7 @@ static void close_log(struct logset *set, struct logset_log *log)
 	set->nr_open--;
 	handle->next = set->let_go; /* first: whoever finds that he was the last looks for it there */
 	set->let_go = handle;
-	if (log_handle_put(handle))
+	if (let_go(handle))
 		logset_bury(set);
 }
 
@@ -111,6 +117,7 @@ void logset_after_fork(struct logset *set)
 			set->logs[i].handle->refs = 1;
 	for (struct log_handle *handle = set->let_go; handle; handle = handle->next)
 		handle->refs = 0;
+	set->nr_taken = 0;
 	logset_bury(set);
 }
 
@@ -205,7 +212,9 @@ static uint32_t max_open(struct logset *set)
 
 uint32_t logset_at_once(struct logset *set)
 {
-	return (max_open(set) + 1) / 2;
+	uint32_t max = max_open(set), taken = __atomic_load_n(&set->nr_taken, __ATOMIC_RELAXED);
+
+	return taken < max ? (max - taken + 1) / 2 : 0;
 }
 
 static int open_log(struct logset *set, struct logset_log *log)
@@ -234,7 +243,7 @@ static int open_log(struct logset *set, struct logset_log *log)
 	}
 	if (!set->looked)
 		look_how_far(set, h);
-	*handle = (struct log_handle){ .h = h, .refs = 1 };
+	*handle = (struct log_handle){ .set = set, .h = h, .refs = 1 };
 	log->handle = handle;
 	set->nr_open++;
 	return 0;
@@ -374,6 +383,7 @@ int logset_take(struct logset *set, uint32_t no, uint64_t log_off, size_t len, u
 		return ret;
 	log->next_off = log_off + len;
 	__atomic_add_fetch(&log->handle->refs, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&set->nr_taken, 1, __ATOMIC_RELAXED);
 	*out = log->handle;
 	return 1;
 }

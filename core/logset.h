@@ -12,6 +12,7 @@
 
 /* An open log. It never moves, and is closed by whoever lets go of it last. */
 struct log_handle {
+	struct logset *set;
 	int h;
 	unsigned refs;           /* the set's, and one for each read under way */
 	struct log_handle *next; /* of those that the set has let go of */
@@ -35,6 +36,7 @@ struct logset {
 	uint32_t hand;              /* where to look next for a log to close */
 	uint32_t nr_open, max_open; /* descriptors; max 0: not known yet */
 	uint32_t missing;           /* the log that was not there when something said -ENOENT */
+	unsigned nr_taken;          /* references that logset_take() has given; atomic */
 	size_t window_bytes;
 	unsigned crowded;           /* so many of the next reads had better not use windows: other threads wait for the lock */
 	struct log_handle *let_go;
@@ -73,7 +75,10 @@ void logset_after_fork(struct logset *set);
 /* The log's descriptor, which stays the set's. -errno */
 int logset_open(struct logset *set, uint32_t no);
 
-/* How many logs may be taken at the same time without others being closed for it. */
+/*
+ * How many logs the next reader may take: half of the descriptors that are left, so that there are some for others. 0: none, he is
+ * to use logset_read(), which needs one at a time.
+ */
 uint32_t logset_at_once(struct logset *set);
 
 #endif

@@ -490,10 +490,13 @@ ssize_t reader_begin(struct reader *r, const struct writer *w, int stub_fd, void
 		     struct reading *rd)
 {
 	size_t part = min_size(len, READING_MAX);
+	uint32_t at_once = logset_at_once(&r->logs);
 	struct index_piece piece;
 	ssize_t n;
 
 	*rd = (struct reading){ 0 };
+	if (unlikely(!at_once))
+		return -EAGAIN;
 	if (r->logs.crowded)
 		r->logs.crowded--;
 	reader_lookup(r, logical_off, part, &piece);
@@ -505,7 +508,7 @@ ssize_t reader_begin(struct reader *r, const struct writer *w, int stub_fd, void
 			rd->scatter = mem_alloc(sizeof(*rd->scatter));
 		if (!rd->scatter)
 			return -ENOMEM;
-		scatter_init(rd->scatter, logset_at_once(&r->logs));
+		scatter_init(rd->scatter, at_once);
 		n = begin_many(r, w, stub_fd, buf, part, logical_off, rd->scatter);
 	}
 	if (n < 0 && reading_end(r, rd))

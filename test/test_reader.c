@@ -266,6 +266,46 @@ Test(reader_logs, are_given_back_when_the_program_has_taken_all_descriptors)
 	cr_assert_eq(lcheck(&l, 0, 1000000, 1), 0);
 }
 
+static ssize_t (*real_preadv)(int fd, const struct iovec *iov, int cnt, off_t off);
+
+/* All of them get here at the same time. */
+static ssize_t slow_preadv(int fd, const struct iovec *iov, int cnt, off_t off)
+{
+	usleep(300);
+	return real_preadv(fd, iov, cnt, off);
+}
+
+static void *read_it_all(void *arg)
+{
+	long failed = 0;
+
+	for (int i = 0; i < 20; i++)
+		failed += lcheck(arg, i * 5000, 100 * 9000, 1) != 0;
+	return (void *)failed;
+}
+
+Test(reader_logs, are_read_by_many_threads_with_few_descriptors)
+{
+	pthread_t thread[32];
+	struct lfile l;
+
+	make_logs(200, 9000);
+	limit_descriptors(40);
+	l = lopen("a", O_RDONLY);
+	real_preadv = sys.preadv;
+	sys.preadv = slow_preadv;
+	for (size_t i = 0; i < ARRAY_SIZE(thread); i++)
+		cr_assert_eq(pthread_create(&thread[i], NULL, read_it_all, &l), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(thread); i++) {
+		void *failed;
+
+		cr_assert_eq(pthread_join(thread[i], &failed), 0);
+		cr_assert_null(failed);
+	}
+	cr_assert_eq(l.f->ino->r.logs.nr_taken, 0);
+	lclose(&l);
+}
+
 Test(reader_logs, keep_their_windows_within_a_budget)
 {
 	struct lfile l;
