@@ -25,123 +25,6 @@
 /* Fewer records than this are merged faster than their cache is opened. */
 #define GLOBAL_WORTH_RECORDS 4096
 
-/* ---- inputs ---- */
-
-static int grow(void *array, uint32_t nr, uint32_t *cap, void *second)
-{
-	char ***a = array;
-	uint64_t **b = second;
-	uint32_t want = *cap ? 2 * *cap : 16;
-	void *p;
-
-	if (nr < *cap)
-		return 0;
-	p = mem_realloc(*a, want * sizeof(**a));
-	if (!p)
-		return -ENOMEM;
-	*a = p;
-	p = mem_realloc(*b, want * sizeof(**b));
-	if (!p)
-		return -ENOMEM;
-	*b = p;
-	*cap = want;
-	return 0;
-}
-
-/* Insert in order; the lists are short or come nearly sorted. */
-static int insert(char **paths, uint64_t *values, uint32_t *nr, const char *path, uint64_t value)
-{
-	char *copy = mem_strdup(path);
-	uint32_t i;
-
-	if (!copy)
-		return -ENOMEM;
-	for (i = *nr; i > 0 && strcmp(paths[i - 1], path) > 0; i--) {
-		paths[i] = paths[i - 1];
-		values[i] = values[i - 1];
-	}
-	paths[i] = copy;
-	values[i] = value;
-	(*nr)++;
-	return 0;
-}
-
-struct inputs_arg {
-	struct index_inputs *in;
-	const struct container *c;
-	const char *skip;
-};
-
-static int list_input(void *arg, const char *path, const char *name, enum dropping_kind kind)
-{
-	struct inputs_arg *ia = arg;
-	struct index_inputs *in = ia->in;
-	char full[CONTAINER_PATH_LEN];
-	uint64_t digest;
-	struct stat st;
-	int ret;
-
-	(void)name;
-	if (kind == DROPPING_LIVE && (!ia->skip || strcmp(path, ia->skip))) {
-		ret = stage_digest(ia->c, path, &digest);
-		if (!ret)
-			ret = grow(&in->lives, in->nr_lives, &in->cap_lives, &in->digests);
-		if (!ret)
-			ret = insert(in->lives, in->digests, &in->nr_lives, path, digest);
-		return ret == -ENOENT ? 0 : ret == -EBADMSG ? -EIO : ret;
-	}
-	if (kind != DROPPING_INDEX)
-		return 0;
-	container_path(ia->c, path, full);
-	ret = ia->c->store->ops->stat(ia->c->store, full, &st);
-	if (!ret)
-		ret = grow(&in->indexes, in->nr_indexes, &in->cap_indexes, &in->sizes);
-	if (!ret)
-		ret = insert(in->indexes, in->sizes, &in->nr_indexes, path, (uint64_t)st.st_size);
-	return ret == -ENOENT ? 0 : ret;
-}
-
-int index_inputs_list(struct index_inputs *in, const struct container *c, const char *skip)
-{
-	struct inputs_arg ia = { .in = in, .c = c, .skip = skip };
-	int ret;
-
-	memset(in, 0, sizeof(*in));
-	ret = container_list(c, list_input, &ia);
-	if (ret)
-		index_inputs_release(in);
-	return ret;
-}
-
-static bool lists_equal(char **a, const uint64_t *av, uint32_t na, char **b, const uint64_t *bv, uint32_t nb)
-{
-	if (na != nb)
-		return false;
-	for (uint32_t i = 0; i < na; i++)
-		if (av[i] != bv[i] || strcmp(a[i], b[i]))
-			return false;
-	return true;
-}
-
-bool index_inputs_equal(const struct index_inputs *a, const struct index_inputs *b)
-{
-	return lists_equal(a->indexes, a->sizes, a->nr_indexes, b->indexes, b->sizes, b->nr_indexes) &&
-	       lists_equal(a->lives, a->digests, a->nr_lives, b->lives, b->digests, b->nr_lives);
-}
-
-void index_inputs_release(struct index_inputs *in)
-{
-	for (uint32_t i = 0; i < in->nr_indexes; i++)
-		mem_free(in->indexes[i]);
-	for (uint32_t i = 0; i < in->nr_lives; i++)
-		mem_free(in->lives[i]);
-	mem_free(in->indexes);
-	mem_free(in->sizes);
-	mem_free(in->lives);
-	mem_free(in->digests);
-	memset(in, 0, sizeof(*in));
-}
-
 /* ---- merging ---- */
 
 struct log_name {
@@ -392,21 +275,22 @@ static char *inputs_text(const struct index_inputs *in, size_t *len)
 	return text;
 }
 
-static void save_global(const struct gathered *g, const struct container *c, const char *inputs, size_t inputs_len,
-			uint64_t generation_ns)
+/* Write the map for the next reader. */
+static int save_global(const struct gathered *g, const struct container *c, const char *inputs, size_t inputs_len,
+		       uint64_t generation_ns)
 {
 	char path[CONTAINER_PATH_LEN];
-	size_t names_len = 0, map_off, len;
+	size_t names_len = 0, map_off;
 	uint8_t *buf;
 	char *p;
+	int ret;
 
 	for (uint32_t i = 0; i < g->nr_logs; i++)
 		names_len += strlen(g->logs[i]) + 1;
 	map_off = (GLOBAL_HEADER_LEN + inputs_len + names_len + 7) / 8 * 8;
-	len = map_off + g->image_len;
-	buf = mem_zalloc(len);
+	buf = mem_zalloc(map_off);
 	if (!buf)
-		return;
+		return -ENOMEM;
 	memcpy(buf, GLOBAL_MAGIC, 8);
 	put_le32(buf + 8, GLOBAL_VERSION);
 	memcpy(buf + 16, c->id, STUB_ID_LEN);
@@ -423,10 +307,10 @@ static void save_global(const struct gathered *g, const struct container *c, con
 		p = stpcpy(p, g->logs[i]) + 1;
 	put_le32(buf + 76, crc32c(0, buf + GLOBAL_HEADER_LEN, inputs_len + names_len));
 	put_le32(buf + 12, crc32c(0, buf, GLOBAL_HEADER_LEN));
-	memcpy(buf + map_off, g->image, g->image_len);
 	container_path(c, GLOBAL_NAME, path);
-	store_write_file(c->store, path, container_file_mode(c, true), buf, len); /* a cache: failure is no error */
+	ret = store_write_file(c->store, path, container_file_mode(c, true), buf, map_off, g->image, g->image_len);
 	mem_free(buf);
+	return ret;
 }
 
 /* Whether the mapped file is what it should be and was made from these inputs. */
@@ -568,10 +452,7 @@ static int check_dropping(void *arg, const char *path, const char *name, enum dr
 		return check_log(ca, path, name);
 	if (kind != DROPPING_INDEX)
 		return 0;
-	for (uint32_t i = 0; i < ca->in->nr_indexes; i++)
-		if (!strcmp(ca->in->indexes[i], path))
-			return 0;
-	return -EAGAIN;
+	return bsearch(path, ca->in->indexes, ca->in->nr_indexes, sizeof(*ca->in->indexes), compare_path) ? 0 : -EAGAIN;
 }
 
 /*
@@ -584,6 +465,27 @@ static int check_complete(struct gathered *g, const struct container *c, const s
 	int ret = container_list(c, check_dropping, &ca);
 
 	return ret == -ENOENT ? -EAGAIN : ret;
+}
+
+/* Save the map, and use it as it is in the file from now on: its memory is shared by all readers then. Best effort. */
+static void share_map(struct gathered *g, const struct container *c, const char *inputs, size_t inputs_len,
+		      uint64_t generation_ns)
+{
+	struct gathered saved = { 0 };
+
+	if (save_global(g, c, inputs, inputs_len, generation_ns) ||
+	    open_global(&saved, c, inputs, inputs_len, generation_ns))
+		return;
+	if (saved.nr_logs == g->nr_logs && saved.image_len == g->image_len) {
+		mem_free(g->image);
+		g->image = saved.image;
+		g->map = saved.map;
+		g->mapped = true;
+		g->global = saved.global;
+	} else {
+		global_index_release(&saved.global);
+	}
+	drop_logs(&saved);
 }
 
 int gather(struct gathered *g, const struct container *c, const struct index_inputs *in, const char *own_live,
@@ -608,9 +510,9 @@ int gather(struct gathered *g, const struct container *c, const struct index_inp
 	ret = merge_inputs(&m, in, own_live);
 	if (!ret)
 		ret = check_complete(g, c, in);
-	if (!ret && inputs && g->nr_records >= GLOBAL_WORTH_RECORDS)
-		save_global(g, c, inputs, inputs_len, generation_ns);
 	index_merge_release(&m.merge);
+	if (!ret && inputs && g->nr_records >= GLOBAL_WORTH_RECORDS)
+		share_map(g, c, inputs, inputs_len, generation_ns);
 	HASH_ITER(hh, m.names, n, next) {
 		HASH_DEL(m.names, n);
 		mem_free(n);

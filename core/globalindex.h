@@ -24,22 +24,7 @@
 #define PLFS_GLOBALINDEX_H
 
 #include "../index/map.h"
-#include "container.h"
-
-/* What a map is made from: all node indexes and live files of a container at one moment. */
-struct index_inputs {
-	char **indexes;  /* paths relative to the container, sorted */
-	uint64_t *sizes; /* of the indexes, bytes */
-	uint32_t nr_indexes, cap_indexes;
-	char **lives;    /* sorted */
-	uint64_t *digests;
-	uint32_t nr_lives, cap_lives;
-};
-
-/* List them. @skip: a live file ("hostdir.K/live...") to leave out, or NULL. */
-int index_inputs_list(struct index_inputs *in, const struct container *c, const char *skip);
-bool index_inputs_equal(const struct index_inputs *a, const struct index_inputs *b);
-void index_inputs_release(struct index_inputs *in);
+#include "inputs.h"
 
 struct global_index {
 	void *base; /* the mapped file, or NULL */

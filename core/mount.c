@@ -388,7 +388,7 @@ int mount_prepare(struct plfs_mount *m)
 		log_error("cannot make %s/%s: %s", m->backend, PLFS_DIR_NAME, strerror(-ret));
 		return ret;
 	}
-	ret = store_write_file(&m->store, FORMAT_PATH, 0644, FORMAT_TEXT, sizeof(FORMAT_TEXT) - 1);
+	ret = store_write_file(&m->store, FORMAT_PATH, 0644, FORMAT_TEXT, sizeof(FORMAT_TEXT) - 1, NULL, 0);
 	if (!ret)
 		ret = check_mark(m);
 	return ret;

@@ -39,7 +39,7 @@ out:
 	return ret;
 }
 
-int store_write_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len)
+int store_write_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len, const void *buf2, size_t len2)
 {
 	char tmp[PATH_MAX];
 	uint32_t salt = 0;
@@ -53,8 +53,8 @@ int store_write_file(struct store *s, const char *path, mode_t mode, const void 
 	h = store_open(s, tmp, O_WRONLY | O_CREAT | O_EXCL | STORE_BRIEFLY, mode);
 	if (h < 0)
 		return h;
-	n = s->ops->pwrite(s, h, buf, len, 0);
-	ret = n < 0 ? (int)n : (size_t)n < len ? -ENOSPC : 0;
+	n = s->ops->pwrite2(s, h, buf, len, buf2, len2, 0);
+	ret = n < 0 ? (int)n : (size_t)n < len + len2 ? -ENOSPC : 0;
 	store_close(s, &h);
 	if (!ret)
 		ret = s->ops->rename(s, tmp, path);

@@ -86,8 +86,10 @@ static inline void store_close(struct store *s, int *h) { s->ops->close(s, h); }
 /* Read a whole small file: mem_alloc()ed *@buf of *@len bytes. -EFBIG above @max. */
 int store_read_file(struct store *s, const char *path, size_t max, void **buf, size_t *len);
 
-/* Create or replace @path with @len bytes at @buf, atomically, by way of a temporary name beside it. */
-int store_write_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len);
+/*
+ * Create or replace @path with @len bytes at @buf and @len2 at @buf2, atomically, by way of a temporary name beside it.
+ */
+int store_write_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len, const void *buf2, size_t len2);
 
 /* Remove a directory with all that is in it. The first error is returned, the rest is removed all the same. */
 int store_remove_tree(struct store *s, const char *path);

@@ -320,7 +320,7 @@ static int chmod_and_replace(struct store *s, const char *path, mode_t mode)
 
 	if (ret || store_read_file(s, path, 65536, &text, &len))
 		return ret;
-	ret = store_write_file(s, path, 0644, text, len);
+	ret = store_write_file(s, path, 0644, text, len, NULL, 0);
 	mem_free(text);
 	return ret;
 }
