@@ -306,9 +306,17 @@ static int prepare_read(struct inode *ino)
 	return ret;
 }
 
+/* The map is of an empty container: somebody is about to make the first log, and the word that tells of it may be made after that. */
+static bool is_expecting(const struct inode *ino)
+{
+	const struct reader *r = &ino->r;
+
+	return r->loaded && !r->inputs.nr_lives && !r->inputs.nr_indexes && !r->watch.word && !ino->writing;
+}
+
 int inode_size(struct inode *ino, int fd, const struct stat *st, uint64_t *size)
 {
-	int ret = inode_look_again(ino, fd, st, watch_changed(&ino->r.watch));
+	int ret = inode_look_again(ino, fd, st, watch_changed(&ino->r.watch) || is_expecting(ino));
 
 	if (!ret && !ino->r.loaded && ino->stub.has_container && !ino->stub.in_body)
 		ret = inode_load(ino);
@@ -336,6 +344,7 @@ static ssize_t find_in_logs(struct inode *ino, int fd, size_t len, uint64_t logi
 		if (ret)
 			return ret;
 	}
+	stale |= is_expecting(ino);
 	size = inode_known_size(ino);
 	if (logical_off + len > size || ino->acquired || inode_posix || stale) {
 		struct stat st;

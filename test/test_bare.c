@@ -423,6 +423,58 @@ Test(bare_others, who_reads_sees_each_write_whether_in_the_stub_or_a_log)
 	lclose(&l);
 }
 
+/* Between the header that names a container and the first log in it. */
+static int stop_before_the_log(enum call call)
+{
+	static int stage;
+
+	if (call == CALL_PWRITE && !stage)
+		stage = 1;
+	else if (call == CALL_OPENAT && stage == 1) {
+		stage = 2;
+		raise_flag(&shared->started);
+		await(&shared->claimed);
+	}
+	return 0;
+}
+
+static int claims_slowly(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+	int ret;
+
+	(void)arg;
+	calls_intercept();
+	on_call = stop_before_the_log;
+	ret = lfill(&l, 0, 100, 2) != 100; /* not alone */
+	on_call = NULL;
+	raise_flag(&shared->done);
+	pause();
+	return ret;
+}
+
+Test(bare_others, who_reads_while_a_container_is_still_empty_sees_what_comes)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+	pid_t pid;
+
+	share();
+	lfill(&l, 0, 200, 1);
+	lclose(&l);
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, 200, 1), 0);
+	pid = start_child(claims_slowly, NULL);
+	await(&shared->started);
+	cr_assert_eq(lcheck(&l, 0, 200, 1), 0);
+	raise_flag(&shared->claimed);
+	await(&shared->done);
+	cr_assert_eq(lcheck(&l, 0, 100, 2), 0);
+	cr_assert_eq(lcheck(&l, 100, 100, 1), 0);
+	kill(pid, SIGKILL);
+	wait_child(pid);
+	lclose(&l);
+}
+
 /* Nobody may go by a container of which he has not heard. */
 static int claims_and_unlinks(void *arg)
 {
