@@ -10,13 +10,13 @@
 #include "../core/bytes.h"
 #include "../core/crc32c.h"
 
-int image_init(struct image *img)
+int image_init(struct image *img, size_t nr_extents)
 {
 	memset(img, 0, sizeof(*img));
-	img->entries.v = mem_zalloc(4096);
+	img->entries.cap = 4096 + nr_extents * IMAGE_ENTRY_LEN;
+	img->entries.v = mem_alloc(img->entries.cap);
 	if (!img->entries.v)
 		return -ENOMEM;
-	img->entries.cap = 4096;
 	img->entries.len = IMAGE_HEADER_LEN;
 	return 0;
 }

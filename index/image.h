@@ -142,7 +142,8 @@ struct image {
 	struct image_rows entries, panels, tables, phases, layers, grids, bands, cells;
 };
 
-int image_init(struct image *img);
+/* @nr_extents: how many there will be, more or less. */
+int image_init(struct image *img, size_t nr_extents);
 void image_release(struct image *img);
 
 /* The next stretch, in ascending order: one visible extent, or rows of table number @table. */

@@ -13,14 +13,19 @@
 /* A run of so few elements is single extents to us: random writes look like runs of two. */
 #define SHORT_RUN 4
 
-/* An extent, or the first element of run number run - 1. */
+/*
+ * An extent, or, with a length of 0, the first element of run number log_no. Half a cache line: the sweep comes to them in
+ * another order than they lie in.
+ */
 struct index_merge_item {
-	uint64_t logical_off, length, log_off, stamp_ns;
-	uint32_t log_no, run;
+	uint64_t logical_off, log_off, stamp_ns;
+	uint32_t length, log_no;
 };
 
+/* Also an extent of a length that an item has no room for: count 1. */
 struct index_merge_run {
-	uint64_t stride, count, outer_stride, outer_count;
+	uint64_t length, stride, count, outer_stride, outer_count;
+	uint32_t log_no;
 };
 
 /* nr_items: the items added before it. */
@@ -118,6 +123,7 @@ int index_merge_add(struct index_merge *m, uint32_t log_no, const struct index_r
 	struct index_merge_item *items;
 	struct index_merge_run *runs;
 	struct index_record rec;
+	bool wide;
 
 	if (!index_record_valid(added) || log_no >= INDEX_LOG_CUT)
 		return -EBADMSG;
@@ -129,20 +135,21 @@ int index_merge_add(struct index_merge *m, uint32_t log_no, const struct index_r
 	if (!items)
 		return -ENOMEM;
 	m->items = items;
-	if (rec.count > 1) {
+	wide = rec.count > 1 || rec.length > UINT32_MAX;
+	if (wide) {
 		runs = grown(m->runs, m->nr_runs, &m->cap_runs, sizeof(*runs));
 		if (!runs)
 			return -ENOMEM;
 		m->runs = runs;
-		runs[m->nr_runs++] = (struct index_merge_run){ rec.stride, rec.count, rec.outer_stride, rec.outer_count };
+		runs[m->nr_runs++] = (struct index_merge_run){ rec.length, rec.stride, rec.count, rec.outer_stride, rec.outer_count,
+							       log_no };
 	}
 	items[m->nr_items++] = (struct index_merge_item){
 		.logical_off = rec.logical_off,
-		.length = rec.length,
 		.log_off = rec.log_off,
 		.stamp_ns = rec.stamp_ns,
-		.log_no = log_no,
-		.run = rec.count > 1 ? (uint32_t)m->nr_runs : 0,
+		.length = wide ? 0 : (uint32_t)rec.length,
+		.log_no = wide ? (uint32_t)(m->nr_runs - 1) : log_no,
 	};
 	return 0;
 }
@@ -178,16 +185,23 @@ static int sort_cuts(const struct index_merge *m, struct sorted_cut **sorted)
 	return ret;
 }
 
+static const struct index_merge_run *run_of(const struct index_merge *m, const struct index_merge_item *item)
+{
+	return item->length ? NULL : &m->runs[item->log_no];
+}
+
 /* Where item @idx ends because of truncations newer than it. */
 static uint64_t item_limit(const struct index_merge *m, const struct sorted_cut *cuts, size_t idx)
 {
 	const struct index_merge_item *item = &m->items[idx];
+	const struct index_merge_run *run = run_of(m, item);
+	uint32_t log_no = run ? run->log_no : item->log_no;
 	size_t base = 0, n = m->nr_cuts;
 
 	while (n > 0) {
 		const struct sorted_cut *cut = &cuts[base + n / 2];
 		bool newer = cut->stamp_ns != item->stamp_ns ? cut->stamp_ns > item->stamp_ns :
-			     cut->log_no != item->log_no     ? cut->log_no > item->log_no :
+			     cut->log_no != log_no	     ? cut->log_no > log_no :
 							       cut->nr_items > idx;
 
 		if (newer) {
@@ -204,16 +218,15 @@ static uint64_t item_limit(const struct index_merge *m, const struct sorted_cut 
 static struct overlay_piece element(const struct index_merge *m, size_t idx, uint64_t sub, uint64_t limit)
 {
 	const struct index_merge_item *item = &m->items[idx];
-	uint64_t lo = item->logical_off;
+	const struct index_merge_run *run = run_of(m, item);
+	uint64_t lo = item->logical_off + (run ? sub * run->stride : 0), length = run ? run->length : item->length;
 
-	if (sub > 0)
-		lo += sub * m->runs[item->run - 1].stride;
 	return (struct overlay_piece){
 		.lo = lo,
-		.hi = min_u64(lo + item->length, limit),
-		.log_off = item->log_off + sub * item->length,
+		.hi = min_u64(lo + length, limit),
+		.log_off = item->log_off + sub * length,
 		.stamp_ns = item->stamp_ns,
-		.log_no = item->log_no,
+		.log_no = run ? run->log_no : item->log_no,
 		.seq = (uint32_t)idx,
 	};
 }
@@ -222,24 +235,24 @@ static struct overlay_piece element(const struct index_merge *m, size_t idx, uin
 static int add_run(const struct index_merge *m, struct sweep *sw, size_t idx, uint64_t limit)
 {
 	const struct index_merge_item *item = &m->items[idx];
-	const struct index_merge_run *run = &m->runs[item->run - 1];
+	const struct index_merge_run *run = run_of(m, item);
 	uint64_t nr = min_u64(run->count, (limit - 1 - item->logical_off) / run->stride + 1), whole = nr;
 	int ret = 0;
 
-	if (item->logical_off + (nr - 1) * run->stride + item->length > limit)
+	if (item->logical_off + (nr - 1) * run->stride + run->length > limit)
 		whole--;
 	if (whole > SHORT_RUN) {
 		struct image_layer layer = {
 			.logical_off = item->logical_off,
-			.length = item->length,
+			.length = run->length,
 			.stride = run->stride,
 			.count = whole,
 			.log_off = item->log_off,
 			.stamp_ns = item->stamp_ns,
-			.log_no = item->log_no,
+			.log_no = run->log_no,
 			.seq = (uint32_t)idx,
-			.hi = item->logical_off + (whole - 1) * run->stride + item->length,
-			.step = item->length,
+			.hi = item->logical_off + (whole - 1) * run->stride + run->length,
+			.step = run->length,
 		};
 		ret = sweep_add_run(sw, &layer);
 	} else {
@@ -258,28 +271,28 @@ static int add_run(const struct index_merge *m, struct sweep *sw, size_t idx, ui
 static int add_nested(const struct index_merge *m, struct sweep *sw, size_t idx, uint64_t limit, uint64_t *end)
 {
 	const struct index_merge_item *item = &m->items[idx];
-	const struct index_merge_run *run = &m->runs[item->run - 1];
+	const struct index_merge_run *run = run_of(m, item);
 	bool swap = run->outer_stride < run->stride;
 	struct image_layer layer = {
 		.logical_off = item->logical_off,
-		.length = item->length,
+		.length = run->length,
 		.stride = swap ? run->outer_stride : run->stride,
 		.count = swap ? run->outer_count : run->count,
 		.log_off = item->log_off,
 		.stamp_ns = item->stamp_ns,
-		.log_no = item->log_no,
+		.log_no = run->log_no,
 		.seq = (uint32_t)idx,
-		.step = swap ? run->count * item->length : item->length,
+		.step = swap ? run->count * run->length : run->length,
 		.outer_stride = swap ? run->stride : run->outer_stride,
 		.outer_count = swap ? run->count : run->outer_count,
-		.outer_step = swap ? item->length : run->count * item->length,
+		.outer_step = swap ? run->length : run->count * run->length,
 	};
 	uint64_t into = limit - 1 - item->logical_off, i, j = min_u64(into / layer.outer_stride, layer.outer_count - 1);
 
 	into -= j * layer.outer_stride;
 	i = min_u64(into / layer.stride, layer.count - 1);
 	into -= i * layer.stride;
-	layer.hi = item->logical_off + j * layer.outer_stride + i * layer.stride + min_u64(item->length, into + 1);
+	layer.hi = item->logical_off + j * layer.outer_stride + i * layer.stride + min_u64(run->length, into + 1);
 	*end = layer.hi;
 	return sweep_add_nested(sw, &layer);
 }
@@ -299,7 +312,7 @@ static void load_extent(const void *arg, const struct overlay_key *key, struct o
 	if (key->sub == SWEEP_LAST_ELEMENT) {
 		const struct index_merge_item *item = &b->m->items[key->idx];
 
-		sub = (key->key - item->logical_off) / b->m->runs[item->run - 1].stride;
+		sub = (key->key - item->logical_off) / run_of(b->m, item)->stride;
 	}
 	*piece = element(b->m, key->idx, sub, limit);
 }
@@ -328,22 +341,21 @@ int index_merge_build(struct index_merge *m, void **image, size_t *len)
 		cut = min_u64(cut, m->cuts[i].size);
 		max_stamp_ns = max_u64(max_stamp_ns, m->cuts[i].stamp_ns);
 	}
+	if (!ret)
+		ret = overlay_keys_reserve(&sw.extents, m->nr_items);
 	for (size_t i = 0; i < m->nr_items && !ret; i++) {
 		const struct index_merge_item *item = &m->items[i];
+		const struct index_merge_run *run = run_of(m, item);
 		uint64_t limit = cuts ? item_limit(m, cuts, i) : UINT64_MAX;
-		uint64_t hi = item->logical_off + item->length;
+		uint64_t hi = item->logical_off + (run ? run->length : item->length);
 
 		max_stamp_ns = max_u64(max_stamp_ns, item->stamp_ns);
 		if (item->logical_off >= limit)
 			continue;
-		if (item->run && m->runs[item->run - 1].outer_count) {
+		if (run && run->outer_count) {
 			ret = add_nested(m, &sw, i, limit, &hi);
-		} else if (item->run) {
-			const struct index_merge_run *run = &m->runs[item->run - 1];
-			uint64_t last = min_u64(run->count - 1,
-						(limit - 1 - item->logical_off) / run->stride);
-
-			hi += last * run->stride;
+		} else if (run && run->count > 1) {
+			hi += min_u64(run->count - 1, (limit - 1 - item->logical_off) / run->stride) * run->stride;
 			ret = add_run(m, &sw, i, limit);
 		} else {
 			ret = overlay_keys_add(&sw.extents, item->logical_off, (uint32_t)i, 0);
@@ -351,7 +363,7 @@ int index_merge_build(struct index_merge *m, void **image, size_t *len)
 		end = max_u64(end, min_u64(hi, limit));
 	}
 	if (!ret)
-		ret = image_init(&img);
+		ret = image_init(&img, sw.extents.n);
 	if (!ret)
 		ret = sweep_run(&sw, &img);
 	if (!ret)

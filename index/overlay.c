@@ -85,6 +85,17 @@ const struct overlay_piece *overlay_heap_top(struct overlay_list *heap, uint64_t
 	return heap->n > 0 ? &heap->v[0] : NULL;
 }
 
+int overlay_keys_reserve(struct overlay_keys *keys, size_t nr)
+{
+	struct overlay_key *v = nr > keys->cap ? mem_realloc(keys->v, nr * sizeof(*v)) : keys->v;
+
+	if (nr > keys->cap && !v)
+		return -ENOMEM;
+	keys->v = v;
+	keys->cap = max_u64(keys->cap, nr);
+	return 0;
+}
+
 int overlay_keys_add(struct overlay_keys *keys, uint64_t key, uint32_t idx, uint32_t sub)
 {
 	void *v = keys->v;

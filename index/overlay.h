@@ -61,6 +61,8 @@ struct overlay_keys {
 	size_t n, cap;
 };
 
+/* Make room for @nr in all. Returns 0 or -ENOMEM. */
+int overlay_keys_reserve(struct overlay_keys *keys, size_t nr);
 int overlay_keys_add(struct overlay_keys *keys, uint64_t key, uint32_t idx, uint32_t sub);
 /* Sort by key; equal keys stay in order. Linear. Returns 0 or -ENOMEM. */
 int overlay_keys_sort(struct overlay_keys *keys);
