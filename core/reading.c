@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From a reader's maps to bytes: what is read from where, under the lock, and what is left to be read without it.
+ */
+#include "reader.h"
+
+#include "alloc.h"
+#include "dropping.h"
+#include "log.h"
+#include "own.h"
+#include "usermem.h"
+
+/* Pieces that are shorter are not gathered; see logset.c. */
+#define SMALL_PIECE 1024
+
+/* The program's memory is looked at so much at a time. */
+#define TOUCH_LEN 16384
+
+ssize_t reader_extent(struct reader *r, uint64_t logical_off, uint64_t len, int *fd, uint64_t *fd_off)
+{
+	struct index_piece piece;
+	struct stat st;
+	int h, ret;
+
+	*fd = -1;
+	reader_lookup(r, logical_off, len, &piece);
+	if (piece.log_no >= r->logs.nr)
+		return (ssize_t)piece.len;
+	h = logset_open(&r->logs, piece.log_no);
+	ret = h < 0 ? h : r->c->store->ops->fstat(r->c->store, h, &st);
+	if (ret)
+		return ret;
+	*fd_off = DROPPING_DATA_OFF + piece.log_off;
+	if (*fd_off + piece.len <= (uint64_t)st.st_size) /* else its end is in a stage */
+		*fd = h;
+	return (ssize_t)piece.len;
+}
+
+void reader_log_missing(const struct reader *r)
+{
+	log_error("%s/%s: the data log is missing", r->c->dir,
+		  r->logs.missing < r->logs.nr ? r->logs.logs[r->logs.missing].path : "");
+}
+
+static int read_body(int stub_fd, void *buf, size_t len, uint64_t logical_off)
+{
+	ssize_t n = own_pread_all(stub_fd, buf, len, PLFS_BODY_OFF + logical_off);
+
+	if (n < 0)
+		return (int)n;
+	memset((char *)buf + n, 0, len - (size_t)n);
+	return 0;
+}
+
+/* Where this process's own log still lacks bytes, they are staged: how many of the @len at @log_off are in the log. */
+static size_t len_in_log(const struct reader *r, const struct writer *w, uint32_t log_no, uint64_t log_off, size_t len)
+{
+	uint64_t flushed;
+
+	if (!w || log_no != r->own_log)
+		return len;
+	flushed = writer_flushed_len(w);
+	return flushed <= log_off ? 0 : (size_t)min_u64(len, flushed - log_off);
+}
+
+int reader_read(struct reader *r, const struct writer *w, int stub_fd, void *buf, size_t len, uint64_t logical_off)
+{
+	uint8_t *p = buf;
+
+	while (len) {
+		struct index_piece piece;
+		int ret = 0;
+
+		reader_lookup(r, logical_off, len, &piece);
+		if (piece.log_no == INDEX_LOG_HOLE || piece.log_no == INDEX_LOG_CUT) {
+			ret = read_body(stub_fd, p, piece.len, logical_off);
+		} else if (piece.log_no >= r->logs.nr) {
+			ret = -EIO;
+		} else {
+			size_t in_log = len_in_log(r, w, piece.log_no, piece.log_off, piece.len);
+
+			if (in_log)
+				ret = logset_read(&r->logs, piece.log_no, p, in_log, piece.log_off);
+			if (!ret && in_log < piece.len)
+				writer_read_stage(w, p + in_log, piece.len - in_log, piece.log_off + in_log);
+		}
+		if (ret)
+			return ret;
+		p += piece.len;
+		logical_off += piece.len;
+		len -= piece.len;
+	}
+	return 0;
+}
+
+/* ---- with the rest left to be done without the lock ---- */
+
+/* One piece is the whole request, of a log alone: no need to gather any. */
+static ssize_t begin_one(struct reader *r, void *buf, const struct index_piece *piece, struct reading *rd)
+{
+	int ret = logset_take(&r->logs, piece->log_no, piece->log_off, piece->len, 1, &rd->handle);
+
+	rd->buf = buf;
+	rd->len = piece->len;
+	rd->log_off = piece->log_off;
+	if (!ret) {
+		ret = user_writable(buf, piece->len) < piece->len ? -EFAULT : 0;
+		ret = ret ? ret : logset_read(&r->logs, piece->log_no, buf, piece->len, piece->log_off);
+	}
+	return ret < 0 ? ret : (ssize_t)piece->len;
+}
+
+/* How far the memory at @buf has been found to be writable. */
+struct writable {
+	uint8_t *buf;
+	size_t len;
+};
+
+static int check_writable(struct writable *m, size_t len)
+{
+	if (len > m->len)
+		m->len += user_writable(m->buf + m->len, len - m->len);
+	return len > m->len ? -EFAULT : 0;
+}
+
+/* What is not worth a call of its own comes from windows. */
+static int read_small_groups(struct reader *r, struct scatter *s, struct writable *m, size_t len)
+{
+	for (unsigned i = 0; i < s->nr_groups; i++) {
+		struct scatter_group *g = &s->groups[i];
+		uint64_t log_off = g->log_off;
+		int ret = logset_take(&r->logs, g->log_no, log_off, g->len, g->nr_pieces, &g->handle);
+
+		if (ret > 0)
+			continue;
+		if (!ret)
+			ret = check_writable(m, len);
+		for (unsigned k = 0, at = g->first; !ret && k < g->nr_pieces; k++, at = s->pieces[at].next) {
+			ret = logset_read(&r->logs, g->log_no, s->pieces[at].buf, s->pieces[at].len, log_off);
+			log_off += s->pieces[at].len;
+		}
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static ssize_t begin_many(struct reader *r, const struct writer *w, int stub_fd, void *buf, size_t len, uint64_t logical_off,
+			  struct scatter *s)
+{
+	struct writable m = { .buf = buf };
+	struct index_piece piece;
+	unsigned nr_small = 0;
+	size_t done = 0;
+	int ret = 0;
+
+	for (; done < len && !ret; done += ret ? 0 : piece.len) {
+		uint8_t *p = m.buf + done;
+		size_t in_log = 0;
+
+		reader_lookup(r, logical_off + done, len - done, &piece);
+		nr_small = piece.len < SMALL_PIECE ? nr_small + 1 : 0;
+		if (piece.log_no < r->logs.nr) {
+			in_log = len_in_log(r, w, piece.log_no, piece.log_off, piece.len);
+			if (in_log && nr_small <= 2 && !scatter_add(s, piece.log_no, piece.log_off, p, in_log))
+				break;
+			if (in_log == piece.len && nr_small <= 2)
+				continue;
+		}
+		ret = check_writable(&m, min_size(len, round_up_u64(done + piece.len, TOUCH_LEN)));
+		if (!ret && in_log && nr_small > 2) /* one of many: in the order of memory, which is faster */
+			ret = logset_read(&r->logs, piece.log_no, p, in_log, piece.log_off);
+		if (ret)
+			break;
+		if (in_log == piece.len)
+			continue;
+		if (piece.log_no < r->logs.nr)
+			writer_read_stage(w, p + in_log, piece.len - in_log, piece.log_off + in_log);
+		else if (piece.log_no == INDEX_LOG_HOLE || piece.log_no == INDEX_LOG_CUT)
+			ret = read_body(stub_fd, p, piece.len, logical_off + done);
+		else
+			ret = -EIO;
+	}
+	if (!ret)
+		ret = read_small_groups(r, s, &m, done);
+	return ret ? ret : (ssize_t)done;
+}
+
+ssize_t reader_begin(struct reader *r, const struct writer *w, int stub_fd, void *buf, size_t len, uint64_t logical_off,
+		     struct reading *rd)
+{
+	size_t part = min_size(len, READING_MAX);
+	uint32_t at_once = logset_at_once(&r->logs);
+	struct index_piece piece;
+	ssize_t n;
+
+	*rd = (struct reading){ 0 };
+	if (unlikely(!at_once))
+		return -EAGAIN;
+	if (r->logs.crowded)
+		r->logs.crowded--;
+	reader_lookup(r, logical_off, part, &piece);
+	if (piece.len == part && piece.log_no < r->logs.nr && len_in_log(r, w, piece.log_no, piece.log_off, part) == part) {
+		n = begin_one(r, buf, &piece, rd);
+	} else {
+		rd->scatter = __atomic_exchange_n(&r->spare, NULL, __ATOMIC_ACQUIRE);
+		if (!rd->scatter)
+			rd->scatter = mem_alloc(sizeof(*rd->scatter));
+		if (!rd->scatter)
+			return -ENOMEM;
+		scatter_init(rd->scatter, at_once);
+		n = begin_many(r, w, stub_fd, buf, part, logical_off, rd->scatter);
+	}
+	if (n < 0 && reading_end(r, rd))
+		logset_bury(&r->logs);
+	rd->more = n > 0 && (size_t)n < len;
+	return n;
+}
+
+bool reading_run(struct reading *rd, struct store *store)
+{
+	if (rd->handle)
+		return store->ops->pread(store, rd->handle->h, rd->buf, rd->len, DROPPING_DATA_OFF + rd->log_off) ==
+		       (ssize_t)rd->len;
+	return !rd->scatter || scatter_run(rd->scatter, store);
+}
+
+bool reading_end(struct reader *r, struct reading *rd)
+{
+	struct scatter *s = rd->scatter;
+	bool last = rd->handle && log_handle_put(rd->handle);
+
+	for (unsigned i = 0; s && i < s->nr_groups; i++)
+		if (s->groups[i].handle && log_handle_put(s->groups[i].handle))
+			last = true;
+	if (s)
+		mem_free(__atomic_exchange_n(&r->spare, s, __ATOMIC_ACQ_REL));
+	*rd = (struct reading){ 0 };
+	return last;
+}
