@@ -8,7 +8,7 @@
  *           live.HOST.PID.SEQ     its live index and stage, while open (stage.h)
  *           index.HOST            the node index: blocks of closed logs (dropping.h)
  *           notice.HOST           a word that changes when somebody begins to write (watch.h)
- *       index.global              a cached map of them all             (reader.h)
+ *       index.global              a kept map of them all               (globalcache.h)
  *       lock                      held by who appends at the file's end
  */
 #ifndef PLFS_CONTAINER_H

@@ -127,7 +127,7 @@ static bool follow_one(struct reader *r, uint32_t no, uint64_t digest)
 /* The watched files are those of the inputs, in the same order, if there are as many. */
 static bool all_are_watched(const struct reader *r)
 {
-	return r->loaded && r->seen && r->watch.word && r->watch.nr_lives == r->inputs.nr_lives &&
+	return r->loaded && r->seen && r->watch.word && !watch_is_revoked(&r->watch) && r->watch.nr_lives == r->inputs.nr_lives &&
 	       __atomic_load_n(r->watch.word, __ATOMIC_ACQUIRE) == r->watch.seen;
 }
 

@@ -1,29 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Gathering all records of a container into one map, and the cache of that map. A log that is closed while we
- * look moves from its live file to its node index, in this order, so live files are read first.
+ * Gathering all records of a container into one map. A log that is closed while we look moves from its live file to its
+ * node index: it is appended to this before that is removed. So live files are read first.
  */
 #include "globalindex.h"
 
 #include "../index/merge.h"
-#include "bytes.h"
-#include "crc32c.h"
 #include "dropping.h"
 #include "hash.h"
 #include "log.h"
 #include "stage.h"
-#include "sys.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define GLOBAL_MAGIC "PLFSGLB1"
-#define GLOBAL_VERSION 1
-#define GLOBAL_HEADER_LEN 128
-#define GLOBAL_NAME "index.global"
-
-/* Fewer records than this are merged faster than their cache is opened. */
+/* A map of less than all of these is made as fast as a kept one is found. */
 #define GLOBAL_WORTH_RECORDS 4096
+#define GLOBAL_WORTH_LOGS 8
+#define GLOBAL_WORTH_INDEXES 4
 
 /* ---- merging ---- */
 
@@ -257,183 +251,29 @@ static int merge_inputs(struct merging *m, const struct index_inputs *in, const 
 	return ret;
 }
 
-/* ---- the cache ---- */
-
-/* The list of inputs as text, mem_alloc()ed. */
-static char *inputs_text(const struct index_inputs *in, size_t *len)
-{
-	size_t cap = 1;
-	char *text;
-
-	for (uint32_t i = 0; i < in->nr_indexes; i++)
-		cap += strlen(in->indexes[i]) + 24;
-	text = mem_alloc(cap);
-	*len = 0;
-	for (uint32_t i = 0; text && i < in->nr_indexes; i++)
-		*len += (size_t)snprintf(text + *len, cap - *len, "%s %llu\n", in->indexes[i],
-					 (unsigned long long)in->sizes[i]);
-	return text;
-}
-
-/* Write the map for the next reader. */
-static int save_global(const struct gathered *g, const struct container *c, const char *inputs, size_t inputs_len,
-		       uint64_t generation_ns)
-{
-	char path[CONTAINER_PATH_LEN];
-	size_t names_len = 0, map_off;
-	uint8_t *buf;
-	char *p;
-	int ret;
-
-	for (uint32_t i = 0; i < g->nr_logs; i++)
-		names_len += strlen(g->logs[i]) + 1;
-	map_off = (GLOBAL_HEADER_LEN + inputs_len + names_len + 7) / 8 * 8;
-	buf = mem_zalloc(map_off);
-	if (!buf)
-		return -ENOMEM;
-	memcpy(buf, GLOBAL_MAGIC, 8);
-	put_le32(buf + 8, GLOBAL_VERSION);
-	memcpy(buf + 16, c->id, STUB_ID_LEN);
-	put_le64(buf + 32, generation_ns);
-	put_le64(buf + 40, inputs_len);
-	put_le64(buf + 48, names_len);
-	put_le64(buf + 56, map_off);
-	put_le64(buf + 64, g->image_len);
-	put_le32(buf + 72, g->nr_logs);
-	p = (char *)buf + GLOBAL_HEADER_LEN;
-	memcpy(p, inputs, inputs_len);
-	p += inputs_len;
-	for (uint32_t i = 0; i < g->nr_logs; i++)
-		p = stpcpy(p, g->logs[i]) + 1;
-	put_le32(buf + 76, crc32c(0, buf + GLOBAL_HEADER_LEN, inputs_len + names_len));
-	put_le32(buf + 12, crc32c(0, buf, GLOBAL_HEADER_LEN));
-	container_path(c, GLOBAL_NAME, path);
-	ret = store_write_file(c->store, path, container_file_mode(c, true), buf, map_off, g->image, g->image_len);
-	mem_free(buf);
-	return ret;
-}
-
-/* Whether the mapped file is what it should be and was made from these inputs. */
-static bool global_valid(const struct global_index *gi, const struct container *c, const char *inputs,
-			 size_t inputs_len, uint64_t generation_ns)
-{
-	const uint8_t *b = gi->base;
-	uint8_t head[GLOBAL_HEADER_LEN];
-	uint64_t names_len, map_off, map_len;
-
-	if (gi->len < GLOBAL_HEADER_LEN || memcmp(b, GLOBAL_MAGIC, 8) || get_le32(b + 8) != GLOBAL_VERSION)
-		return false;
-	memcpy(head, b, sizeof(head));
-	put_le32(head + 12, 0);
-	names_len = get_le64(b + 48);
-	map_off = get_le64(b + 56);
-	map_len = get_le64(b + 64);
-	return crc32c(0, head, sizeof(head)) == get_le32(b + 12) && !memcmp(b + 16, c->id, STUB_ID_LEN) &&
-	       get_le64(b + 32) == generation_ns && get_le64(b + 40) == inputs_len && names_len <= gi->len &&
-	       GLOBAL_HEADER_LEN + inputs_len + names_len <= map_off && map_off % 8 == 0 && map_off <= gi->len &&
-	       map_len <= gi->len - map_off && !memcmp(b + GLOBAL_HEADER_LEN, inputs, inputs_len) &&
-	       crc32c(0, b + GLOBAL_HEADER_LEN, inputs_len + names_len) == get_le32(b + 76);
-}
-
-static int take_names(struct gathered *g, const char *names, size_t len, uint32_t nr)
-{
-	const char *end = names + len;
-
-	if (nr > len)
-		return -EBADMSG;
-	g->logs = mem_zalloc((nr + (size_t)1) * sizeof(*g->logs));
-	if (!g->logs)
-		return -ENOMEM;
-	while (g->nr_logs < nr) {
-		const char *nul = memchr(names, 0, (size_t)(end - names));
-		const char *slash = nul ? strchr(names, '/') : NULL;
-
-		/* "hostdir.K/data...", and nothing that leads elsewhere */
-		if (!slash || nul - names >= CONTAINER_PATH_LEN - 64 || strncmp(names, "hostdir.", 8) ||
-		    strncmp(slash, "/data.", 6) || strchr(slash + 1, '/'))
-			return -EBADMSG;
-		g->logs[g->nr_logs] = mem_strdup(names);
-		if (!g->logs[g->nr_logs++])
-			return -ENOMEM;
-		names = nul + 1;
-	}
-	return 0;
-}
-
-static void drop_logs(struct gathered *g)
-{
-	for (uint32_t i = 0; g->logs && i < g->nr_logs; i++)
-		mem_free(g->logs[i]);
-	mem_free(g->logs);
-	g->logs = NULL;
-	g->nr_logs = 0;
-}
-
-void global_index_release(struct global_index *gi)
-{
-	if (gi->base)
-		sys.munmap(gi->base, gi->len);
-	gi->base = NULL;
-}
-
-static int open_global(struct gathered *g, const struct container *c, const char *inputs, size_t inputs_len,
-		       uint64_t generation_ns)
-{
-	struct global_index *gi = &g->global;
-	char path[CONTAINER_PATH_LEN];
-	const uint8_t *b;
-	struct stat st;
-	int h, ret;
-
-	container_path(c, GLOBAL_NAME, path);
-	h = store_open(c->store, path, O_RDONLY, 0);
-	if (h < 0)
-		return h;
-	ret = c->store->ops->fstat(c->store, h, &st);
-	if (!ret) {
-		gi->len = (size_t)st.st_size;
-		gi->base = gi->len ? c->store->ops->map(c->store, h, gi->len, false) : NULL;
-	}
-	store_close(c->store, &h);
-	if (!gi->base)
-		return -ENOENT;
-	ret = -EBADMSG;
-	b = gi->base;
-	if (global_valid(gi, c, inputs, inputs_len, generation_ns))
-		ret = index_map_open(&g->map, b + get_le64(b + 56), get_le64(b + 64), true);
-	if (!ret)
-		ret = take_names(g, (const char *)b + GLOBAL_HEADER_LEN + inputs_len, get_le64(b + 48), get_le32(b + 72));
-	if (ret) {
-		drop_logs(g);
-		global_index_release(gi);
-		return ret;
-	}
-	g->image = (void *)g->map.image;
-	g->image_len = g->map.image_len;
-	g->mapped = true;
-	g->nr_records = g->map.nr_records;
-	return 0;
-}
+/* ---- whether that was all ---- */
 
 struct check_arg {
 	const struct container *c;
 	const struct index_inputs *in;
 	struct gathered *g;
+	bool alone; /* so far: nobody writes, and all that is listed is in the map */
 };
 
-static int compare_path(const void *path, const void *log)
+static int compare_path(const void *path, const void *other)
 {
-	return strcmp(path, *(char *const *)log);
+	return strcmp(path, *(char *const *)other);
 }
 
 /* A log that no index knows, has bytes, and whose process is not at work on it: its index is lost. */
-static int check_log(const struct check_arg *ca, const char *path, const char *name)
+static int check_log(struct check_arg *ca, const char *path, const char *name)
 {
 	char full[CONTAINER_PATH_LEN];
 	struct stat st;
 
 	if (bsearch(path, ca->g->logs, ca->g->nr_logs, sizeof(*ca->g->logs), compare_path))
 		return 0;
+	ca->alone = false;
 	container_path(ca->c, path, full);
 	if (ca->c->store->ops->stat(ca->c->store, full, &st) || st.st_size <= DROPPING_DATA_OFF)
 		return 0;
@@ -446,85 +286,181 @@ static int check_log(const struct check_arg *ca, const char *path, const char *n
 
 static int check_dropping(void *arg, const char *path, const char *name, enum dropping_kind kind)
 {
-	const struct check_arg *ca = arg;
+	struct check_arg *ca = arg;
 
 	if (kind == DROPPING_DATA)
 		return check_log(ca, path, name);
-	if (kind != DROPPING_INDEX)
+	if (kind == DROPPING_LIVE)
+		ca->alone = false;
+	if (kind != DROPPING_INDEX ||
+	    bsearch(path, ca->in->indexes, ca->in->nr_indexes, sizeof(*ca->in->indexes), compare_path))
 		return 0;
-	return bsearch(path, ca->in->indexes, ca->in->nr_indexes, sizeof(*ca->in->indexes), compare_path) ? 0 : -EAGAIN;
+	return -EAGAIN;
 }
 
 /*
  * A node index that came into being after the inputs were listed may hold records that had left their live file by the
  * time we read that. One that was listed has been read after all live files, and so held them.
+ *
+ * *@alone: nobody had a live file when this began, and the map has all that there was.
  */
-static int check_complete(struct gathered *g, const struct container *c, const struct index_inputs *in)
+static int check_complete(struct gathered *g, const struct container *c, const struct index_inputs *in, bool *alone)
 {
-	struct check_arg ca = { .c = c, .in = in, .g = g };
+	struct check_arg ca = { .c = c, .in = in, .g = g, .alone = !in->nr_lives };
 	int ret = container_list(c, check_dropping, &ca);
 
+	for (uint32_t i = 0; i < in->nr_indexes && ca.alone && !ret; i++) { /* after the list, as above */
+		uint64_t size;
+
+		ret = index_input_size(c, in->indexes[i], &size);
+		ca.alone = size == in->sizes[i];
+	}
+	*alone = ca.alone;
 	return ret == -ENOENT ? -EAGAIN : ret;
 }
 
-/* Save the map, and use it as it is in the file from now on: its memory is shared by all readers then. Best effort. */
-static void share_map(struct gathered *g, const struct container *c, const char *inputs, size_t inputs_len,
-		      uint64_t generation_ns)
-{
-	struct gathered saved = { 0 };
+/* ---- the kept map ---- */
 
-	if (save_global(g, c, inputs, inputs_len, generation_ns) ||
-	    open_global(&saved, c, inputs, inputs_len, generation_ns))
-		return;
-	if (saved.nr_logs == g->nr_logs && saved.image_len == g->image_len) {
+static void drop_logs(struct gathered *g)
+{
+	for (uint32_t i = 0; g->logs && i < g->nr_logs; i++)
+		mem_free(g->logs[i]);
+	mem_free(g->logs);
+	g->logs = NULL;
+	g->nr_logs = 0;
+}
+
+static void drop_gathered(struct gathered *g, const struct container *c)
+{
+	drop_logs(g);
+	mem_free(g->seen);
+	g->seen = NULL;
+	if (!g->mapped)
 		mem_free(g->image);
-		g->image = saved.image;
-		g->map = saved.map;
-		g->mapped = true;
-		g->global = saved.global;
-	} else {
-		global_index_release(&saved.global);
+	g->image = NULL;
+	global_close(&g->global, c);
+}
+
+/* Take over what is in g->global. */
+static int take_global(struct gathered *g)
+{
+	int ret = global_take(&g->global, &g->map, &g->logs, &g->nr_logs);
+
+	if (ret)
+		return ret;
+	g->image = (void *)g->map.image;
+	g->image_len = g->map.image_len;
+	g->mapped = true;
+	g->nr_records = g->map.nr_records;
+	return 0;
+}
+
+int gather_confirmed(struct gathered *g, const struct container *c, uint64_t generation_ns)
+{
+	int ret;
+
+	memset(g, 0, sizeof(*g));
+	ret = global_open(&g->global, c, generation_ns);
+	if (!ret && !global_is_confirmed(&g->global))
+		ret = -EAGAIN;
+	if (!ret)
+		ret = take_global(g);
+	if (ret)
+		drop_gathered(g, c);
+	return ret;
+}
+
+/* The map that somebody has kept, if it was made from @in. -ENOENT: there is none of these; -EAGAIN as gather(). */
+static int gather_kept(struct gathered *g, const struct container *c, const struct index_inputs *in, uint64_t generation_ns)
+{
+	bool alone;
+	int ret;
+
+	if (global_open(&g->global, c, generation_ns) || !global_made_from(&g->global, in) || take_global(g)) {
+		drop_gathered(g, c);
+		return -ENOENT;
 	}
-	drop_logs(&saved);
+	ret = check_complete(g, c, in, &alone);
+	if (!ret && alone)
+		global_confirm_opened(c, &g->global);
+	return ret;
+}
+
+static bool is_worth_keeping(const struct gathered *g, const struct index_inputs *in)
+{
+	return g->nr_records >= GLOBAL_WORTH_RECORDS || g->nr_logs >= GLOBAL_WORTH_LOGS ||
+	       in->nr_indexes >= GLOBAL_WORTH_INDEXES;
+}
+
+/* Keep the map that was made from @in, which are closed. Returns a handle or -errno: a cache, so that is no error. */
+static int keep(const struct gathered *g, const struct container *c, const struct index_inputs *in, uint64_t generation_ns)
+{
+	struct global_parts parts = {
+		.inputs = in, .generation_ns = generation_ns, .logs = g->logs, .nr_logs = g->nr_logs,
+		.image = g->image, .image_len = g->image_len,
+	};
+
+	return global_create(c, &parts);
+}
+
+/* Use the file at @h, which has what is in memory, instead of that: it is shared with others. */
+static void adopt(struct gathered *g, const struct container *c, int h, uint64_t generation_ns)
+{
+	struct index_map map;
+
+	if (global_adopt(&g->global, c, h, generation_ns))
+		return;
+	if (global_map(&g->global, &map)) {
+		global_close(&g->global, c);
+		return;
+	}
+	mem_free(g->image);
+	g->map = map;
+	g->image = (void *)map.image;
+	g->mapped = true;
+}
+
+static int gather_anew(struct gathered *g, const struct container *c, const struct index_inputs *in, const char *own_live,
+		       uint64_t generation_ns)
+{
+	struct merging m = { .g = g, .c = c, .generation_ns = generation_ns };
+	struct log_name *n, *next;
+	int h = -ENOENT, ret;
+	bool alone;
+
+	index_merge_init(&m.merge);
+	ret = merge_inputs(&m, in, own_live);
+	index_merge_release(&m.merge);
+	HASH_ITER(hh, m.names, n, next) {
+		HASH_DEL(m.names, n);
+		mem_free(n);
+	}
+	/* It has to be in its place before that is looked at which confirms it. */
+	if (!ret && !in->nr_lives && !own_live && is_worth_keeping(g, in))
+		h = keep(g, c, in, generation_ns);
+	if (!ret)
+		ret = check_complete(g, c, in, &alone);
+	if (h < 0)
+		return ret;
+	if (!ret && alone)
+		global_confirm(c, h);
+	if (!ret)
+		adopt(g, c, h, generation_ns);
+	store_close(c->store, &h);
+	return ret;
 }
 
 int gather(struct gathered *g, const struct container *c, const struct index_inputs *in, const char *own_live,
 	   uint64_t generation_ns)
 {
-	struct merging m = { .g = g, .c = c, .generation_ns = generation_ns };
-	bool closed = !in->nr_lives && !own_live;
-	struct log_name *n, *next;
-	char *inputs = NULL;
-	size_t inputs_len = 0;
-	int ret;
+	int ret = -ENOENT;
 
 	memset(g, 0, sizeof(*g));
-	if (closed) {
-		inputs = inputs_text(in, &inputs_len);
-		if (inputs && !open_global(g, c, inputs, inputs_len, generation_ns)) {
-			ret = check_complete(g, c, in);
-			goto out;
-		}
-	}
-	index_merge_init(&m.merge);
-	ret = merge_inputs(&m, in, own_live);
-	if (!ret)
-		ret = check_complete(g, c, in);
-	index_merge_release(&m.merge);
-	if (!ret && inputs && g->nr_records >= GLOBAL_WORTH_RECORDS)
-		share_map(g, c, inputs, inputs_len, generation_ns);
-	HASH_ITER(hh, m.names, n, next) {
-		HASH_DEL(m.names, n);
-		mem_free(n);
-	}
-out:
-	if (ret) {
-		drop_logs(g);
-		mem_free(g->seen);
-		if (!g->mapped)
-			mem_free(g->image);
-		global_index_release(&g->global);
-	}
-	mem_free(inputs);
+	if (!in->nr_lives && !own_live)
+		ret = gather_kept(g, c, in, generation_ns);
+	if (ret == -ENOENT)
+		ret = gather_anew(g, c, in, own_live, generation_ns);
+	if (ret)
+		drop_gathered(g, c);
 	return ret;
 }

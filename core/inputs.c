@@ -5,6 +5,7 @@
 #include "inputs.h"
 
 #include "alloc.h"
+#include "crc32c.h"
 #include "stage.h"
 
 /* A path and its size or digest at the end of a list. */
@@ -71,28 +72,47 @@ struct inputs_arg {
 	const char *skip;
 };
 
+uint64_t index_log_digest(const char *path)
+{
+	return (1ULL << 32) + crc32c(0, path, strlen(path));
+}
+
+static bool is_log_of(const char *path, const char *live)
+{
+	size_t dir = strcspn(live, "/") + 1;
+
+	return !strncmp(path, live, dir) && !strcmp(path + dir + sizeof("data.") - 1, live + dir + sizeof("live.") - 1);
+}
+
 static int list_input(void *arg, const char *path, const char *name, enum dropping_kind kind)
 {
 	struct inputs_arg *ia = arg;
 	struct index_inputs *in = ia->in;
-	char full[CONTAINER_PATH_LEN];
 	uint64_t digest;
-	struct stat st;
-	int ret;
+	int ret = 0;
 
 	(void)name;
+	if (kind == DROPPING_DATA && (!ia->skip || !is_log_of(path, ia->skip)))
+		in->logs_digest += index_log_digest(path);
 	if (kind == DROPPING_LIVE && (!ia->skip || strcmp(path, ia->skip))) {
 		ret = stage_digest(ia->c, path, &digest);
 		if (!ret)
 			ret = append(&in->lives, &in->digests, &in->nr_lives, &in->cap_lives, path, digest);
-		return ret == -ENOENT ? 0 : ret == -EBADMSG ? -EIO : ret;
+	} else if (kind == DROPPING_INDEX) {
+		ret = append(&in->indexes, &in->sizes, &in->nr_indexes, &in->cap_indexes, path, 0);
 	}
-	if (kind != DROPPING_INDEX)
-		return 0;
-	container_path(ia->c, path, full);
-	ret = ia->c->store->ops->stat(ia->c->store, full, &st);
-	if (!ret)
-		ret = append(&in->indexes, &in->sizes, &in->nr_indexes, &in->cap_indexes, path, (uint64_t)st.st_size);
+	return ret == -ENOENT ? 0 : ret == -EBADMSG ? -EIO : ret;
+}
+
+int index_input_size(const struct container *c, const char *path, uint64_t *size)
+{
+	char full[CONTAINER_PATH_LEN];
+	struct stat st;
+	int ret;
+
+	container_path(c, path, full);
+	ret = c->store->ops->stat(c->store, full, &st);
+	*size = ret ? 0 : (uint64_t)st.st_size;
 	return ret == -ENOENT ? 0 : ret;
 }
 
@@ -103,6 +123,9 @@ int index_inputs_list(struct index_inputs *in, const struct container *c, const 
 
 	memset(in, 0, sizeof(*in));
 	ret = container_list(c, list_input, &ia);
+	/* After the list: a live file that went before it could be listed has left its records there. */
+	for (uint32_t i = 0; i < in->nr_indexes && !ret; i++)
+		ret = index_input_size(c, in->indexes[i], &in->sizes[i]);
 	sort(in->indexes, in->sizes, in->nr_indexes);
 	sort(in->lives, in->digests, in->nr_lives);
 	if (ret)
@@ -122,7 +145,8 @@ static bool lists_equal(char **a, const uint64_t *av, uint32_t na, char **b, con
 
 bool index_inputs_equal(const struct index_inputs *a, const struct index_inputs *b)
 {
-	return lists_equal(a->indexes, a->sizes, a->nr_indexes, b->indexes, b->sizes, b->nr_indexes) &&
+	return a->logs_digest == b->logs_digest &&
+	       lists_equal(a->indexes, a->sizes, a->nr_indexes, b->indexes, b->sizes, b->nr_indexes) &&
 	       lists_equal(a->lives, a->digests, a->nr_lives, b->lives, b->digests, b->nr_lives);
 }
 

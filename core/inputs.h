@@ -16,9 +16,16 @@ struct index_inputs {
 	char **lives;    /* sorted */
 	uint64_t *digests;
 	uint32_t nr_lives, cap_lives;
+	uint64_t logs_digest; /* sum over the data logs of index_log_digest() */
 };
 
-/* List them. @skip: a live file ("hostdir.K/live...") to leave out, or NULL. */
+/* Of the path of a data log, a number. */
+uint64_t index_log_digest(const char *path);
+
+/* The size of the node index @path, 0 if it has gone. */
+int index_input_size(const struct container *c, const char *path, uint64_t *size);
+
+/* List them. @skip: a live file ("hostdir.K/live...") to leave out, with its log, or NULL. */
 int index_inputs_list(struct index_inputs *in, const struct container *c, const char *skip);
 bool index_inputs_equal(const struct index_inputs *a, const struct index_inputs *b);
 void index_inputs_release(struct index_inputs *in);

@@ -26,8 +26,10 @@ static void drop_levels(struct reader *r, int from)
 		if (!l->mapped)
 			mem_free(l->image);
 	}
-	if (!from)
-		global_index_release(&r->global);
+	if (from)
+		return;
+	r->watch.revoked = NULL;
+	global_close(&r->global, r->c);
 }
 
 static void drop_base(struct reader *r)
@@ -85,6 +87,7 @@ static int install(struct reader *r, struct gathered *g, struct index_inputs *in
 	r->nr_levels = 1;
 	r->global = g->global;
 	r->seen = g->seen;
+	r->watch.revoked = global_revoked(&r->global);
 	if (ret < 0) {
 		drop_base(r);
 		return ret;
@@ -119,6 +122,19 @@ static int own_log_no(struct reader *r, const struct writer *w)
 	return ret;
 }
 
+/* From a confirmed map. -errno: then it takes a list. */
+static int load_confirmed(struct reader *r, uint64_t generation_ns)
+{
+	struct index_inputs none = { 0 };
+	struct gathered g;
+	int ret = gather_confirmed(&g, r->c, generation_ns);
+
+	if (ret)
+		return ret;
+	watch_lives(&r->watch, r->c, &none);
+	return install(r, &g, &none);
+}
+
 int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 {
 	char own[CONTAINER_PATH_LEN], suspect[CONTAINER_PATH_LEN] = "";
@@ -130,6 +146,7 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 		writer_break(w); /* what is in the base must not grow behind its back */
 		dropping_live_path(w->log_path, own);
 	}
+	r->generation_ns = generation_ns;
 	/*
 	 * Logs that are being closed move under our feet; each time round there is one less of them. One that no index
 	 * knows, and that is no longer open, may have been closed since the indexes were read: then they know it the next time.
@@ -138,6 +155,8 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 		if (ret == -ENOMSG)
 			memcpy(suspect, g.lost, sizeof(suspect));
 		watch_word(&r->watch, r->c, r->may_make);
+		if (!w && !load_confirmed(r, generation_ns))
+			return 0;
 		ret = index_inputs_list(&in, r->c, w ? own : NULL);
 		if (ret == -ENOENT)
 			return -ESTALE;
@@ -149,7 +168,6 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 			lost = strcmp(suspect, g.lost) ? 0 : lost + 1;
 		if (!ret)
 			ret = install(r, &g, &in);
-		r->generation_ns = generation_ns;
 		index_inputs_release(&in);
 	}
 	if (ret == -ENOMSG)
@@ -164,6 +182,14 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 	return ret == -EAGAIN ? -EIO : ret;
 }
 
+/* Whether @in is what the base was made from. */
+static bool is_made_from(const struct reader *r, const struct index_inputs *in)
+{
+	if (!r->global.base)
+		return index_inputs_equal(in, &r->inputs);
+	return global_made_from(&r->global, in) && global_logs_digest(&r->global) == in->logs_digest;
+}
+
 int reader_reload(struct reader *r, struct writer *w, uint64_t generation_ns, bool *changed)
 {
 	char own[CONTAINER_PATH_LEN];
@@ -175,12 +201,16 @@ int reader_reload(struct reader *r, struct writer *w, uint64_t generation_ns, bo
 		if (w)
 			dropping_live_path(w->log_path, own);
 		watch_word(&r->watch, r->c, r->may_make);
+		if (global_is_current(&r->global, r->c)) {
+			*changed = false;
+			return 0;
+		}
 		ret = index_inputs_list(&in, r->c, w ? own : NULL);
 		if (!ret)
 			watch_lives(&r->watch, r->c, &in);
 		/* What has come between the list and the watch would be told of by neither. */
-		if (!ret && index_inputs_equal(&in, &r->inputs) && watch_agrees(&r->watch, &in))
-			*changed = false;
+		if (!ret)
+			*changed = !is_made_from(r, &in) || !watch_agrees(&r->watch, &in);
 		index_inputs_release(&in);
 		if (ret && ret != -ENOENT)
 			return ret;

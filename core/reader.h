@@ -45,7 +45,7 @@ struct reader {
 	struct live_seen *seen;     /* of each live file of these: up to where it is in the maps; or NULL */
 	uint64_t generation_ns;     /* records up to this are left out */
 	uint64_t max_stamp_ns;      /* of all records in the maps */
-	struct global_index global;
+	struct global_index global; /* the kept map, if the base is that */
 	struct watch watch;
 	struct scatter *spare; /* for the next large read, or NULL; atomic */
 	bool may_make; /* what is watched, if it is missing */
@@ -63,7 +63,8 @@ void reader_release(struct reader *r);
 int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns);
 
 /*
- * The same unless nothing has changed but by this process. @changed says whether it was done.
+ * The same unless nothing has changed but by this process. @changed says whether it was done. Where the base is a kept map that is
+ * confirmed, and has its name still, that is all that is looked at.
  */
 int reader_reload(struct reader *r, struct writer *w, uint64_t generation_ns, bool *changed);
 

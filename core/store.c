@@ -39,7 +39,7 @@ out:
 	return ret;
 }
 
-int store_write_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len, const void *buf2, size_t len2)
+int store_replace_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len, const void *buf2, size_t len2)
 {
 	char tmp[PATH_MAX];
 	uint32_t salt = 0;
@@ -50,17 +50,28 @@ int store_write_file(struct store *s, const char *path, mode_t mode, const void 
 		return -EIO;
 	if (snprintf(tmp, sizeof(tmp), "%s.tmp.%08x", path, salt) >= (int)sizeof(tmp))
 		return -ENAMETOOLONG;
-	h = store_open(s, tmp, O_WRONLY | O_CREAT | O_EXCL | STORE_BRIEFLY, mode);
+	h = store_open(s, tmp, O_RDWR | O_CREAT | O_EXCL | STORE_BRIEFLY, mode);
 	if (h < 0)
 		return h;
 	n = s->ops->pwrite2(s, h, buf, len, buf2, len2, 0);
 	ret = n < 0 ? (int)n : (size_t)n < len + len2 ? -ENOSPC : 0;
-	store_close(s, &h);
 	if (!ret)
 		ret = s->ops->rename(s, tmp, path);
-	if (ret)
-		s->ops->unlink(s, tmp);
+	if (!ret)
+		return h;
+	store_close(s, &h);
+	s->ops->unlink(s, tmp);
 	return ret;
+}
+
+int store_write_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len, const void *buf2, size_t len2)
+{
+	int h = store_replace_file(s, path, mode, buf, len, buf2, len2);
+
+	if (h < 0)
+		return h;
+	store_close(s, &h);
+	return 0;
 }
 
 struct remove_arg {

@@ -18,6 +18,7 @@ struct store {
 	int root; /* handle of the root directory */
 	bool zeros_reserve, allocates_ahead; /* see store_posix.c */
 	bool remote; /* other hosts may write to it, and what this one's kernel remembers of a file may be out of date */
+	bool coherent; /* what one host does to names, and to bytes by a call, is seen by all at once: listed, found, and not found any more */
 	int uncached; /* flag to open with what other hosts may be writing at the same time, so that nothing is remembered of it; 0: none */
 };
 
@@ -87,8 +88,12 @@ static inline void store_close(struct store *s, int *h) { s->ops->close(s, h); }
 int store_read_file(struct store *s, const char *path, size_t max, void **buf, size_t *len);
 
 /*
- * Create or replace @path with @len bytes at @buf and @len2 at @buf2, atomically, by way of a temporary name beside it.
+ * Create or replace @path with @len bytes at @buf and @len2 at @buf2 behind them, atomically, by way of a temporary name beside it. Returns
+ * a handle of the file, to read and write.
  */
+int store_replace_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len, const void *buf2, size_t len2);
+
+/* The same without a handle: 0 or -errno. */
 int store_write_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len, const void *buf2, size_t len2);
 
 /* Remove a directory with all that is in it. The first error is returned, the rest is removed all the same. */

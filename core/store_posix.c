@@ -319,6 +319,14 @@ static const struct store_ops posix_ops = {
 	.list = posix_list,
 };
 
+static bool is_one_of(const struct statfs *sf, const uint32_t *types, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if ((uint32_t)sf->f_type == types[i])
+			return true;
+	return false;
+}
+
 /*
  * Whether only this host's kernel ever changes files of this type of file system. Those that are not known are taken for network file systems:
  * that is slower, but never wrong.
@@ -330,10 +338,20 @@ static bool is_local(const struct statfs *sf)
 		OVERLAYFS_SUPER_MAGIC, 0x2fc12fc1 /* zfs */, 0xca451a4e /* bcachefs */, 0x3153464a /* jfs */,
 	};
 
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-		if ((uint32_t)sf->f_type == types[i])
-			return true;
-	return false;
+	return is_one_of(sf, types, ARRAY_SIZE(types));
+}
+
+/*
+ * Whether its hosts' memories of names are kept the same, by locks or leases. Where a host looks again only after a time (NFS, most that
+ * are in FUSE) they are not.
+ */
+static bool shares_names(const struct statfs *sf)
+{
+	static const uint32_t types[] = {
+		CEPH_SUPER_MAGIC, OCFS2_SUPER_MAGIC, 0x01161970 /* GFS2 */, 0x0bd00bd0 /* Lustre */, 0x47504653 /* GPFS */,
+	};
+
+	return is_one_of(sf, types, ARRAY_SIZE(types));
 }
 
 int store_posix_open(struct store *s, const char *path)
@@ -350,6 +368,7 @@ int store_posix_open(struct store *s, const char *path)
 		fs.f_type = 0;
 	s->remote = !is_local(&fs);
 	any_remote |= s->remote;
+	s->coherent = !s->remote || shares_names(&fs);
 	s->zeros_reserve = fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == XFS_SUPER_MAGIC;
 	s->allocates_ahead = fs.f_type == EXT4_SUPER_MAGIC;
 	/*

@@ -61,6 +61,8 @@ void watch_word(struct watch *w, const struct container *c, bool make)
 	}
 	if (w->word)
 		w->seen = __atomic_load_n(w->word, __ATOMIC_ACQUIRE);
+	if (watch_is_revoked(w)) /* it has told */
+		w->revoked = NULL;
 }
 
 static bool is_of_this_host(const char *path)
@@ -139,6 +141,8 @@ bool watch_agrees(const struct watch *w, const struct index_inputs *in)
 bool watch_changed(const struct watch *w)
 {
 	if (w->word && __atomic_load_n(w->word, __ATOMIC_ACQUIRE) != w->seen)
+		return true;
+	if (watch_is_revoked(w))
 		return true;
 	for (uint32_t i = 0; i < w->nr_lives; i++)
 		if (stage_mapped_digest(w->lives[i].map) != w->lives[i].digest)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Whether other processes of this host have written a file since its map was made, told by a few loads from memory: their
- * live files are mapped, and a word that everybody changes who begins to write, or truncates.
+ * live files are mapped, and two words: one that everybody changes who begins to write, or truncates, and that by which who begins
+ * to write revokes a kept map. That one is there for readers on whose host nobody has written yet.
  *
  *   notice.HOST                   the word: 8 bytes, another value after each change
  *
@@ -23,6 +24,7 @@ struct watched {
 struct watch {
 	const uint64_t *word; /* mapped, or NULL: there is none */
 	uint64_t seen;
+	const uint64_t *revoked; /* of the kept map that is in use (globalcache.h), or NULL: it has told already */
 	struct watched *lives; /* sorted by path */
 	uint32_t nr_lives;
 };
@@ -41,8 +43,14 @@ void watch_lives(struct watch *w, const struct container *c, const struct index_
 bool watch_agrees(const struct watch *w, const struct index_inputs *in);
 
 /* Whether anything has changed since. */
-static inline bool watch_is_idle(const struct watch *w) { return !w->word && !w->nr_lives; }
+static inline bool watch_is_idle(const struct watch *w) { return !w->word && !w->revoked && !w->nr_lives; }
 bool watch_changed(const struct watch *w);
+
+/* Whether the kept map that is in use has been revoked. */
+static inline bool watch_is_revoked(const struct watch *w)
+{
+	return w->revoked && __atomic_load_n(w->revoked, __ATOMIC_ACQUIRE);
+}
 
 void watch_release(struct watch *w, const struct container *c);
 

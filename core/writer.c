@@ -9,6 +9,7 @@
 #include "alloc.h"
 #include "append.h"
 #include "bytes.h"
+#include "globalcache.h"
 #include "log.h"
 #include "stamp.h"
 #include "sys.h"
@@ -37,6 +38,12 @@ int writer_open(struct writer *w, const struct container *c)
 		return w->log;
 	snprintf(w->log_path, sizeof(w->log_path), "hostdir.%u/%s", dropping_hostdir(c), w->log_name);
 	ret = stage_create(&w->stage, c, w->log_name);
+	/* The live file before the map goes, and that before readers are told and the first write returns (globalcache.h). */
+	if (!ret) {
+		ret = global_revoke(c);
+		if (ret)
+			stage_close(&w->stage, true);
+	}
 	if (ret) {
 		char path[CONTAINER_PATH_LEN];
 

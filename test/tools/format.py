@@ -177,12 +177,13 @@ def read_index(path, logs):
 
 def check_global(path, generation_ns, container_id, logs, root):
     data = read(path)
-    check(path, data[:8] == b"PLFSGLB1" and u32(data, 8) == 1 and u32(data, 12) == crc32c(without(data[:128], 12)))
+    check(path, data[:8] == b"PLFSGLB1" and u32(data, 8) == 2 and u32(data, 12) == crc32c(without(data[:128], 12)))
+    check(path, u64(data, 128) == os.stat(path).st_ino and u64(data, 136) == 0)
     check(path, data[16:32] == container_id and u64(data, 32) == generation_ns and zeros(data[80:128]))
     inputs_len, names_len, map_off, map_len, nr_logs, lists_crc = struct.unpack_from("<4QII", data, 40)
-    names_off = 128 + inputs_len
-    check(path, lists_crc == crc32c(data[128:names_off + names_len]) and map_off % 8 == 0 and map_off + map_len == len(data))
-    lines = data[128:names_off].decode().splitlines()
+    names_off = 144 + inputs_len
+    check(path, lists_crc == crc32c(data[144:names_off + names_len]) and map_off % 8 == 0 and map_off + map_len == len(data))
+    lines = data[144:names_off].decode().splitlines()
     want = sorted(glob.glob("hostdir.*/index.*", root_dir=root))
     check(path, lines == [f"{name} {os.path.getsize(os.path.join(root, name))}" for name in want])
     names = data[names_off:names_off + names_len].decode().split("\0")
