@@ -646,10 +646,18 @@ int stage_notify(const struct container *c, const char *path, uint64_t stamp_ns)
 {
 	uint8_t header[HEADER_LEN] = { 0 }, word[8];
 	int h = open_live(c, path, O_RDWR, header, NULL);
+	uint8_t *map;
 	ssize_t n;
 
 	if (h < 0)
 		return h == -ENODATA ? 0 : h;
+	map = c->store->remote && !is_foreign(c, path) ? c->store->ops->map(c->store, h, HEADER_LEN, true) : NULL;
+	if (map) { /* a write beside the stores of the owner loses what those have left in the page, on GlusterFS for one */
+		store_le64(map + OFF_NOTIFY, stamp_ns);
+		c->store->ops->unmap(c->store, map, HEADER_LEN);
+		store_close(c->store, &h);
+		return 0;
+	}
 	put_le64(word, stamp_ns);
 	n = c->store->ops->pwrite(c->store, h, word, sizeof(word), OFF_NOTIFY);
 	store_close(c->store, &h);
