@@ -51,7 +51,7 @@ gluster_start() {
 	on_s1_gluster volume start vol
 	for server in h1 h2; do
 		in_host $server sh -c "mkdir -p /var/log/glusterfs && exec glusterfs --volfile-server=$(cat "$HOSTS/s1.addr") --volfile-id=vol \
-			--attribute-timeout=0 --entry-timeout=0 --negative-timeout=0 -l '$work/gluster/$server.log' '$fs'"
+			--attribute-timeout=0 --entry-timeout=0 --negative-timeout=0 --fopen-keep-cache=yes -l '$work/gluster/$server.log' '$fs'"
 		until_says mountpoint in_host $server mountpoint "$fs"
 	done
 }
