@@ -93,8 +93,10 @@ static ssize_t read_part(struct plfs_file *f, void *buf, size_t len, uint64_t lo
 		fd = file_begin(f);
 		logset_bury(&ino->r.logs);
 		if (!ok) {
-			*more = false;
-			n = inode_read(ino, fd, buf, (size_t)n, logical_off);
+			ssize_t want = n;
+
+			n = inode_read(ino, fd, buf, (size_t)want, logical_off);
+			*more &= n == want;
 		}
 		file_end(f);
 	}

@@ -181,6 +181,40 @@ Test(scatter, what_another_process_has_not_flushed_yet_is_read_from_its_stage)
 	lclose(&l);
 }
 
+/* Two of them take turns; the reader gathers no more than SCATTER_PIECES at a time. */
+enum { TURN_LEN = 1100, NR_TURNS = 700 };
+
+static int write_turns(void *arg)
+{
+	unsigned *done = arg;
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+	int no = (int)__atomic_fetch_add(&done[0], 1, __ATOMIC_RELAXED);
+
+	for (int i = no; i < NR_TURNS; i += 2)
+		if (lfill(&l, (off_t)i * TURN_LEN, TURN_LEN, 1) != TURN_LEN)
+			return 1;
+	__atomic_fetch_add(&done[1], 1, __ATOMIC_RELEASE);
+	pause();
+	return 0;
+}
+
+Test(scatter, a_large_read_of_what_others_still_stage_is_not_short)
+{
+	unsigned *done = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pids[2] = { start_child(write_turns, done), start_child(write_turns, done) };
+	struct lfile l;
+
+	while (__atomic_load_n(&done[1], __ATOMIC_ACQUIRE) < 2)
+		usleep(1000);
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, (size_t)NR_TURNS * TURN_LEN, 1), 0);
+	for (int i = 0; i < 2; i++) {
+		kill(pids[i], SIGKILL);
+		wait_child(pids[i]);
+	}
+	lclose(&l);
+}
+
 Test(scatter, a_cut_log_is_an_error_for_requests_that_need_what_it_lacks)
 {
 	char path[PATH_MAX], *buf = malloc(4096 * NR_LOGS * 100);
