@@ -585,13 +585,15 @@ bool stage_is_whole(struct store *s, int h)
 	return !s->ops->fstat(s, h, &st) && st.st_size >= STAGE_INDEX_LEN;
 }
 
+/* A sum of products with odd numbers: another value of any one of them is another sum, by however much it has grown. */
 uint64_t stage_mapped_digest(const uint8_t *map)
 {
-	uint64_t nr = load_le64(map + OFF_NR_RECORDS), digest = load_le64(map + OFF_SEQ) << 32 ^ nr;
+	uint64_t nr = load_le64(map + OFF_NR_RECORDS), digest = load_le64(map + OFF_SEQ) * 0x9e3779b97f4a7c15 + nr;
 	const uint8_t *last = map + RECORDS_OFF + (nr - 1) * INDEX_RECORD_LEN;
 
 	if (nr && nr <= STAGE_RECORDS_CAP) /* what grows in it */
-		digest ^= load_le64(last + REC_LENGTH) << 40 ^ load_le64(last + REC_STRIDE) << 20 ^ load_le64(last + REC_COUNT) << 8;
+		digest += load_le64(last + REC_LENGTH) * 0xbf58476d1ce4e5b9 + load_le64(last + REC_STRIDE) * 0x94d049bb133111eb +
+			  load_le64(last + REC_COUNT) * 0xff51afd7ed558ccd;
 	return digest;
 }
 

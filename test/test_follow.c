@@ -185,6 +185,26 @@ Test(follow, what_has_been_written_is_read)
 	lclose(&l);
 }
 
+/* One record that grows, by a power of two: no number that it is known by may come out the same. */
+Test(follow, a_write_of_any_length_is_noticed)
+{
+	struct lfile l;
+	long at = 1;
+
+	start_writers();
+	tell(0, (struct order){ .what = TRUNCATE, .len = 256L << 20 });
+	tell(0, (struct order){ WRITE, 0, 1, 1 });
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, 1, 1), 0);
+	for (long len = 1; len <= 32L << 20; len *= 2) {
+		tell(0, (struct order){ WRITE, at, len, 1 });
+		cr_assert_eq(lcheck(&l, at + len / 2, 1, 1), 0, "%ld bytes", len);
+		at += len;
+	}
+	end_writers();
+	lclose(&l);
+}
+
 static int nr_lists;
 static ssize_t (*real_getdents64)(int fd, void *buf, size_t len);
 
