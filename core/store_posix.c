@@ -116,7 +116,12 @@ static int posix_reserve(struct store *s, int h, uint64_t off, uint64_t len)
 	uint64_t end = off + len;
 
 	if (!s->zeros_reserve) {
-		if (!own_fallocate(h, 0, (off_t)off, (off_t)len))
+		int ret;
+
+		do { /* tmpfs lets signals in */
+			ret = own_fallocate(h, 0, (off_t)off, (off_t)len);
+		} while (ret < 0 && errno == EINTR);
+		if (!ret)
 			return 0;
 		if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL)
 			return -errno;

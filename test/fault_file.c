@@ -372,6 +372,12 @@ Test(fault_file, interrupted_reads_lose_nothing, .timeout = 100)
 	fail_each(CALL_PREAD, EINTR, false);
 }
 
+Test(fault_file, an_interrupted_fallocate_loses_nothing, .timeout = 100)
+{
+	never_noticed = true;
+	fail_each(CALL_FALLOCATE, EINTR, false);
+}
+
 Test(fault_file, a_process_without_descriptors_loses_nothing, .timeout = 100)
 {
 	fail_each(CALL_OPENAT, EMFILE, true);
