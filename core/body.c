@@ -185,7 +185,7 @@ static int move(struct inode *ino, int fd, bool locked)
 		inode_enter_body(ino, &now);
 		return 0;
 	}
-	if (!ret && now.has_container && !ino->stub.has_container) {
+	if (!ret && now.has_container) { /* perhaps since just now, or truncated: what that made void must not be copied */
 		ino->stub = now;
 		if (!sys.fstat(fd, &st))
 			inode_adopt_container(ino, st.st_mode);

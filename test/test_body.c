@@ -213,6 +213,28 @@ Test(body_others, who_has_a_log_goes_on_in_the_body)
 	lclose(&l);
 }
 
+static int cuts_to_nothing_and_writes(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+
+	(void)arg;
+	return plfs_truncate(l.f, 0) || lfill(&l, 0, 100, 2) != 100 || lclose(&l);
+}
+
+Test(body_others, what_another_has_truncated_to_nothing_does_not_come_back)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+
+	lfill(&l, 0, 10000, 1);
+	cr_assert_eq(wait_child(start_child(cuts_to_nothing_and_writes, NULL)), 0);
+	cr_assert_eq(move(&l), 1);
+	cr_assert_eq(plfs_size(l.f), 100);
+	cr_assert_eq(plfs_truncate(l.f, 10000), 0);
+	cr_assert_eq(lcheck(&l, 0, 100, 2), 0);
+	cr_assert(lzeros(&l, 100, 9900));
+	lclose(&l);
+}
+
 static int syncs_and_goes_on(void *arg)
 {
 	struct lfile l = lopen("a", O_RDWR);
