@@ -343,18 +343,27 @@ static int decode_live(struct index_record *rec, const uint8_t *p, bool sealed)
 	return ret < 0 ? ret : 0;
 }
 
+/* What changes, as it is now, behind what has been checked: not even who writes over the file can make more records than there is room for. */
+static int read_dynamic(struct store *s, int h, const uint8_t *header, uint8_t *dyn)
+{
+	ssize_t n = s->ops->pread(s, h, dyn + STATIC_LEN, DYNAMIC_END - STATIC_LEN, STATIC_LEN);
+
+	memcpy(dyn, header, STATIC_LEN);
+	return n == DYNAMIC_END - STATIC_LEN ? 0 : n < 0 ? (int)n : -EBADMSG;
+}
+
 /* One attempt. -EAGAIN: the owner was changing records. */
-static int load_once(const struct container *c, int h, struct stage_state *state, struct index_record *records,
-		     uint8_t *raw, bool insist)
+static int load_once(const struct container *c, int h, const uint8_t *header, struct stage_state *state,
+		     struct index_record *records, uint8_t *raw, bool insist)
 {
 	struct store *s = c->store;
 	uint8_t dyn[DYNAMIC_END], again[8];
 	uint64_t seq, nr, cap, off;
-	ssize_t n = s->ops->pread(s, h, dyn, sizeof(dyn), 0);
-	int ret = 0;
+	int ret = read_dynamic(s, h, header, dyn);
+	ssize_t n;
 
-	if (n != sizeof(dyn))
-		return n < 0 ? (int)n : -EBADMSG;
+	if (ret)
+		return ret;
 	seq = get_le64(dyn + OFF_SEQ);
 	nr = get_le64(dyn + OFF_NR_RECORDS);
 	off = get_le64(dyn + 32);
@@ -379,7 +388,7 @@ static int load_once(const struct container *c, int h, struct stage_state *state
 }
 
 /* Load from an owner that lives on another host: see the end of the table in stage.h. What it has released is there. */
-static int load_foreign(const struct container *c, const char *path, int h, struct stage_state *state,
+static int load_foreign(const struct container *c, const char *path, int h, const uint8_t *header, struct stage_state *state,
 			struct index_record *records, uint8_t *raw)
 {
 	char log[CONTAINER_PATH_LEN];
@@ -387,11 +396,11 @@ static int load_foreign(const struct container *c, const char *path, int h, stru
 	uint8_t dyn[DYNAMIC_END];
 	uint64_t nr, log_end;
 	struct stat st;
-	ssize_t n = s->ops->pread(s, h, dyn, sizeof(dyn), 0);
-	int ret;
+	ssize_t n;
+	int ret = read_dynamic(s, h, header, dyn);
 
-	if (n != sizeof(dyn))
-		return n < 0 ? (int)n : -EBADMSG;
+	if (ret)
+		return ret;
 	nr = min_u64(get_le64(dyn + OFF_NR_RECORDS), get_le64(dyn + 40));
 	n = s->ops->pread(s, h, raw, nr * INDEX_RECORD_LEN, get_le64(dyn + 32));
 	if (n != (ssize_t)(nr * INDEX_RECORD_LEN))
@@ -439,17 +448,15 @@ static bool look_at_once(const uint8_t *map, uint64_t off, uint64_t cap, uint8_t
  * last two records is at rest; if it moves to the node index meanwhile, what is found in its place is true as well, and it
  * is in the node index, which is read after this.
  */
-static int load_busy(const struct container *c, int h, struct stage_state *state, struct index_record *records)
+static int load_busy(const struct container *c, int h, const uint8_t *header, struct stage_state *state, struct index_record *records)
 {
 	struct store *s = c->store;
 	uint8_t dyn[DYNAMIC_END], tail[2 * INDEX_RECORD_LEN];
-	int ret = s->ops->pread(s, h, dyn, sizeof(dyn), 0) == sizeof(dyn) ? 0 : -EBADMSG;
-	uint64_t off = get_le64(dyn + 32), cap = get_le64(dyn + 40), len = off + cap * INDEX_RECORD_LEN;
+	uint64_t off = get_le64(header + 32), cap = get_le64(header + 40), len = off + cap * INDEX_RECORD_LEN;
 	struct stat st;
 	const uint8_t *map;
+	int ret = s->ops->fstat(s, h, &st);
 
-	if (!ret)
-		ret = s->ops->fstat(s, h, &st);
 	if (ret || off > (uint64_t)st.st_size || len > (uint64_t)st.st_size)
 		return ret ? ret : -EBADMSG;
 	map = s->ops->map(s, h, (size_t)len, false);
@@ -487,16 +494,16 @@ int stage_load(const struct container *c, const char *path, struct stage_state *
 	*records = mem_alloc((cap + 1) * sizeof(**records));
 	ret = raw && *records ? -EAGAIN : -ENOMEM;
 	if (ret == -EAGAIN && elsewhere)
-		ret = load_foreign(c, path, h, state, *records, raw);
+		ret = load_foreign(c, path, h, header, state, *records, raw);
 	/* An owner killed in the middle of a change leaves an odd number for ever; what is there then is at rest. */
 	for (int tries = 0; !elsewhere && (ret == -EAGAIN || ret == -EBADMSG) && tries < 20; tries++) {
 		struct timespec wait = { .tv_nsec = 50000L * tries };
 
 		if (tries)
 			own_nanosleep(&wait, NULL);
-		ret = load_once(c, h, state, *records, raw, tries >= 10);
+		ret = load_once(c, h, header, state, *records, raw, tries >= 10);
 		if (ret == -EAGAIN && tries >= 10)
-			ret = load_busy(c, h, state, *records);
+			ret = load_busy(c, h, header, state, *records);
 	}
 	if (ret == -EBADMSG)
 		log_error("%s/%s: damaged live index", c->dir, path);

@@ -627,3 +627,39 @@ Test(stage, damage_is_an_error_and_no_crash)
 	cr_assert_eq(stage_load(&c, live_name, &state, &records), 0);
 	mem_free(records);
 }
+
+static ssize_t (*real_pread)(int fd, void *buf, size_t len, off_t off);
+
+static size_t longest_read;
+
+/* Behind the back of who has just read the header: room for more records, and so many of them. */
+static ssize_t pread_then_enlarge(int fd, void *buf, size_t len, off_t off)
+{
+	ssize_t n = real_pread(fd, buf, len, off);
+	static const uint64_t MANY = 7000;
+	char path[PATH_MAX];
+	int h;
+
+	longest_read = len > longest_read ? len : longest_read;
+	if (len != 4096 || !find_file("live.", path))
+		return n;
+	h = open(path, O_RDWR);
+	if (pwrite(h, &MANY, 8, 40) != 8 || pwrite(h, &MANY, 8, 520) != 8)
+		die("pwrite");
+	close(h);
+	return n;
+}
+
+Test(stage, who_writes_over_it_while_it_is_loaded_breaks_nothing)
+{
+	struct index_record *records;
+	struct stage_state state;
+
+	snprintf(live_name, sizeof(live_name), "%s", w.stage.path + strlen(c.dir) + 1);
+	put(0, 100);
+	real_pread = sys.pread;
+	sys.pread = pread_then_enlarge;
+	cr_assert_eq(stage_load(&c, live_name, &state, &records), -EBADMSG);
+	sys.pread = real_pread;
+	cr_assert_leq(longest_read, STAGE_RECORDS_CAP * INDEX_RECORD_LEN);
+}
