@@ -278,6 +278,8 @@ int plfs_get_map(struct plfs_file *f, map_fn *fn, void *arg)
 			ret = body_pieces(f->fd, off, off + piece.len, fn, arg);
 		else if (piece.log_no == INDEX_LOG_CUT)
 			ret = fn(arg, off, piece.len, NULL, 0);
+		else if (piece.log_no >= ino->r.logs.nr)
+			ret = -EIO;
 		else
 			ret = fn(arg, off, piece.len, ino->r.logs.logs[piece.log_no].path, piece.log_off);
 		off += piece.len;

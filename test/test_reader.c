@@ -14,6 +14,30 @@ TestSuite(reader, .init = scratch_setup, .fini = scratch_remove, .timeout = 60);
 TestSuite(reader_logs, .init = scratch_setup, .fini = scratch_remove, .timeout = 60);
 TestSuite(global_index, .init = scratch_setup, .fini = scratch_remove, .timeout = 60);
 
+static int any_piece(void *arg, uint64_t logical_off, uint64_t len, const char *log, uint64_t log_off)
+{
+	(void)arg, (void)logical_off, (void)len, (void)log, (void)log_off;
+	return 0;
+}
+
+Test(reader, a_map_that_speaks_of_more_logs_than_there_are_is_damaged)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+	uint32_t nr;
+	char c;
+
+	lfill(&l, 0, 100, 1);
+	lclose(&l);
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, 100, 1), 0);
+	nr = l.f->ino->r.logs.nr;
+	l.f->ino->r.logs.nr = 0;
+	cr_assert_eq(plfs_get_map(l.f, any_piece, NULL), -EIO);
+	cr_assert_eq(plfs_pread(l.f, &c, 1, 0), -EIO);
+	l.f->ino->r.logs.nr = nr;
+	lclose(&l);
+}
+
 /* ---- levels ---- */
 
 Test(reader, levels_stay_few_however_often_small_deltas_are_added)
