@@ -192,8 +192,10 @@ static int load_live(struct merging *m, struct live *live, const char *input)
 
 	if (ret || !*name)
 		return ret == -ENOENT ? -EAGAIN : ret == -EBADMSG ? -EIO : ret;
-	if (strncmp(name, "data.", 5) || strchr(name, '/'))
-		return -EIO; /* no plain name */
+	if (strncmp(name, "data.", 5) || strchr(name, '/')) {
+		log_error("%s/%s: the live index names no data log", m->c->dir, input);
+		return -EIO;
+	}
 	snprintf(path, sizeof(path), "%.*s%s", (int)strcspn(input, "/") + 1, input, name);
 	live->log = add_name(m, path);
 	return live->log ? 0 : -ENOMEM;

@@ -94,6 +94,8 @@ static bool look_at(struct watched *live, const struct container *c, const char 
 		store_close(c->store, &h);
 	if (live->path && live->map)
 		return true;
+	if (live->map)
+		c->store->ops->unmap(c->store, (void *)live->map, STAGE_INDEX_LEN);
 	mem_free(live->path);
 	return false;
 }
