@@ -324,9 +324,22 @@ int inode_size(struct inode *ino, int fd, const struct stat *st, uint64_t *size)
 	return ret;
 }
 
+/*
+ * Whether somebody has changed the stub since it was opened. Of what came before there was a map, and something to watch with it, no
+ * word tells.
+ */
+static bool has_changed_before(const struct inode *ino, int fd)
+{
+	struct stat st;
+
+	return sys.fstat(fd, &st) || stub_body_len(st.st_size) != ino->body_len || st.st_ctim.tv_sec != ino->first_ctim.tv_sec ||
+	       st.st_ctim.tv_nsec != ino->first_ctim.tv_nsec;
+}
+
 /* find_readable() of a file that is not bare. */
 static ssize_t find_in_logs(struct inode *ino, int fd, size_t len, uint64_t logical_off)
 {
+	bool first = ino->stub.has_container && !ino->r.loaded;
 	uint64_t size;
 	bool stale;
 	int ret;
@@ -344,7 +357,7 @@ static ssize_t find_in_logs(struct inode *ino, int fd, size_t len, uint64_t logi
 		if (ret)
 			return ret;
 	}
-	stale |= is_expecting(ino);
+	stale |= is_expecting(ino) || (first && has_changed_before(ino, fd));
 	size = inode_known_size(ino);
 	if (logical_off + len > size || ino->acquired || inode_posix || stale) {
 		struct stat st;

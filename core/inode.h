@@ -35,6 +35,7 @@ struct inode {
 	struct writer w;    /* valid if writing */
 	bool writing;
 	struct reader r;
+	struct timespec first_ctim; /* of the stub, when it was first looked at */
 	uint64_t body_len;  /* logical size that the stub said when last looked at */
 	uint64_t own_end;   /* end of what was written here and is not published yet; 0: nothing */
 	uint64_t notified_ns; /* last notice after which the header was looked at */

@@ -120,6 +120,9 @@ int inode_truncate(struct inode *ino, int fd, uint64_t size)
 	if (ino->stub.has_container && !ino->stub.in_body)
 		locked = !inode_lock_end(ino);
 	ret = truncate_locked(ino, fd, size);
+	/* Who was told of it before may have looked before it was done. */
+	if (!ret && ino->stub.has_container && !ino->stub.in_body)
+		watch_raise(&ino->c);
 	if (locked)
 		inode_unlock_end(ino);
 	return ret;

@@ -56,6 +56,7 @@ int inode_get(struct plfs_mount *m, int fd, const struct stat *st, struct inode 
 	ino->refs = 1;
 	ino->m = m;
 	ino->lock_h = ino->move_fd = -1;
+	ino->first_ctim = st->st_ctim;
 	ino->body_len = stub_body_len(st->st_size);
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP); /* mostly it is held for less than a sleep takes */

@@ -320,11 +320,15 @@ static int peer_hostname(char *buf, size_t len)
 /* Everybody's content, told by how it was changed. */
 static bool is_as(struct lfile *l, char action)
 {
+	char c;
+
 	switch (action) {
 	case 't': /* truncated, and written anew */
 		return plfs_size(l->f) == 20 && !lcheck(l, 0, 20, 3);
+	case 'z': /* emptied */
+		return plfs_pread(l->f, &c, 1, 0) == 0;
 	case 'n': /* shortened */
-		return plfs_size(l->f) == 30 && !lcheck(l, 0, 30, 1);
+		return plfs_pread(l->f, &c, 1, 30) == 0 && plfs_size(l->f) == 30 && !lcheck(l, 0, 30, 1);
 	case 'e': /* in two steps, see below */
 		return !lcheck(l, 0, 50, 1) && !lcheck(l, 50, 10, 2) && !lcheck(l, 60, 10, 1) && !lcheck(l, 70, 10, 2);
 	default:
@@ -350,7 +354,7 @@ static void change(struct lfile *l, char action)
 		return;
 	}
 	*l = lopen(name, action == 't' ? O_RDWR | O_TRUNC : O_RDWR);
-	if (action == 'n' && plfs_truncate(l->f, 30))
+	if ((action == 'n' || action == 'z') && plfs_truncate(l->f, action == 'n' ? 30 : 0))
 		die("truncate");
 	if (action == 't' && lfill(l, 0, 20, 3) != 20)
 		die("write");
@@ -547,6 +551,7 @@ AT_EACH_CALL(a_file_with_a_map_is_written_and_closed, CONFIRMED, 'W')
 AT_EACH_CALL(a_file_with_an_unconfirmed_map_is_written, UNCONFIRMED, 'w')
 AT_EACH_CALL(a_file_with_an_unconfirmed_map_is_written_and_closed, UNCONFIRMED, 'W')
 AT_EACH_CALL(a_file_with_a_map_is_shortened, CONFIRMED, 'n')
+AT_EACH_CALL(a_file_with_a_map_is_emptied, CONFIRMED, 'z')
 AT_EACH_CALL(a_file_with_a_map_is_written_anew, CONFIRMED, 't')
 
 /*
