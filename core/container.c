@@ -184,6 +184,8 @@ static int change_all(struct change_arg *ca)
 	int ret;
 
 	change(ca, "", dir_mode(ca->c->mode));
+	change(ca, "index.global", container_file_mode(ca->c, true));
+	change(ca, "lock", container_file_mode(ca->c, true));
 	ret = s->ops->list(s, ca->c->dir, change_hostdir, ca);
 	if (!ret)
 		ret = container_list(ca->c, change_dropping, ca);

@@ -144,7 +144,11 @@ Test(container, follows_a_chmod)
 	cr_assert_eq(container_make(&c, 3), 0);
 	touch("hostdir.3/data.h.1.0");
 	touch("hostdir.3/index.h");
+	touch("index.global");
+	touch("lock");
 	cr_assert_eq(container_chmod(&c, 0660), 0);
+	cr_assert_eq(mode_of("index.global"), 0660);
+	cr_assert_eq(mode_of("lock"), 0660);
 	cr_assert_eq(mode_of("hostdir.3"), 0770);
 	cr_assert_eq(mode_of("hostdir.3/data.h.1.0"), 0640);
 	cr_assert_eq(mode_of("hostdir.3/index.h"), 0660);
