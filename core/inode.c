@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The shared state of logical files: when logs are opened and closed, what the size is, and when maps are made anew.
+ * The shared state of logical files: what the size is, when maps are made anew, and reading. Writing is inode_write.c's.
  */
 #include "inode.h"
 
@@ -13,16 +13,10 @@
 #include "sys.h"
 #include "usermem.h"
 
-/*
- * While a file grows its stub is told at least so often, so that ls shows a checkpoint grow, and what a
- * killed job leaves is not far off.
- */
-#define PUBLISH_NS 50000000
-
 bool inode_posix;
 bool inode_exiting;
 
-static void init_container(struct plfs_mount *m, struct container *c, const uint8_t *id, mode_t mode)
+void inode_init_container(struct plfs_mount *m, struct container *c, const uint8_t *id, mode_t mode)
 {
 	container_init(c, &m->store, id, mode);
 	if (m->spec->nr_hostdirs)
@@ -32,16 +26,8 @@ static void init_container(struct plfs_mount *m, struct container *c, const uint
 void inode_adopt_container(struct inode *ino, mode_t mode)
 {
 	if (ino->stub.has_container && !ino->c.store)
-		init_container(ino->m, &ino->c, ino->stub.id, mode);
+		inode_init_container(ino->m, &ino->c, ino->stub.id, mode);
 	stamp_seen(ino->stub.generation_ns); /* what is written from here on is later than the truncation */
-}
-
-static void before_spill(void *arg)
-{
-	struct inode *ino = arg;
-
-	if (ino->r.loaded && reader_add_own(&ino->r, &ino->w))
-		reader_release(&ino->r); /* no memory: made anew when next needed */
 }
 
 /* ---- size ---- */
@@ -130,11 +116,6 @@ void inode_notify(struct inode *ino, uint64_t stamp_ns)
 	watch_raise(&ino->c);
 }
 
-static bool is_notified(const struct inode *ino)
-{
-	return ino->writing && stage_notified(&ino->w.stage) > ino->notified_ns;
-}
-
 /*
  * What was written here before somebody else's truncation must not bring the old size back. The notice may be of a move: it
  * stays one until the header has been looked at.
@@ -163,7 +144,7 @@ int inode_heed_notice(struct inode *ino, int fd)
 	uint64_t notified_ns;
 	int ret;
 
-	if (likely(!is_notified(ino)))
+	if (likely(!inode_is_notified(ino)))
 		return 0;
 	notified_ns = stage_notified(&ino->w.stage);
 	heed_truncation(ino);
@@ -429,184 +410,4 @@ ssize_t inode_begin_read(struct inode *ino, int fd, void *buf, size_t len, uint6
 		return n;
 	begun = reader_begin(&ino->r, ino->writing ? &ino->w : NULL, fd, buf, (size_t)n, logical_off, rd);
 	return begun < 0 ? inode_read(ino, fd, buf, len, logical_off) : begun;
-}
-
-/* ---- writing ---- */
-
-struct claim_arg {
-	struct plfs_mount *m;
-	struct container c;
-	mode_t mode;
-};
-
-static int make_container(void *arg, const uint8_t *id)
-{
-	struct claim_arg *ca = arg;
-
-	init_container(ca->m, &ca->c, id, ca->mode);
-	return container_make(&ca->c, dropping_hostdir(&ca->c));
-}
-
-/* Have a container. One that was made for nothing goes again, unless the stub names it after all. */
-static int claim(struct inode *ino, int fd)
-{
-	struct claim_arg ca = { .m = ino->m };
-	struct stub now;
-	struct stat st;
-	int ret = mount_prepare(ino->m);
-
-	if (!ret && sys.fstat(fd, &st))
-		ret = -errno;
-	if (ret)
-		return ret;
-	ca.mode = st.st_mode;
-	ret = stub_claim(fd, &ino->stub, stamp_next(), make_container, &ca);
-	if (!ret)
-		inode_adopt_container(ino, st.st_mode);
-	if (*ca.c.dir && !stub_read(fd, &now) && (!now.has_container || memcmp(now.id, ca.c.id, STUB_ID_LEN)))
-		container_remove(&ca.c);
-	return ret;
-}
-
-/*
- * A stub that was changed later than it is now, by this host's clock: the clock was set back, or another host's is ahead.
- * Then the stamps in the container must be seen before ours can be later. (A stub's ctime cannot be set by programs.)
- */
-static int heed_clock(struct inode *ino, int fd)
-{
-	const int64_t tolerance_ns = 20000000; /* the kernel's own clocks differ by a tick */
-	struct timespec now;
-	struct stat st;
-
-	if (sys.fstat(fd, &st) || sys.clock_gettime(CLOCK_REALTIME, &now))
-		return -errno;
-	if (ino->r.loaded || (st.st_ctim.tv_sec - now.tv_sec) * 1000000000LL + st.st_ctim.tv_nsec - now.tv_nsec < tolerance_ns)
-		return 0;
-	return inode_load(ino);
-}
-
-int inode_make_writer(struct inode *ino, int fd)
-{
-	int ret, ret2;
-
-	if (ino->writing || ino->stub.in_body)
-		return 0;
-	ret = ino->stub.has_container ? heed_clock(ino, fd) : claim(ino, fd);
-	if (ret || ino->stub.in_body)
-		return ret;
-	ret = writer_open(&ino->w, &ino->c);
-	if (!ret) {
-		ino->w.before_spill = before_spill;
-		ino->w.arg = ino;
-		ino->writing = true;
-		ino->r.own_log = UINT32_MAX;
-		ino->last_publish_ns = stamp_coarse_ns();
-		ino->notified_ns = ino->cut_ns = stage_notified(&ino->w.stage);
-	}
-	/*
-	 * Who moves the file into its body, and has not seen our live file yet, has said so in the header before. Or he has
-	 * already removed the container in which we tried to make it.
-	 */
-	ret2 = inode_settle(ino, fd);
-	if (!ret2 && ino->stub.in_body)
-		return 0;
-	return ret ? ret : ret2;
-}
-
-void inode_close_writer(struct inode *ino, int fd)
-{
-	/* The size before the live file goes: until then that tells appenders where the end is. */
-	if (fd >= 0 && (ino->own_end || ino->touched))
-		inode_publish(ino, fd);
-	if (!ino->writing)
-		return;
-	if (ino->r.loaded && reader_add_own(&ino->r, &ino->w))
-		reader_release(&ino->r);
-	writer_close(&ino->w);
-	ino->writing = false;
-	ino->r.own_log = UINT32_MAX;
-}
-
-ssize_t inode_write(struct inode *ino, int fd, const void *buf, size_t len, uint64_t logical_off)
-{
-	ssize_t n;
-	int ret;
-
-	if (!ino->stub.has_container && bare_write(ino, fd, buf, len, logical_off, &n))
-		return n;
-	ret = inode_make_writer(ino, fd);
-	if (!ret)
-		ret = inode_heed_notice(ino, fd);
-	if (ret)
-		return ret;
-	if (ino->stub.in_body)
-		return body_write(fd, buf, len, logical_off);
-	n = writer_write(&ino->w, buf, len, logical_off);
-	if (unlikely(is_notified(ino))) { /* moved into its body meanwhile, perhaps without these bytes? */
-		ret = inode_heed_notice(ino, fd);
-		if (ret || ino->stub.in_body)
-			return ret ? ret : body_write(fd, buf, n > 0 ? (size_t)n : len, logical_off);
-	}
-	if (n <= 0)
-		return n;
-	ino->own_end = max_u64(ino->own_end, logical_off + (uint64_t)n);
-	ino->touched = true;
-	if (inode_exiting)
-		inode_close_writer(ino, fd);
-	else if (inode_posix)
-		inode_commit(ino, fd);
-	else if (ino->w.last_write_ns - ino->last_publish_ns > PUBLISH_NS && ino->own_end > ino->body_len)
-		inode_publish(ino, fd);
-	return n;
-}
-
-static __attribute__((noinline, cold)) void publish_quietly(struct inode *ino)
-{
-	int saved ERRNO_KEPT = errno;
-
-	inode_publish(ino, file_any_fd(ino));
-}
-
-bool inode_write_next(struct inode *ino, const void *buf, size_t len, uint64_t logical_off)
-{
-	struct writer *w = &ino->w;
-
-	if (!ino->writing || inode_exiting || inode_posix || !user_has_bytes(buf, len) ||
-	    !writer_write_next(w, buf, len, logical_off, ino->notified_ns))
-		return false;
-	ino->own_end = max_u64(ino->own_end, logical_off + len);
-	ino->touched = true;
-	if (unlikely(w->last_write_ns - ino->last_publish_ns > PUBLISH_NS) && ino->own_end > ino->body_len)
-		publish_quietly(ino);
-	return true;
-}
-
-int inode_commit(struct inode *ino, int fd)
-{
-	/* Bytes that cannot be flushed now stay in the stage, where readers find them: no error yet. */
-	if (ino->writing)
-		writer_commit(&ino->w);
-	return ino->own_end || ino->touched ? inode_publish(ino, fd) : 0;
-}
-
-void inode_refresh(struct inode *ino)
-{
-	if (ino->writing)
-		writer_break(&ino->w);
-	ino->acquired = true;
-}
-
-int inode_sync(struct inode *ino, int fd)
-{
-	int ret = ino->writing ? writer_sync(&ino->w) : 0;
-	int ret2 = ino->own_end || ino->touched ? inode_publish(ino, fd) : 0;
-
-	ino->acquired = true;
-	if (ret && !inode_heed_notice(ino, fd) && ino->stub.in_body)
-		ret = 0; /* whoever moved it has synced what the log had, and removed that */
-	if (!ret)
-		ret = ret2;
-	if (own_fsync(fd) && !ret)
-		ret = -errno;
-	return ret;
 }

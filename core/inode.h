@@ -128,6 +128,9 @@ void inode_end_append(struct inode *ino, int fd);
 
 /* ---- the same, for core/inode*.c and body.c alone ---- */
 
+/* @c as the options of @m say. */
+void inode_init_container(struct plfs_mount *m, struct container *c, const uint8_t *id, mode_t mode);
+
 /* Set ino->c up, the header having been read; stamps are later than its generation from here on. */
 void inode_adopt_container(struct inode *ino, mode_t mode);
 
@@ -151,6 +154,11 @@ int inode_publish(struct inode *ino, int fd);
 
 /* Tell all that write the file, on this host, to end their records and to look at the header. */
 void inode_notify(struct inode *ino, uint64_t stamp_ns);
+
+static inline bool inode_is_notified(const struct inode *ino)
+{
+	return ino->writing && stage_notified(&ino->w.stage) > ino->notified_ns;
+}
 
 /* Whether we have been told: then the header is looked at, and the file may be in its body afterwards. */
 int inode_heed_notice(struct inode *ino, int fd);
