@@ -96,11 +96,13 @@ static int take_glob(char **globs, int *nr, const char *value, char *err, size_t
 
 static int take_hostdirs(unsigned *nr, const char *value, char *err, size_t err_len)
 {
-	for (*nr = 0; *value >= '0' && *value <= '9' && *nr <= CONFIG_HOSTDIRS_MAX; value++)
-		*nr = *nr * 10 + (unsigned)(*value - '0');
-	if (!*value && *nr >= 1 && *nr <= CONFIG_HOSTDIRS_MAX)
+	const char *p = value;
+
+	for (*nr = 0; *p >= '0' && *p <= '9' && *nr <= CONFIG_HOSTDIRS_MAX; p++)
+		*nr = *nr * 10 + (unsigned)(*p - '0');
+	if (!*p && *nr >= 1 && *nr <= CONFIG_HOSTDIRS_MAX)
 		return 0;
-	snprintf(err, err_len, "hostdirs= takes a number from 1 to %d", CONFIG_HOSTDIRS_MAX);
+	snprintf(err, err_len, "\"hostdirs=%s\" is no number from 1 to %d", value, CONFIG_HOSTDIRS_MAX);
 	return -EINVAL;
 }
 

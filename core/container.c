@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Container directories: making, listing, removing. What is inside the files is dropping.c's and stage.c's.
+ * Container directories: making, listing, removing. What is inside the files is others'.
  */
 #include "container.h"
 

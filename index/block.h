@@ -29,9 +29,11 @@
  *     .   .  length         none: as that of the write before
  *     .   .  stamp          stamp_ns less that of the write before (at first first_stamp_ns), modulo 2^64
  *     .   8  log_off        else: where the write before ends in the log (at first 0)
- *     .   2  run control    of a run: bits 0-3: bytes of stride, 4-7: of count; others 0
+ *     .   2  run control    of a run: bits 0-3: bytes of stride, 4-7: of count, 8-11: of outer_stride, 12-15: of outer_count
  *     .   .  stride
  *     .   .  count
+ *     .   .  outer_stride
+ *     .   .  outer_count
  * With bit 15 set it is a record of another kind; nothing about the next write changes by it:
  *     0   2  control        0x8000 + kind: 2 truncate; others are passed over
  *     2   2  kind_len       bytes that follow, 16 for a truncate record; more are further fields, ignored

@@ -63,9 +63,9 @@ static inline bool ofile_try_get(struct ofile *f)
 	return false;
 }
 
-static inline void ofile_get(struct ofile *f) { __atomic_fetch_add(&f->refs, 1, __ATOMIC_RELAXED); }
 /* What ofile_unref() does with the last one. */
 int ofile_end(struct ofile *f);
+
 /*
  * One reference less; for what fd_get() returned there is fd_put(). With the last one the file is closed: returns what
  * plfs_close() said, else 0.

@@ -252,25 +252,3 @@ void target_close(struct target *t)
 	t->fd = -1;
 	t->file = NULL;
 }
-
-ssize_t target_pread(struct target *t, void *buf, size_t len, uint64_t logical_off)
-{
-	size_t done = 0;
-
-	while (done < len) {
-		off_t off = (off_t)(logical_off + done);
-		ssize_t n = t->file ? plfs_pread(t->file, (char *)buf + done, len - done, off)
-				    : pread(t->fd, (char *)buf + done, len - done, off);
-
-		if (n < 0 && !t->file)
-			n = -errno;
-		if (n == -EINTR)
-			continue;
-		if (n < 0)
-			return n;
-		if (!n)
-			break;
-		done += (size_t)n;
-	}
-	return (ssize_t)done;
-}

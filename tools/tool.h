@@ -62,7 +62,4 @@ bool target_open(struct target *t, const char *name);
 /* Close it. If it has lost its last name, its container goes too. */
 void target_close(struct target *t);
 
-/* Read up to @len bytes; fewer only at the end. -errno. */
-ssize_t target_pread(struct target *t, void *buf, size_t len, uint64_t logical_off);
-
 #endif
