@@ -441,40 +441,40 @@ static void kill_at_each(int stride)
 	scratch_remove();
 }
 
-Test(crash_calls, every_acknowledged_byte_is_there_whichever_call_was_the_last, .timeout = 120)
+Test(crash_calls, every_acknowledged_byte_is_there_whichever_call_was_the_last, .timeout = 300)
 {
 	all_calls = true;
 	kill_at_each(13);
 }
 
-Test(crash_calls, every_acknowledged_byte_is_there_whichever_write_was_torn, .timeout = 120)
+Test(crash_calls, every_acknowledged_byte_is_there_whichever_write_was_torn, .timeout = 300)
 {
 	only_call = CALL_PWRITE;
 	half = true;
 	kill_at_each(1);
 }
 
-Test(crash_calls, every_released_byte_is_there_where_nothing_can_be_mapped, .timeout = 120)
+Test(crash_calls, every_released_byte_is_there_where_nothing_can_be_mapped, .timeout = 300)
 {
 	unshared = all_calls = true;
 	kill_at_each(29);
 }
 
-Test(crash_calls, every_released_byte_is_there_where_nothing_can_be_mapped_and_a_write_was_torn, .timeout = 120)
+Test(crash_calls, every_released_byte_is_there_where_nothing_can_be_mapped_and_a_write_was_torn, .timeout = 300)
 {
 	unshared = half = true;
 	only_call = CALL_PWRITE;
 	kill_at_each(5);
 }
 
-Test(crash_calls, every_acknowledged_byte_of_a_file_that_was_small_is_there_whichever_call_was_the_last, .timeout = 120)
+Test(crash_calls, every_acknowledged_byte_of_a_file_that_was_small_is_there_whichever_call_was_the_last, .timeout = 300)
 {
 	options = "";
 	all_calls = true;
 	kill_at_each(17);
 }
 
-Test(crash_calls, every_acknowledged_byte_of_a_small_file_is_there_whichever_write_was_torn, .timeout = 120)
+Test(crash_calls, every_acknowledged_byte_of_a_small_file_is_there_whichever_write_was_torn, .timeout = 300)
 {
 	options = "{small=1M}";
 	only_call = CALL_PWRITE;

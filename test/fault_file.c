@@ -290,7 +290,7 @@ static void fail_each(enum call call, int err, bool from_there_on)
 }
 
 #define FAILING(call_name, call) \
-	Test(fault_file, call_name##_failing_once_loses_nothing, .timeout = 100) \
+	Test(fault_file, call_name##_failing_once_loses_nothing, .timeout = 300) \
 	{ \
 		fail_each(call, call == CALL_OPENAT || call == CALL_OPEN || call == CALL_FCNTL ? EMFILE : EIO, false); \
 	}
@@ -314,83 +314,83 @@ FAILING(getdents64, CALL_GETDENTS)
 FAILING(fcntl, CALL_FCNTL)
 FAILING(futimens, CALL_FUTIMENS)
 
-Test(fault_file, openat_without_space_for_a_name_loses_nothing, .timeout = 100)
+Test(fault_file, openat_without_space_for_a_name_loses_nothing, .timeout = 300)
 {
 	fail_each(CALL_OPENAT, ENOSPC, false);
 }
 
-Test(fault_file, pwrite_on_a_full_disk_loses_nothing, .timeout = 100)
+Test(fault_file, pwrite_on_a_full_disk_loses_nothing, .timeout = 300)
 {
 	fail_each(CALL_PWRITE, ENOSPC, true);
 }
 
-Test(fault_file, a_disk_that_is_full_for_a_moment_loses_nothing, .timeout = 100)
+Test(fault_file, a_disk_that_is_full_for_a_moment_loses_nothing, .timeout = 300)
 {
 	fail_each(CALL_PWRITE, ENOSPC, false);
 }
 
-Test(fault_file, fallocate_on_a_full_disk_loses_nothing, .timeout = 100)
+Test(fault_file, fallocate_on_a_full_disk_loses_nothing, .timeout = 300)
 {
 	fail_each(CALL_FALLOCATE, ENOSPC, true);
 }
 
-Test(fault_file, a_file_system_without_fallocate_loses_nothing, .timeout = 100)
+Test(fault_file, a_file_system_without_fallocate_loses_nothing, .timeout = 300)
 {
 	fail_each(CALL_FALLOCATE, EOPNOTSUPP, true);
 }
 
-Test(fault_file, a_file_system_without_shared_mappings_loses_nothing, .timeout = 100)
+Test(fault_file, a_file_system_without_shared_mappings_loses_nothing, .timeout = 300)
 {
 	fail_each(CALL_MMAP, ENODEV, true);
 }
 
-Test(fault_file, short_writes_lose_nothing, .timeout = 100)
+Test(fault_file, short_writes_lose_nothing, .timeout = 300)
 {
 	fail_each(CALL_PWRITE, CALL_SHORT, true);
 }
 
-Test(fault_file, a_short_write_loses_nothing, .timeout = 100)
+Test(fault_file, a_short_write_loses_nothing, .timeout = 300)
 {
 	fail_each(CALL_PWRITE, CALL_SHORT, false);
 }
 
-Test(fault_file, short_reads_lose_nothing, .timeout = 100)
+Test(fault_file, short_reads_lose_nothing, .timeout = 300)
 {
 	fail_each(CALL_PREAD, CALL_SHORT, true);
 }
 
 /* Those that are taken up again must not even be noticed. */
-Test(fault_file, interrupted_writes_lose_nothing, .timeout = 100)
+Test(fault_file, interrupted_writes_lose_nothing, .timeout = 300)
 {
 	never_noticed = true;
 	fail_each(CALL_PWRITE, EINTR, false);
 }
 
-Test(fault_file, interrupted_reads_lose_nothing, .timeout = 100)
+Test(fault_file, interrupted_reads_lose_nothing, .timeout = 300)
 {
 	never_noticed = true;
 	fail_each(CALL_PREAD, EINTR, false);
 }
 
-Test(fault_file, an_interrupted_fallocate_loses_nothing, .timeout = 100)
+Test(fault_file, an_interrupted_fallocate_loses_nothing, .timeout = 300)
 {
 	never_noticed = true;
 	fail_each(CALL_FALLOCATE, EINTR, false);
 }
 
-Test(fault_file, a_process_without_descriptors_loses_nothing, .timeout = 100)
+Test(fault_file, a_process_without_descriptors_loses_nothing, .timeout = 300)
 {
 	fail_each(CALL_OPENAT, EMFILE, true);
 }
 
-Test(fault_file, a_quota_that_is_used_up_loses_nothing, .timeout = 100)
+Test(fault_file, a_quota_that_is_used_up_loses_nothing, .timeout = 300)
 {
 	fail_each(CALL_PWRITE, EDQUOT, true);
 }
 
 /* The same for a file that begins in its stub. */
 #define FAILING_SMALL(call_name, call, err, from_there_on) \
-	Test(fault_small, call_name##_loses_nothing, .timeout = 100) \
+	Test(fault_small, call_name##_loses_nothing, .timeout = 300) \
 	{ \
 		options = ""; \
 		fail_each(call, err, from_there_on); \

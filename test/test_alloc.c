@@ -142,7 +142,7 @@ Test(mem_alloc, serves_threads_at_once)
 	}
 }
 
-Test(mem_alloc, works_in_children_forked_while_threads_allocate, .timeout = 60)
+Test(mem_alloc, works_in_children_forked_while_threads_allocate, .timeout = 300)
 {
 	pthread_t thread[2];
 

@@ -19,7 +19,7 @@ static void setup(void)
 	scratch_map("");
 }
 
-#define SUITE(name) TestSuite(name, .init = setup, .fini = scratch_remove, .timeout = 60)
+#define SUITE(name) TestSuite(name, .init = setup, .fini = scratch_remove, .timeout = 300)
 
 SUITE(bare);
 SUITE(bare_others);

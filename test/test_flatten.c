@@ -282,7 +282,7 @@ static int fail_one(enum call call)
 	return EIO;
 }
 
-Test(flatten, any_single_failing_call_leaves_a_whole_file, .timeout = 120)
+Test(flatten, any_single_failing_call_leaves_a_whole_file, .timeout = 300)
 {
 	static const enum call kinds[] = { CALL_OPENAT, CALL_OPEN, CALL_PWRITE, CALL_PREAD, CALL_FTRUNCATE, CALL_FSYNC,
 					   CALL_UNLINKAT, CALL_FSTAT, CALL_FSTATAT, CALL_FCNTL, CALL_FUTIMENS, CALL_LSEEK };
@@ -369,12 +369,12 @@ static void kill_at_each(bool in_body)
 	cr_assert_gt(n, 30);
 }
 
-Test(flatten, a_kill_at_any_call_leaves_a_whole_file, .timeout = 120)
+Test(flatten, a_kill_at_any_call_leaves_a_whole_file, .timeout = 300)
 {
 	kill_at_each(false);
 }
 
-Test(flatten, a_kill_at_any_call_leaves_a_whole_file_that_was_in_its_body, .timeout = 120)
+Test(flatten, a_kill_at_any_call_leaves_a_whole_file_that_was_in_its_body, .timeout = 300)
 {
 	kill_at_each(true);
 }

@@ -9,7 +9,7 @@
 #include <criterion/criterion.h>
 #include <sys/mman.h>
 
-TestSuite(follow, .init = scratch_setup, .fini = scratch_remove, .timeout = 120);
+TestSuite(follow, .init = scratch_setup, .fini = scratch_remove, .timeout = 300);
 
 enum { NR_WRITERS = 3, FILE_MAX = 200000 };
 

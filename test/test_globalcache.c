@@ -18,7 +18,7 @@ static void setup_in_memory(void)
 	scratch_setup();
 }
 
-#define SUITE(name) TestSuite(name, .init = setup_in_memory, .fini = scratch_remove, .timeout = 100)
+#define SUITE(name) TestSuite(name, .init = setup_in_memory, .fini = scratch_remove, .timeout = 300)
 
 SUITE(confirmed);
 SUITE(confirmed_at_each_call);

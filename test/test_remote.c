@@ -70,7 +70,7 @@ static void without_owner(void)
 	scratch_remove();
 }
 
-TestSuite(remote, .init = with_owner, .fini = without_owner, .timeout = 60);
+TestSuite(remote, .init = with_owner, .fini = without_owner, .timeout = 300);
 
 Test(remote, of_an_owner_that_lives_elsewhere_the_released_bytes_are_read_and_its_stage_is_not)
 {

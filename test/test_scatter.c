@@ -10,7 +10,7 @@
 #include <criterion/criterion.h>
 #include <sys/mman.h>
 
-TestSuite(scatter, .init = scratch_setup, .fini = scratch_remove, .timeout = 60);
+TestSuite(scatter, .init = scratch_setup, .fini = scratch_remove, .timeout = 300);
 
 #define NR_LOGS 4
 

@@ -27,8 +27,8 @@ static void setup(void)
 		die("writer_open");
 }
 
-TestSuite(writer, .init = setup, .fini = scratch_remove, .timeout = 60);
-TestSuite(stage, .init = setup, .fini = scratch_remove, .timeout = 60);
+TestSuite(writer, .init = setup, .fini = scratch_remove, .timeout = 300);
+TestSuite(stage, .init = setup, .fini = scratch_remove, .timeout = 300);
 
 static void put(uint64_t off, size_t len)
 {
