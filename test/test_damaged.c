@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is on disk and should not be like that: an error that names it, and no byte but the right ones.
+ */
+#include "scratch.h"
+
+#include "../core/dropping.h"
+
+#include <criterion/criterion.h>
+
+#define SUITE(name) TestSuite(name, .init = scratch_setup, .fini = scratch_remove)
+
+SUITE(file_bad);
+
+static void spoil(const char *prefix, off_t off, const char *bytes, size_t len)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	cr_assert(find_file(prefix, path));
+	fd = open(path, O_WRONLY);
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(pwrite(fd, bytes, len, off), (ssize_t)len);
+	close(fd);
+}
+
+static void make_closed(size_t len)
+{
+	struct lfile l = made("file");
+
+	cr_assert_eq(lfill(&l, 0, len, 1), (ssize_t)len);
+	lclose(&l);
+}
+
+Test(file_bad, a_garbage_stub_is_an_error_and_stays_as_it_is)
+{
+	char path[PATH_MAX], before[200], after[200];
+	struct lfile l;
+	int fd;
+
+	make_closed(1000);
+	spoil("file", 30, "garbage", 7);
+	lpath("file", path);
+	fd = open(path, O_RDONLY);
+	cr_assert_eq(pread(fd, before, 200, 0), 200);
+	cr_assert_eq(ltry(&l, "file", O_RDWR), -EIO);
+	cr_assert_eq(ltry(&l, "file", O_RDWR | O_TRUNC), -EIO);
+	cr_assert_eq(ltry(&l, "file", O_RDWR | O_CREAT), -EIO);
+	cr_assert_eq(pread(fd, after, 200, 0), 200);
+	cr_assert_arr_eq(before, after, 200);
+	close(fd);
+	cr_assert_eq(count_files("data."), 1);
+}
+
+Test(file_bad, a_stub_of_a_newer_version_is_refused)
+{
+	struct lfile l;
+
+	make_closed(1000);
+	spoil("file", 8, "\x02\0\0\0", 4);
+	cr_assert_eq(ltry(&l, "file", O_RDONLY), -EPROTONOSUPPORT);
+	cr_assert_eq(lunlink("file"), 0);
+	cr_assert_eq(count_files("data."), 1);
+}
+
+Test(file_bad, a_missing_log_is_an_io_error)
+{
+	char path[PATH_MAX], buf[10];
+	struct lfile l;
+
+	make_closed(1000);
+	cr_assert(find_file("data.", path));
+	cr_assert_eq(unlink(path), 0);
+	l = lopen("file", O_RDONLY);
+	cr_assert_eq(plfs_size(l.f), 1000);
+	cr_assert_eq(plfs_pread(l.f, buf, 10, 0), -EIO);
+	lclose(&l);
+}
+
+Test(file_bad, a_cut_log_is_an_io_error_only_where_it_is_cut)
+{
+	char path[PATH_MAX], buf[10];
+	struct lfile l;
+
+	make_closed(300000);
+	cr_assert(find_file("data.", path));
+	cr_assert_eq(truncate(path, DROPPING_DATA_OFF + 200000), 0);
+	l = lopen("file", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, 200000, 1), 0);
+	cr_assert_eq(plfs_pread(l.f, buf, 10, 250000), -EIO);
+	lclose(&l);
+}
+
+Test(file_bad, a_damaged_node_index_is_an_io_error)
+{
+	char buf[10];
+	struct lfile l;
+
+	make_closed(1000);
+	spoil("index.", 200, "garbage", 7);
+	l = lopen("file", O_RDWR);
+	cr_assert_eq(plfs_pread(l.f, buf, 10, 0), -EIO);
+	lclose(&l);
+}
+
+Test(file_bad, a_log_of_another_container_is_an_io_error)
+{
+	char buf[10];
+	struct lfile l;
+
+	make_closed(1000);
+	spoil("data.", 20, "garbage", 7);
+	l = lopen("file", O_RDONLY);
+	cr_assert_eq(plfs_pread(l.f, buf, 10, 0), -EIO);
+	lclose(&l);
+}
+
+Test(file_bad, a_backend_of_a_newer_format_is_refused_and_nothing_written)
+{
+	struct lfile l;
+	char path[PATH_MAX];
+
+	make_closed(1000);
+	spoil("format", 12, "9", 1);
+	l = made("new");
+	cr_assert_eq(lfill(&l, 0, 10, 1), -EPROTONOSUPPORT);
+	lclose(&l);
+	lpath("new", path);
+	cr_assert_eq(count_files("data."), 1);
+}
+
+Test(file_bad, a_plain_file_stays_one)
+{
+	char path[PATH_MAX];
+	struct lfile l;
+	FILE *f;
+
+	lpath("plain", path);
+	f = fopen(path, "w");
+	fputs("hello", f);
+	fclose(f);
+	l = lopen("plain", O_RDWR | O_TRUNC);
+	cr_assert_null(l.f);
+	lclose(&l);
+	l = lopen("", O_RDONLY | O_DIRECTORY);
+	cr_assert_null(l.f);
+	lclose(&l);
+	cr_assert_eq(lunlink("plain"), 0);
+}
+
+/* The stub came back from a backup, its container did not: no bytes are made up, and nobody crashes. */
+Test(file_bad, a_stub_without_its_container_is_an_io_error)
+{
+	char path[PATH_MAX], cmd[PATH_MAX + 20], buf[10];
+	struct lfile l;
+
+	make_closed(1000);
+	cr_assert(find_file("hostdir.", path));
+	*strrchr(path, '/') = '\0';
+	snprintf(cmd, sizeof(cmd), "rm -r '%s'", path);
+	cr_assert_eq(system(cmd), 0);
+	l = lopen("file", O_RDONLY);
+	cr_assert_eq(plfs_pread(l.f, buf, 10, 0), -EIO);
+	lclose(&l);
+}
