@@ -264,7 +264,8 @@ int sys_fd_hide(int fd)
 
 int sys_fd_hide_briefly(int fd)
 {
-	if (fd < 0 || !__libc_single_threaded)
+	/* Where the program has closed standard error, what is put there would go into the file. */
+	if (fd <= STDERR_FILENO || !__libc_single_threaded)
 		return sys_fd_hide(fd);
 	remember(fd, true);
 	return fd;

@@ -103,6 +103,33 @@ Test(file_bad, a_damaged_node_index_is_an_io_error)
 	lclose(&l);
 }
 
+/* The container, its hostdir and the node index are opened at the same time: as numbers 0, 1 and 2, if these are free. */
+static int truncate_without_streams(void *arg)
+{
+	struct lfile l = lopen("file", O_RDWR);
+
+	(void)arg;
+	be_single_threaded();
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		close(fd);
+	return plfs_truncate(l.f, 0) || lclose(&l);
+}
+
+Test(file_bad, an_index_is_not_where_messages_go_when_there_is_no_standard_error)
+{
+	char path[PATH_MAX], magic[8];
+	int fd;
+
+	make_closed(1000);
+	spoil("index.", 7, "9", 1);
+	cr_assert_eq(in_child(truncate_without_streams, NULL), 0);
+	cr_assert(find_file("index.", path));
+	fd = open(path, O_RDONLY);
+	cr_assert_eq(read(fd, magic, 8), 8);
+	cr_assert_arr_eq(magic, "PLFSIDX9", 8);
+	close(fd);
+}
+
 Test(file_bad, a_log_of_another_container_is_an_io_error)
 {
 	char buf[10];
