@@ -14,16 +14,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static char host_name[64];
-
 const char *dropping_host(void)
 {
-	char name[256] = "host", boot[64] = "", clean[41];
+	static const char *known;
+	static char spare[64];
+	const char *host = __atomic_load_n(&known, __ATOMIC_ACQUIRE), *mine;
+	char name[256] = "host", boot[64] = "", clean[41], made[sizeof(spare)];
 	size_t len = 0;
 	int fd;
 
-	if (*host_name)
-		return host_name;
+	if (likely(host != NULL))
+		return host;
 	sys.gethostname(name, sizeof(name) - 1);
 	for (const char *p = name; *p && len < sizeof(clean) - 1; p++)
 		if ((*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '-' || *p == '_')
@@ -35,10 +36,15 @@ const char *dropping_host(void)
 			*boot = '\0';
 		own_close(fd);
 	}
-	/* Two threads at once write the same bytes. */
-	snprintf(host_name, sizeof(host_name), "%s-%08x", clean,
-		 crc32c(crc32c(0, name, strlen(name)), boot, strlen(boot)));
-	return host_name;
+	snprintf(made, sizeof(made), "%s-%08x", clean, crc32c(crc32c(0, name, strlen(name)), boot, strlen(boot)));
+	/* Two threads may get here at once: nobody sees a name that is not whole. Without memory both write the same. */
+	mine = mem_strdup(made);
+	if (!mine)
+		return memcpy(spare, made, sizeof(spare));
+	if (__atomic_compare_exchange_n(&known, &host, mine, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return mine;
+	mem_free((void *)mine);
+	return host;
 }
 
 bool dropping_live_is_ours(const char *name)
