@@ -126,6 +126,7 @@ static bool heed_truncation(struct inode *ino)
 		return false;
 	ino->own_end = 0;
 	ino->cut_ns = stage_notified(&ino->w.stage);
+	ino->acquired = true; /* what is known of the length may be new by now, but the map is not */
 	return true;
 }
 
@@ -181,6 +182,7 @@ int inode_publish(struct inode *ino, int fd)
 /*
  * @ret of reader_load(), with what is missing told. But somebody may have moved the file into its body since we read the
  * header: then the container was removed, all of it or as far as we have seen, and whatever was found there means nothing.
+ * Or truncated it to nothing: -EAGAIN, what was found may be void.
  */
 static int loaded(struct inode *ino, int ret)
 {
@@ -197,6 +199,11 @@ static int loaded(struct inode *ino, int ret)
 		ino->body_len = stub_body_len(st.st_size);
 		return 0;
 	}
+	if (fd >= 0 && !ret2 && now.has_container && now.generation_ns != ino->stub.generation_ns) {
+		ino->stub = now;
+		stamp_seen(now.generation_ns);
+		return -EAGAIN;
+	}
 	if (ret == -ESTALE && !ret2)
 		log_error("%s: its container %s is missing", stub_name(fd, name, sizeof(name)), ino->c.dir);
 	if (ret == -ENOMSG)
@@ -206,16 +213,17 @@ static int loaded(struct inode *ino, int ret)
 
 int inode_load(struct inode *ino)
 {
-	if (ino->writing && !ino->w.stage.shared) {
-		int ret = stage_save(&ino->w.stage);
+	int ret = ino->writing && !ino->w.stage.shared ? stage_save(&ino->w.stage) : 0;
 
-		if (ret)
-			return ret;
-	}
+	if (ret)
+		return ret;
 	ino->r.may_make = false;
 	for (const struct plfs_file *f = ino->files; f; f = f->next)
 		ino->r.may_make |= f->writable;
-	return loaded(ino, reader_load(&ino->r, ino->writing ? &ino->w : NULL, ino->stub.generation_ns));
+	do {
+		ret = loaded(ino, reader_load(&ino->r, ino->writing ? &ino->w : NULL, ino->stub.generation_ns));
+	} while (ret == -EAGAIN);
+	return ret;
 }
 
 /* Make the header's and the map's contents current. */
@@ -247,7 +255,8 @@ static int revalidate(struct inode *ino, int fd, const struct stat *st)
 		if (ret)
 			return ret;
 	}
-	return loaded(ino, reader_reload(&ino->r, ino->writing ? &ino->w : NULL, ino->stub.generation_ns, &changed));
+	ret = loaded(ino, reader_reload(&ino->r, ino->writing ? &ino->w : NULL, ino->stub.generation_ns, &changed));
+	return ret == -EAGAIN ? inode_load(ino) : ret;
 }
 
 int inode_look_again(struct inode *ino, int fd, const struct stat *st, bool reload)

@@ -157,7 +157,7 @@ int inode_begin_append(struct inode *ino, int fd, uint64_t *end)
 	if (!ret)
 		ret = sys.fstat(fd, &st) ? -errno : 0;
 	if (!ret)
-		ret = inode_look_again(ino, fd, &st, false);
+		ret = inode_look_again(ino, fd, &st, watch_changed(&ino->r.watch));
 	/* What a killed or still writing process has beyond the stub's size is known to its live index only. */
 	if (!ret && !ino->r.inputs.nr_lives && container_list(&ino->c, find_live, ino) == 1)
 		ret = inode_load(ino);

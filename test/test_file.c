@@ -456,6 +456,68 @@ Test(file_truncate, by_another_process_to_what_was_published_is_the_size)
 	lclose(&l);
 }
 
+/* Its log is one that a truncation leaves: its process goes on. */
+static int writes_and_waits(void *arg)
+{
+	const int *pipes = arg; /* told at [1], tells at [2] */
+	struct lfile l = lopen("a", O_RDWR);
+	char c;
+
+	close(pipes[1]);
+	if (lfill(&l, 1000, 30000, 1) != 30000 || plfs_commit(l.f) || write(pipes[3], "x", 1) != 1)
+		return 1;
+	return read(pipes[0], &c, 1) < 0;
+}
+
+static pid_t start_writer(int pipes[4])
+{
+	pid_t pid;
+	char c;
+
+	cr_assert_eq(pipe(pipes) | pipe(pipes + 2), 0);
+	pid = start_child(writes_and_waits, pipes);
+	cr_assert_eq(read(pipes[2], &c, 1), 1);
+	return pid;
+}
+
+Test(file_truncate, to_nothing_by_another_process_is_heeded_by_who_makes_a_map)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+	off_t none = 0;
+	int pipes[4];
+	pid_t pid;
+
+	lfill(&l, 0, 10, 1);
+	cr_assert_eq(plfs_truncate(l.f, 0), 0); /* a length of 0, and no map */
+	pid = start_writer(pipes);
+	cr_assert_eq(in_child(truncate_to, &none), 0);
+	cr_assert_eq(plfs_size(l.f), 0);
+	close(pipes[1]);
+	cr_assert_eq(wait_child(pid), 0);
+	lclose(&l);
+}
+
+Test(file_truncate, to_nothing_by_another_process_is_heeded_by_who_appends)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+	off_t none = 0, end;
+	int pipes[4];
+	pid_t pid;
+
+	lfill(&l, 0, 10, 1);
+	plfs_commit(l.f);
+	pid = start_writer(pipes);
+	cr_assert_eq(in_child(truncate_to, &none), 0);
+	lfill(&l, 0, 5, 2);
+	plfs_commit(l.f); /* knows the length again */
+	cr_assert_eq(lappend(&l, "end", 3, &end), 3);
+	cr_assert_eq(end, 8);
+	cr_assert_eq(plfs_size(l.f), 8);
+	close(pipes[1]);
+	cr_assert_eq(wait_child(pid), 0);
+	lclose(&l);
+}
+
 Test(file_truncate, to_nothing_by_another_process_is_the_end_of_file_for_a_reader)
 {
 	struct lfile l = made("a"), r;
