@@ -22,6 +22,9 @@
  */
 int body_move(struct inode *ino);
 
+/* The same for who only reads a bare file (bare.h): it keeps its time of modification. Best effort; @fd is a descriptor of the stub. */
+void body_move_unseen(struct inode *ino, int fd);
+
 /*
  * Whether somebody here may be writing: a log is open on some host, or this process has the file open for writing. 1, 0
  * or -errno.

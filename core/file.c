@@ -381,8 +381,13 @@ int plfs_in_body(struct plfs_file *f, enum plfs_map_use use)
 		ret = body_is_written(ino);
 		use = ret > 0 ? PLFS_MAP_WRITE : PLFS_MAP_COPY;
 		if (!ret && bare_look(ino, fd) > 0) { /* somebody may be writing it, and the map is to show that */
-			file_end(f);
-			return 1;
+			if (stub_in_use(fd)) /* also when he goes beyond what stays bare */
+				body_move_unseen(ino, fd);
+			use = bare_look(ino, fd) > 0 || ino->stub.in_body ? PLFS_MAP_READ : PLFS_MAP_COPY;
+			if (use == PLFS_MAP_READ) {
+				file_end(f);
+				return 1;
+			}
 		}
 	}
 	if (ret >= 0 && !ino->stub.in_body && use == PLFS_MAP_WRITE)

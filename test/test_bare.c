@@ -423,6 +423,33 @@ Test(bare_others, who_reads_sees_each_write_whether_in_the_stub_or_a_log)
 	lclose(&l);
 }
 
+static int maps_to_read(void *arg)
+{
+	struct stat before, after;
+	struct lfile l;
+
+	lclose(arg); /* the one who writes is another process */
+	l = lopen("a", O_RDONLY);
+	if (fstat(l.fd, &before) || plfs_in_body(l.f, PLFS_MAP_READ) != 1 || fstat(l.fd, &after))
+		return 1;
+	return before.st_mtim.tv_sec != after.st_mtim.tv_sec || before.st_mtim.tv_nsec != after.st_mtim.tv_nsec || lclose(&l);
+}
+
+Test(bare_others, a_map_to_read_shows_what_who_has_it_open_writes_beyond_the_limit)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+	char byte = 0;
+
+	lfill(&l, 0, 1000, 1);
+	cr_assert_eq(in_child(maps_to_read, &l), 0);
+	cr_assert_eq(plfs_pwrite(l.f, "new", 3, 0), 3);
+	lfill(&l, 1000, SMALL, 2);
+	cr_assert_eq(logs(), 0);
+	cr_assert_eq(pread(l.fd, &byte, 1, PLFS_BODY_OFF), 1);
+	cr_assert_eq(byte, 'n');
+	lclose(&l);
+}
+
 /* Between the header that names a container and the first log in it. */
 static int stop_before_the_log(enum call call)
 {
