@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The library's own memory, three ways: a private jemalloc (the normal build), a small allocator
- * on mmap (JEMALLOC=no), and plain malloc in sanitizer builds, where the sanitizer is to see every
- * block (the host program of such a build is a test of ours).
+ * on mmap (JEMALLOC=no, and under the thread sanitizer), and plain malloc under the address sanitizer, which is to
+ * see every block (the host program of such a build is a test of ours).
  */
 #include "alloc.h"
 
