@@ -73,6 +73,12 @@ __attribute__((unused)) static void scratch_setup(void)
 	scratch_map("{small=0}");
 }
 
+/* And some are about small files. */
+__attribute__((unused)) static void scratch_setup_small(void)
+{
+	scratch_map("");
+}
+
 /* Where "/p/NAME" leads. */
 __attribute__((unused)) static struct plfs_mount *lpath(const char *name, char *path)
 {

@@ -6,10 +6,9 @@
 #include "scratch.h"
 
 #include "calls.h"
+#include "flags.h"
 
 #include <criterion/criterion.h>
-#include <sched.h>
-#include <sys/mman.h>
 
 #define SUITE(name) TestSuite(name, .init = scratch_setup, .fini = scratch_remove)
 
@@ -18,26 +17,6 @@ SUITE(body_others);
 SUITE(body_race);
 
 #define RECORD 100
-
-static struct {
-	volatile int started, moved, done;
-} *shared;
-
-static void share(void)
-{
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-}
-
-static void await(volatile int *flag)
-{
-	while (!__atomic_load_n(flag, __ATOMIC_ACQUIRE))
-		sched_yield();
-}
-
-static void raise_flag(volatile int *flag)
-{
-	__atomic_store_n(flag, 1, __ATOMIC_RELEASE);
-}
 
 static int move(struct lfile *l)
 {
