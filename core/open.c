@@ -73,6 +73,7 @@ static bool is_special(int flags)
 	return flags & (O_PATH | O_DIRECTORY) || (flags & O_TMPFILE) == O_TMPFILE;
 }
 
+/* What this makes is plain, so @mode has no sticky bit, unless it is to be a stub. */
 static int kernel_open(int dirfd, const char *path, int flags, mode_t mode)
 {
 	int fd = own_openat(dirfd, path, flags, mode);
@@ -199,7 +200,7 @@ static int create(struct plfs_mount *m, int dirfd, const char *path, int flags, 
 	if (log)
 		fd = kernel_open(dirfd, path, stub_flags(flags) | O_RDWR | O_CREAT | O_EXCL, (mode & 06777) | S_ISVTX);
 	else /* O_EXCL as well: what is there may be a stub, which must not be truncated */
-		fd = kernel_open(dirfd, path, flags | O_EXCL, mode);
+		fd = kernel_open(dirfd, path, flags | O_EXCL, mode & ~S_ISVTX);
 	if (fd == -EEXIST && !(flags & O_EXCL))
 		return -EAGAIN; /* somebody was faster, or a dangling link */
 	if (fd < 0 || !log)
@@ -230,7 +231,7 @@ int plfs_open(struct plfs_mount *m, int dirfd, const char *path, int flags, mode
 	*out = NULL;
 	/* With a slash at the end nothing is made: the kernel says what of it all comes first. */
 	if (is_special(flags) || (flags & O_CREAT && *path && path[strlen(path) - 1] == '/'))
-		return kernel_open(dirfd, path, flags, mode);
+		return kernel_open(dirfd, path, flags, mode & ~S_ISVTX);
 	/* Whether it exists may change under us; each time round somebody else has got on. */
 	if (flags & O_CREAT && flags & (O_EXCL | O_TRUNC)) /* most likely it does not */
 		ret = create(m, dirfd, path, flags, mode, out);
@@ -241,7 +242,7 @@ int plfs_open(struct plfs_mount *m, int dirfd, const char *path, int flags, mode
 		/* A symbolic link to nothing: the kernel makes what it points to. */
 		if (ret == -EAGAIN && tries == 50 && !sys.fstatat(dirfd, path, &st, AT_SYMLINK_NOFOLLOW) &&
 		    S_ISLNK(st.st_mode))
-			return kernel_open(dirfd, path, flags & ~O_TRUNC, mode);
+			return kernel_open(dirfd, path, flags & ~O_TRUNC, mode & ~S_ISVTX);
 	}
 	log_debug(LOG_OPEN, "open %s flags %#x: %s %d", path, flags, *out ? "logical" : "plain", ret);
 	return ret;

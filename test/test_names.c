@@ -11,6 +11,32 @@
 SUITE(file_names);
 SUITE(file_mode);
 
+static void setup_flat(void)
+{
+	scratch_map("{mode=flat}");
+}
+
+TestSuite(file_flat, .init = setup_flat, .fini = scratch_remove);
+
+/* It would be taken for a damaged stub. */
+Test(file_flat, a_plain_file_is_not_made_with_the_mark_of_a_stub)
+{
+	char path[PATH_MAX], buf[4] = "";
+	struct plfs_mount *m = lpath("a", path);
+	struct plfs_file *f;
+	int fd = plfs_open(m, AT_FDCWD, path, O_RDWR | O_CREAT, 01644, &f);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_null(f);
+	cr_assert_eq(write(fd, "abc", 3), 3);
+	close(fd);
+	fd = plfs_open(m, AT_FDCWD, path, O_RDONLY, 0, &f);
+	cr_assert_geq(fd, 0);
+	cr_assert_null(f);
+	cr_assert_eq(read(fd, buf, 4), 3);
+	close(fd);
+}
+
 Test(file_names, unlink_removes_stub_and_container)
 {
 	struct lfile l = made("a");
