@@ -189,6 +189,14 @@ static void close_others(struct logset *set, const struct logset_log *keep)
 			close_log(set, &set->logs[i]);
 }
 
+bool logset_give_back(struct logset *set)
+{
+	uint32_t before = set->nr_open;
+
+	close_others(set, NULL);
+	return set->nr_open < before;
+}
+
 /* With the first log. */
 static void look_how_far(struct logset *set, int h)
 {

@@ -69,6 +69,9 @@ int logset_take(struct logset *set, uint32_t no, uint64_t log_off, size_t len, u
 bool log_handle_put(struct log_handle *handle);
 void logset_bury(struct logset *set);
 
+/* Close the logs that nobody reads from. Whether there were any. */
+bool logset_give_back(struct logset *set);
+
 /* In the child of a fork: nobody reads. */
 void logset_after_fork(struct logset *set);
 

@@ -164,6 +164,8 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 			watch_lives(&r->watch, r->c, &in);
 		if (!ret)
 			ret = gather(&g, r->c, &in, w ? own : NULL, generation_ns);
+		if ((ret == -EMFILE || ret == -ENFILE) && logset_give_back(&r->logs))
+			ret = -EAGAIN;
 		if (ret == -ENOMSG)
 			lost = strcmp(suspect, g.lost) ? 0 : lost + 1;
 		if (!ret)
@@ -212,7 +214,7 @@ int reader_reload(struct reader *r, struct writer *w, uint64_t generation_ns, bo
 		if (!ret)
 			*changed = !is_made_from(r, &in) || !watch_agrees(&r->watch, &in);
 		index_inputs_release(&in);
-		if (ret && ret != -ENOENT)
+		if (ret && ret != -ENOENT && ret != -EMFILE && ret != -ENFILE)
 			return ret;
 	}
 	return *changed ? reader_load(r, w, generation_ns) : 0;

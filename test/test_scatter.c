@@ -4,6 +4,8 @@
  */
 #include "scratch.h"
 
+#include "calls.h"
+
 #include "../core/file.h"
 #include "../core/scatter.h"
 
@@ -373,4 +375,33 @@ Test(scatter_groups, what_finds_no_room_is_refused)
 	for (int i = 0; i < SCATTER_PIECES; i++)
 		cr_assert(scatter_add(&s, (uint32_t)i % 2, (uint64_t)(i / 2) * 10, buf, 10));
 	cr_assert_not(scatter_add(&s, 0, SCATTER_PIECES / 2 * 10, buf, 10));
+}
+
+/* Until one is given back. */
+static int no_descriptor(enum call call)
+{
+	static bool given_back;
+
+	given_back |= call == CALL_CLOSE;
+	return (call == CALL_OPENAT || call == CALL_OPEN) && !given_back ? EMFILE : 0;
+}
+
+Test(scatter, logs_give_their_descriptors_to_a_merge)
+{
+	struct part p = { .nr_blocks = 4, .len = 65536, .round = 1 };
+	struct lfile l;
+
+	for (p.no = 0; p.no < NR_LOGS; p.no++)
+		cr_assert_eq(in_child(write_part, &p), 0);
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, NR_LOGS * 4 * p.len, 1), 0);
+	p.no = 0;
+	p.round = 2;
+	cr_assert_eq(in_child(write_part, &p), 0);
+	plfs_refresh(l.f);
+	calls_intercept();
+	on_call = no_descriptor;
+	cr_assert_eq(lcheck(&l, 0, p.len, 2), 0);
+	on_call = NULL;
+	lclose(&l);
 }
