@@ -128,3 +128,36 @@ Test(remote, this_host_writes_beside_an_owner_elsewhere)
 	cr_assert_eq(lcheck(&l, 300, RELEASED - 300, 1), 0);
 	lclose(&l);
 }
+
+/* An acquire of its owner's ends a record, so that it has its checksum: what changes at the release is only where its bytes are. */
+Test(remote, what_was_not_in_the_log_at_the_first_look_is_read_after_its_release)
+{
+	struct lfile l;
+	int ready[2], go[2];
+	pid_t writer;
+	char c;
+
+	cr_assert_eq(pipe(ready), 0);
+	cr_assert_eq(pipe(go), 0);
+	writer = fork_child();
+	if (!writer) {
+		sys.gethostname = other_name;
+		l = lopen("b", O_RDWR | O_CREAT);
+		if (lfill(&l, 0, 5000, 1) != 5000)
+			_exit(1);
+		plfs_refresh(l.f);
+		_exit(write(ready[1], "", 1) != 1 || read(go[0], &c, 1) != 1 || plfs_commit(l.f) ||
+		      write(ready[1], "", 1) != 1 || read(go[0], &c, 1) != 1);
+	}
+	cr_assert_eq(read(ready[0], &c, 1), 1);
+	l = lopen("b", O_RDONLY);
+	cr_assert_eq(plfs_size(l.f), 0);
+	cr_assert_eq(write(go[1], "", 1), 1);
+	cr_assert_eq(read(ready[0], &c, 1), 1);
+	plfs_refresh(l.f);
+	cr_assert_eq(plfs_size(l.f), 5000);
+	cr_assert_eq(lcheck(&l, 0, 5000, 1), 0);
+	cr_assert_eq(write(go[1], "", 1), 1);
+	wait_child(writer);
+	lclose(&l);
+}
