@@ -14,8 +14,12 @@ def spread(values):
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}
 
 
-def ratio(rounds, phase, other):
-    return spread([r[other][phase] / r["plfs"][phase] for r in rounds])
+def rate(run, phase):
+    return 4 * run["block"] * run["blocks"] / 1e6 / run[phase]
+
+
+def ratios(rounds, phase, other):
+    return [rate(r["plfs"], phase) / rate(r[other], phase) for r in rounds]
 
 
 def text(r):
@@ -25,31 +29,32 @@ def text(r):
 runs = [json.loads(line) for line in open(sys.argv[1])]
 rows = {}
 for run in runs:
-    rows.setdefault((run["engine"], run["block"], run["blocks"]), {}).setdefault(run["round"], {})[run["variant"]] = run
+    rows.setdefault((run["engine"], run["block"], run["row"]), {}).setdefault(run["round"], {})[run["variant"]] = run
 out = {"machine": " ".join(platform.uname()), "processors": os.cpu_count(), "date": time.strftime("%Y-%m-%d %H:%M"),
        "figures": {}, "rows": [], "runs": runs}
-print("4 ranks on 2 hosts, write with fsync, read of what the other host wrote; ratios of speed: median (least..greatest)\n")
-print("%-17s %8s %6s | %8s %8s %8s MB/s | %-22s %-22s | %-22s" % (
+print("4 ranks on 2 hosts, write with fsync, read of what the other host wrote; ratios of speed: median (least..greatest);\n"
+      "blocks: that a rank writes, and in brackets where it is fewer in a direct N-1 file\n")
+print("%-17s %8s %12s | %8s %8s %8s MB/s | %-22s %-22s | %-22s" % (
     "engine", "block", "blocks", "N-1", "N-N", "plfs", "plfs/N-1", "plfs/N-N", "read, plfs/N-N"))
 for (engine, block, blocks), by_round in sorted(rows.items()):
     rounds = [r for r in by_round.values() if len(r) == 3]
     if not rounds:
         continue
-    mb = 4 * block * blocks / 1e6
-    speed = {v: mb / statistics.median(r[v]["write_fsync"] for r in rounds) for v in ("n1", "nn", "plfs")}
+    speed = {v: statistics.median(rate(r[v], "write_fsync") for r in rounds) for v in ("n1", "nn", "plfs")}
     row = {"engine": engine, "block": block, "blocks": blocks, "mb_per_s": speed,
-           "over_n1": ratio(rounds, "write_fsync", "n1"), "over_nn": ratio(rounds, "write_fsync", "nn"),
-           "read_over_nn": ratio(rounds, "read_shifted", "nn")}
+           "over_n1": spread(ratios(rounds, "write_fsync", "n1")), "over_nn": spread(ratios(rounds, "write_fsync", "nn")),
+           "read_over_nn": spread(ratios(rounds, "read_shifted", "nn"))}
     out["rows"].append(row)
     if engine == "ceph-ec" and blocks > 1:  # the rows of make bench's table (test/bench/table.py)
         for name, other in (("N-1", "n1"), ("N-N", "nn")):
-            out["figures"][f"cluster/{name}/{block}"] = [r[other]["write_fsync"] / r["plfs"]["write_fsync"] for r in rounds]
+            out["figures"][f"cluster/{name}/{block}"] = ratios(rounds, "write_fsync", other)
     goal = GOALS.get((engine, block)) if blocks > 1 else None
     met = "" if not goal else "  goals %g, %g: %s" % (
         *goal, "met" if row["over_n1"]["median"] >= goal[0] and row["over_nn"]["median"] >= goal[1] else "missed")
-    print("%-17s %8d %6d | %8.2f %8.2f %8.2f      | %-22s %-22s | %-22s%s" % (
-        engine, block, blocks, speed["n1"], speed["nn"], speed["plfs"], text(row["over_n1"]), text(row["over_nn"]),
-        text(row["read_over_nn"]), met))
+    direct = rounds[0]["n1"]["blocks"]
+    print("%-17s %8d %12s | %8.2f %8.2f %8.2f      | %-22s %-22s | %-22s%s" % (
+        engine, block, blocks if direct == blocks else f"{blocks} ({direct})", speed["n1"], speed["nn"], speed["plfs"],
+        text(row["over_n1"]), text(row["over_nn"]), text(row["read_over_nn"]), met))
 with open(sys.argv[2], "w") as f:
     json.dump(out, f, indent=1)
 print("\neverything measured is in", sys.argv[2])

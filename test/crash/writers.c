@@ -6,7 +6,10 @@
  * them at a random moment; "finish" goes on from the progress file and ends normally; "check", a process
  * that has seen nothing of all this, reads every acknowledged record back.
  *
- *     writers write|finish|check strided|append FILE PROGRESS SEED
+ *     writers write|join|finish|check strided|append FILE PROGRESS SEED [FIRST END]
+ *
+ * Where two hosts have the file and the progress file, one runs "write" for the writers FIRST to END - 1 and kills some of them, the other
+ * "join" for its own, which go on until the first says that it is over.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -32,7 +35,9 @@ static const char *path;
 static uint64_t seed;
 static struct progress *progress;
 
-static int nr_writers(void) { return 1 + (int)(mix64(seed) % MAX_WRITERS); }
+static bool on_two_hosts; /* then there are always as many writers as can be */
+
+static int nr_writers(void) { return on_two_hosts ? MAX_WRITERS : 1 + (int)(mix64(seed) % MAX_WRITERS); }
 
 /* ---- strided: record k of all writers are neighbours, of one length, at places that only the seed decides ---- */
 
@@ -124,7 +129,7 @@ static void kill_some(const pid_t *pid, int nr)
 	uint64_t us = mix64(seed + 2) % (early ? 2000 : 40000);
 	int victim = (int)(mix64(seed + 1) % (2 * (uint64_t)nr));
 
-	for (int i = 0; !early && i < 50000 && atomic_load(&progress->ready) < nr; i++)
+	for (int i = 0; !early && i < 50000 && atomic_load(&progress->ready) < nr_writers(); i++)
 		sleep_us(100);
 	sleep_us(us);
 	for (int w = 0; w < nr; w++)
@@ -135,28 +140,33 @@ static void kill_some(const pid_t *pid, int nr)
 	atomic_store(&progress->stop, 1);
 }
 
-static int run_writers(bool append, bool finish)
+enum how { WRITE, JOIN, FINISH };
+
+/* Writers @first to @first + @nr - 1. The progress file of WRITE and JOIN is a new one. */
+static int run_writers(bool append, enum how how, int first, int nr)
 {
-	int nr = nr_writers(), nr_killed = 0, rc = 0;
+	int nr_killed = 0, rc = 0;
 	pid_t pid[MAX_WRITERS];
 
-	atomic_store(&progress->stop, 0);
-	atomic_store(&progress->ready, 0);
+	if (how == FINISH) {
+		atomic_store(&progress->stop, 0);
+		atomic_store(&progress->ready, 0);
+	}
 	for (int w = 0; w < nr; w++) {
 		pid[w] = fork();
 		if (pid[w] < 0)
 			die("fork");
 		if (!pid[w])
-			write_records(append, w, finish);
+			write_records(append, first + w, how == FINISH);
 	}
-	if (!finish)
+	if (how == WRITE)
 		kill_some(pid, nr);
 	for (int w = 0; w < nr; w++) {
 		int status;
 
 		if (waitpid(pid[w], &status, 0) != pid[w])
 			die("waitpid");
-		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !finish)
+		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && how == WRITE)
 			nr_killed++;
 		else if (status)
 			rc = 1;
@@ -179,9 +189,12 @@ static bool right_or_hole(const char *buf, size_t len, off_t off)
 static int check_strided(int fd)
 {
 	char *buf = malloc(LARGE_LEN);
+	long nr_tried = 0;
 	int nr_bad = 0;
 
-	for (long k = 0; k < MAX_RECORDS; k++)
+	for (int w = 0; w < nr_writers(); w++)
+		nr_tried = atomic_load(&progress->acked[w]) < nr_tried ? nr_tried : atomic_load(&progress->acked[w]) + 1;
+	for (long k = 0; k < nr_tried && k < MAX_RECORDS; k++)
 		for (int w = 0; w < nr_writers(); w++) {
 			off_t off = record_off(w, k);
 			size_t len = record_len(k), n, good;
@@ -265,16 +278,22 @@ static int check_append(int fd)
 
 int main(int argc, char **argv)
 {
+	int fd, first = 0, end;
 	bool append;
-	int fd;
 
-	if (argc != 6) {
-		fprintf(stderr, "usage: writers write|finish|check strided|append FILE PROGRESS SEED\n");
+	if (argc != 6 && argc != 8) {
+		fprintf(stderr, "usage: writers write|join|finish|check strided|append FILE PROGRESS SEED [FIRST END]\n");
 		return 2;
 	}
 	append = !strcmp(argv[2], "append");
 	path = argv[3];
 	seed = strtoull(argv[5], NULL, 0);
+	on_two_hosts = argc == 8;
+	end = nr_writers();
+	if (on_two_hosts) {
+		first = atoi(argv[6]);
+		end = atoi(argv[7]);
+	}
 	rows_init();
 	fd = open(argv[4], O_RDWR | O_CREAT, 0644);
 	if (fd < 0 || ftruncate(fd, sizeof(*progress)))
@@ -283,7 +302,7 @@ int main(int argc, char **argv)
 	if (progress == MAP_FAILED)
 		die("%s: mmap", argv[4]);
 	if (strcmp(argv[1], "check"))
-		return run_writers(append, !strcmp(argv[1], "finish"));
+		return run_writers(append, !strcmp(argv[1], "finish") ? FINISH : !strcmp(argv[1], "join") ? JOIN : WRITE, first, end - first);
 	fd = open(path, O_RDONLY);
 	if (fd < 0) {
 		/* Killed before anybody had made the file: then nobody was told anything. */
