@@ -20,6 +20,7 @@ struct store {
 	bool remote; /* other hosts may write to it, and what this one's kernel remembers of a file may be out of date */
 	bool coherent; /* what one host does to names, and to bytes by a call, is seen by all at once: listed, found, and not found any more */
 	int uncached; /* flag to open with what other hosts may be writing at the same time, so that nothing is remembered of it; 0: none */
+	bool uncached_works; /* it has been tried */
 };
 
 #define STORE_BRIEFLY (1 << 30) /* in the flags of open(): until the call of the program returns */

@@ -27,13 +27,42 @@ static void restore_mode(int fd, mode_t mode)
 		sys.fchmod(fd, (st.st_mode | mode) & 0777);
 }
 
-static int posix_open(struct store *s, const char *path, int flags, mode_t mode)
+static int open_at(const struct store *s, const char *path, int flags, mode_t mode)
 {
 	int fd;
 
 	do {
 		fd = own_openat(s->root, path, (flags & ~STORE_BRIEFLY) | O_CLOEXEC | O_NOFOLLOW, mode);
 	} while (fd < 0 && errno == EINTR);
+	return fd;
+}
+
+/*
+ * Whether O_DIRECT asks for no alignment here, as the kernel says of FUSE. GlusterFS hands the flag on to the file systems that its servers keep
+ * files in, and these may. The first file that has a byte tells for all.
+ */
+static bool reads_uncached(struct store *s, int fd)
+{
+	ssize_t n;
+	char c;
+
+	if (s->uncached_works)
+		return true;
+	n = own_pread(fd, &c, 1, 0);
+	s->uncached_works = n > 0;
+	return n >= 0 || errno != EINVAL;
+}
+
+static int posix_open(struct store *s, const char *path, int flags, mode_t mode)
+{
+	int fd = open_at(s, path, flags, mode);
+
+	if (unlikely(flags & O_DIRECT) && (fd < 0 ? errno == EINVAL : !reads_uncached(s, fd))) {
+		if (fd >= 0)
+			own_close(fd);
+		s->uncached = 0;
+		fd = open_at(s, path, flags & ~O_DIRECT, mode);
+	}
 	if (fd >= 0 && flags & O_CREAT && mode & (S_IWGRP | S_IWOTH))
 		restore_mode(fd, mode);
 	fd = fd < 0 ? -errno : fd;

@@ -81,6 +81,20 @@ Test(remote, of_an_owner_that_lives_elsewhere_the_released_bytes_are_read_and_it
 	lclose(&l);
 }
 
+/* What GlusterFS does with O_DIRECT that it hands on to ext4, as ext4 itself. */
+Test(remote, reads_past_the_page_cache_need_no_alignment)
+{
+	char path[PATH_MAX];
+	struct store *s = &lpath("a", path)->store;
+	struct lfile l;
+
+	s->uncached = O_DIRECT;
+	s->uncached_works = false;
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, RELEASED, 1), 0);
+	lclose(&l);
+}
+
 Test(remote, what_a_killed_owner_had_in_its_stage_is_read)
 {
 	struct lfile l = lopen("a", O_RDONLY);
