@@ -267,13 +267,19 @@ static int compare_path(const void *path, const void *other)
 	return strcmp(path, *(char *const *)other);
 }
 
+/* Whether @path is one of @nr sorted ones; @paths may be NULL if there are none. */
+static bool is_among(const char *path, char *const *paths, uint32_t nr)
+{
+	return nr && bsearch(path, paths, nr, sizeof(*paths), compare_path);
+}
+
 /* A log that no index knows, has bytes, and whose process is not at work on it: its index is lost. */
 static int check_log(struct check_arg *ca, const char *path, const char *name)
 {
 	char full[CONTAINER_PATH_LEN];
 	struct stat st;
 
-	if (bsearch(path, ca->g->logs, ca->g->nr_logs, sizeof(*ca->g->logs), compare_path))
+	if (is_among(path, ca->g->logs, ca->g->nr_logs))
 		return 0;
 	ca->alone = false;
 	container_path(ca->c, path, full);
@@ -294,10 +300,7 @@ static int check_dropping(void *arg, const char *path, const char *name, enum dr
 		return check_log(ca, path, name);
 	if (kind == DROPPING_LIVE)
 		ca->alone = false;
-	if (kind != DROPPING_INDEX ||
-	    bsearch(path, ca->in->indexes, ca->in->nr_indexes, sizeof(*ca->in->indexes), compare_path))
-		return 0;
-	return -EAGAIN;
+	return kind != DROPPING_INDEX || is_among(path, ca->in->indexes, ca->in->nr_indexes) ? 0 : -EAGAIN;
 }
 
 /*
