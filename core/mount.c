@@ -333,8 +333,10 @@ static int check_format(struct plfs_mount *m)
 	void *text;
 	size_t len;
 	int version;
-	int ret = store_read_file(&m->store, FORMAT_PATH, 65536, &text, &len);
+	int ret = -ESTALE;
 
+	for (int tries = 0; ret == -ESTALE && tries < 10; tries++) /* each time another process has put its own there */
+		ret = store_read_file(&m->store, FORMAT_PATH, 65536, &text, &len);
 	if (ret)
 		return ret;
 	((char *)text)[len] = '\0';
@@ -347,7 +349,10 @@ static int check_format(struct plfs_mount *m)
 	return version ? -EPROTONOSUPPORT : -EIO;
 }
 
-/* The mark must survive, or no stub could be told from a plain file: try it once, when a backend is first used. */
+/*
+ * The mark must survive, or no stub could be told from a plain file: try it once, when a backend is first used. ESTALE: what the name led to
+ * has been replaced by another host.
+ */
 static int check_mark(struct plfs_mount *m)
 {
 	const char *path = PLFS_DIR_NAME "/format";
@@ -355,12 +360,14 @@ static int check_mark(struct plfs_mount *m)
 	int ret = m->store.ops->stat(&m->store, path, &st);
 
 	if (ret)
-		return ret;
+		return ret == -ESTALE ? 0 : ret;
 	ret = m->store.ops->chmod(&m->store, path, (st.st_mode & 0777) | S_ISVTX);
 	if (ret == -EPERM) /* somebody else's; he has tried it */
 		return 0;
 	if (!ret)
 		ret = m->store.ops->stat(&m->store, path, &now);
+	if (ret == -ESTALE)
+		return 0;
 	/* Another file by now? Then whoever put it there tries it himself. */
 	if (!ret && now.st_ino == st.st_ino && !(now.st_mode & S_ISVTX)) {
 		log_error("backend %s does not keep the sticky bit of a file and cannot be used", m->backend);

@@ -338,3 +338,42 @@ Test(mount_setup, a_format_file_that_is_replaced_while_the_mark_is_tried_is_no_l
 	m->store.ops = &meanwhile;
 	cr_assert_eq(mount_prepare(m), 0);
 }
+
+static unsigned stale_from, nr_calls;
+static int (*posix_stat_of)(struct store *s, const char *path, struct stat *st);
+static ssize_t (*posix_pread_of)(struct store *s, int h, void *buf, size_t len, uint64_t off);
+
+static int stale_stat(struct store *s, const char *path, struct stat *st)
+{
+	return nr_calls++ >= stale_from ? -ESTALE : posix_stat_of(s, path, st);
+}
+
+static ssize_t stale_pread(struct store *s, int h, void *buf, size_t len, uint64_t off)
+{
+	return nr_calls++ < 2 ? -ESTALE : posix_pread_of(s, h, buf, len, off);
+}
+
+/* What GlusterFS says of a file that another host has replaced. */
+Test(mount_setup, a_format_file_that_went_stale_was_replaced)
+{
+	char out[PATH_MAX];
+	struct plfs_mount *m;
+
+	mapped_with("");
+	cr_assert_eq(plfs_path_map("/p", out, &m), 1);
+	meanwhile = *m->store.ops;
+	posix_stat_of = meanwhile.stat;
+	posix_pread_of = meanwhile.pread;
+	meanwhile.stat = stale_stat;
+	m->store.ops = &meanwhile;
+	for (stale_from = 0; stale_from < 2; stale_from++) {
+		nr_calls = 0;
+		cr_assert_eq(mount_prepare(m), 0);
+		unlinkat(m->store.root, ".plfs/format", 0);
+	}
+	meanwhile.stat = posix_stat_of;
+	cr_assert_eq(mount_prepare(m), 0);
+	meanwhile.pread = stale_pread;
+	nr_calls = 0;
+	cr_assert_eq(mount_prepare(m), 0);
+}
