@@ -78,7 +78,7 @@ two_hosts() {
 	mkdir "$plain"
 	under mkdir "$dir"
 	/usr/bin/python3 two_hosts.py "$plain" "$(enter_host h1)" "$(enter_host h2)" >"$work/want"
-	/usr/bin/python3 two_hosts.py "$dir" "$(enter_host h1) $env" "$(enter_host h2) $env" >"$work/got"
+	timeout -k 5 "${LIMIT_S:-180}" /usr/bin/python3 two_hosts.py "$dir" "$(enter_host h1) $env" "$(enter_host h2) $env" >"$work/got"
 	sed -i "s|$plain|DIR|" "$work/want"
 	sed -i "s|$dir|DIR|" "$work/got"
 	diff "$work/want" "$work/got"
