@@ -60,8 +60,11 @@ void dallocx(void *p, int flags);
 
 #define MALLOCX_ZERO 0x40
 
-/* A few arenas do; memory goes back after a second; never the program's brk. */
-const char *plfs_jemalloc_conf = "narenas:4,dirty_decay_ms:1000,muzzy_decay_ms:0,dss:disabled";
+/*
+ * One arena does: what is allocated often is in the threads' caches, and a fork takes all locks of every arena, of which the thread
+ * sanitizer of a program that was built with it can count 64. Memory goes back after a second; never the program's brk.
+ */
+const char *plfs_jemalloc_conf = "narenas:1,dirty_decay_ms:1000,muzzy_decay_ms:0,dss:disabled";
 
 void *plfs_jemalloc_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
 int plfs_jemalloc_munmap(void *addr, size_t len);
