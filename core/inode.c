@@ -296,12 +296,15 @@ static int prepare_read(struct inode *ino)
 	return ret;
 }
 
-/* The map is of an empty container: somebody is about to make the first log, and the word that tells of it may be made after that. */
+/*
+ * The map is of an empty container: somebody is about to make the first log, and the word that tells of it may be made after that. A
+ * confirmed map, made without any input, is not: it is revoked first.
+ */
 static bool is_expecting(const struct inode *ino)
 {
 	const struct reader *r = &ino->r;
 
-	return r->loaded && !r->inputs.nr_lives && !r->inputs.nr_indexes && !r->watch.word && !ino->writing;
+	return r->loaded && !r->inputs.nr_lives && !r->inputs.nr_indexes && !r->global.base && !r->watch.word && !ino->writing;
 }
 
 int inode_size(struct inode *ino, int fd, const struct stat *st, uint64_t *size)

@@ -328,7 +328,7 @@ void reader_lookup(struct reader *r, uint64_t logical_off, uint64_t len, struct 
 	*piece = (struct index_piece){ .logical_off = logical_off, .len = len, .log_no = INDEX_LOG_HOLE };
 }
 
-bool reader_is_stale( struct reader *r, uint64_t logical_off, uint64_t len)
+bool reader_is_stale(struct reader *r, uint64_t logical_off, uint64_t len)
 {
 	struct index_piece piece;
 

@@ -114,6 +114,28 @@ Test(confirmed, is_all_that_the_next_reader_looks_at)
 	cr_assert_eq(nr_calls[CALL_FSTATAT], 1, "the name of the file, no more");
 }
 
+/* As on a host that nobody has written from: there is no word to watch. */
+Test(confirmed, is_not_asked_for_at_each_read_where_there_is_no_notice)
+{
+	char path[PATH_MAX];
+	struct lfile l;
+
+	make_file(NULL);
+	cr_assert_eq(check_as_made(NULL), 0);
+	cr_assert(find_file("notice.", path));
+	cr_assert_eq(unlink(path), 0);
+	calls_intercept();
+	l = lopen(name, O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, LEN, 1), 0);
+	memset(nr_calls, 0, sizeof(nr_calls));
+	on_call = count;
+	cr_assert_eq(lcheck(&l, 0, LEN, 1), 0);
+	on_call = NULL;
+	for (int call = 0; call < NR_CALLS; call++)
+		cr_expect_eq(nr_calls[call], 0, "%d calls of %s", nr_calls[call], CALL_NAMES[call]);
+	lclose(&l);
+}
+
 Test(confirmed, is_made_of_one_that_its_maker_left_unconfirmed)
 {
 	make_file(NULL);
