@@ -214,13 +214,17 @@ static uint64_t item_limit(const struct index_merge *m, const struct sorted_cut 
 	return base < m->nr_cuts ? cuts[base].limit : UINT64_MAX;
 }
 
-/* Elements @sub of item @idx that end at @limit at the latest. */
+/* Element @sub of item @idx, cut off at @limit. */
 static struct overlay_piece element(const struct index_merge *m, size_t idx, uint64_t sub, uint64_t limit)
 {
 	const struct index_merge_item *item = &m->items[idx];
 	const struct index_merge_run *run = run_of(m, item);
-	uint64_t lo = item->logical_off + (run ? sub * run->stride : 0), length = run ? run->length : item->length;
+	uint64_t lo = item->logical_off, length = run ? run->length : item->length;
 
+	if (run && run->outer_count)
+		lo += sub / run->count * run->outer_stride + sub % run->count * run->stride;
+	else if (run)
+		lo += sub * run->stride;
 	return (struct overlay_piece){
 		.lo = lo,
 		.hi = min_u64(lo + length, limit),
@@ -297,9 +301,26 @@ static int add_nested(const struct index_merge *m, struct sweep *sw, size_t idx,
 	return sweep_add_nested(sw, &layer);
 }
 
+/* All elements of run @idx that begin before @limit, as extents. */
+static int add_singly(const struct index_merge *m, struct sweep *sw, size_t idx, uint64_t limit)
+{
+	const struct index_merge_run *run = run_of(m, &m->items[idx]);
+	uint64_t nr = run->count * max_u64(run->outer_count, 1);
+	int ret = 0;
+
+	for (uint64_t sub = 0; sub < nr && !ret; sub++) {
+		struct overlay_piece piece = element(m, idx, sub, limit);
+
+		if (piece.lo < limit)
+			ret = overlay_keys_add(&sw->extents, piece.lo, (uint32_t)idx, (uint32_t)sub);
+	}
+	return ret;
+}
+
 struct build {
 	const struct index_merge *m;
 	const struct sorted_cut *cuts;
+	uint64_t end;
 };
 
 /* The extent that the sweep knows as @key. */
@@ -324,16 +345,64 @@ static void prefetch_extent(const void *arg, const struct overlay_key *key)
 	__builtin_prefetch(&b->m->items[key->idx]);
 }
 
+/* Hand all to the sweep; those that @single tells of, if it is not NULL, element by element. */
+static int fill_sweep(struct build *b, struct sweep *sw, const uint8_t *single)
+{
+	const struct index_merge *m = b->m;
+	int ret = overlay_keys_reserve(&sw->extents, m->nr_items);
+
+	for (size_t i = 0; i < m->nr_items && !ret; i++) {
+		const struct index_merge_item *item = &m->items[i];
+		const struct index_merge_run *run = run_of(m, item);
+		uint64_t limit = b->cuts ? item_limit(m, b->cuts, i) : UINT64_MAX;
+		uint64_t hi = item->logical_off + (run ? run->length : item->length);
+
+		if (item->logical_off >= limit)
+			continue;
+		if (run && single && single[i / 8] & 1 << i % 8) {
+			ret = add_singly(m, sw, i, limit);
+		} else if (run && run->outer_count) {
+			ret = add_nested(m, sw, i, limit, &hi);
+		} else if (run && run->count > 1) {
+			hi += min_u64(run->count - 1, (limit - 1 - item->logical_off) / run->stride) * run->stride;
+			ret = add_run(m, sw, i, limit);
+		} else {
+			ret = overlay_keys_add(&sw->extents, item->logical_off, (uint32_t)i, 0);
+		}
+		b->end = max_u64(b->end, min_u64(hi, limit));
+	}
+	return ret;
+}
+
+/* *@single: in, what fill_sweep() takes; out, the bits of what another pass had better take singly, or NULL. */
+static int sweep_once(struct build *b, struct image *img, uint8_t **single)
+{
+	struct sweep sw;
+	int ret;
+
+	sweep_init(&sw, load_extent, prefetch_extent, b);
+	if (!*single)
+		sw.nr_singles = b->m->nr_items;
+	ret = fill_sweep(b, &sw, *single);
+	mem_free(*single);
+	if (!ret)
+		ret = image_init(img, sw.extents.n);
+	if (!ret)
+		ret = sweep_run(&sw, img);
+	*single = sw.single;
+	sweep_release(&sw);
+	return ret;
+}
+
 int index_merge_build(struct index_merge *m, void **image, size_t *len)
 {
 	struct sorted_cut *cuts = NULL;
 	struct build b = { .m = m };
-	struct sweep sw;
 	struct image img = { 0 };
-	uint64_t end = 0, cut = UINT64_MAX, max_stamp_ns = 0;
+	uint64_t cut = UINT64_MAX, max_stamp_ns = 0;
+	uint8_t *single = NULL;
 	int ret = 0;
 
-	sweep_init(&sw, load_extent, prefetch_extent, &b);
 	if (m->nr_cuts > 0)
 		ret = sort_cuts(m, &cuts);
 	b.cuts = cuts;
@@ -341,36 +410,18 @@ int index_merge_build(struct index_merge *m, void **image, size_t *len)
 		cut = min_u64(cut, m->cuts[i].size);
 		max_stamp_ns = max_u64(max_stamp_ns, m->cuts[i].stamp_ns);
 	}
+	for (size_t i = 0; i < m->nr_items; i++)
+		max_stamp_ns = max_u64(max_stamp_ns, m->items[i].stamp_ns);
 	if (!ret)
-		ret = overlay_keys_reserve(&sw.extents, m->nr_items);
-	for (size_t i = 0; i < m->nr_items && !ret; i++) {
-		const struct index_merge_item *item = &m->items[i];
-		const struct index_merge_run *run = run_of(m, item);
-		uint64_t limit = cuts ? item_limit(m, cuts, i) : UINT64_MAX;
-		uint64_t hi = item->logical_off + (run ? run->length : item->length);
-
-		max_stamp_ns = max_u64(max_stamp_ns, item->stamp_ns);
-		if (item->logical_off >= limit)
-			continue;
-		if (run && run->outer_count) {
-			ret = add_nested(m, &sw, i, limit, &hi);
-		} else if (run && run->count > 1) {
-			hi += min_u64(run->count - 1, (limit - 1 - item->logical_off) / run->stride) * run->stride;
-			ret = add_run(m, &sw, i, limit);
-		} else {
-			ret = overlay_keys_add(&sw.extents, item->logical_off, (uint32_t)i, 0);
-		}
-		end = max_u64(end, min_u64(hi, limit));
+		ret = sweep_once(&b, &img, &single);
+	if (!ret && single) {
+		image_release(&img);
+		ret = sweep_once(&b, &img, &single);
 	}
+	mem_free(single);
 	if (!ret)
-		ret = image_init(&img, sw.extents.n);
-	if (!ret)
-		ret = sweep_run(&sw, &img);
-	if (!ret)
-		ret = image_finish(&img, end, cut, max_stamp_ns, (uint64_t)m->nr_items + m->nr_cuts, image,
-				   len);
+		ret = image_finish(&img, b.end, cut, max_stamp_ns, (uint64_t)m->nr_items + m->nr_cuts, image, len);
 	image_release(&img);
-	sweep_release(&sw);
 	mem_free(cuts);
 	return ret;
 }

@@ -12,6 +12,11 @@
 #define CREDIT_RUN 16    /* for a run's beginning, and again for its end */
 #define CREDIT_EXTENT 8
 
+/* A lookup in a mixed panel goes through all layers that reach over it: more than so many on average are too many, */
+#define DEEP 32
+/* if their elements, as extents, would not be more than so many for each. */
+#define FEW_ELEMENTS 64
+
 void sweep_init(struct sweep *sw, sweep_load_fn *load, sweep_prefetch_fn *prefetch, const void *arg)
 {
 	memset(sw, 0, sizeof(*sw));
@@ -103,6 +108,34 @@ static int add_layers(struct sweep *sw, uint32_t idx)
 	return ret;
 }
 
+/* Whether the layers of this region had better be extents: random writes in which three in a row happened to look like a run. */
+static bool is_too_deep(const struct sweep *sw)
+{
+	double spans = 0, elements = 0;
+	uint64_t lo = UINT64_MAX, hi = 0;
+
+	for (size_t i = 0; i < sw->nr_layers; i++) {
+		const struct image_layer *layer = &sw->layers[i];
+
+		spans += (double)(layer->hi - layer->logical_off);
+		elements += (double)layer->count * (double)max_u64(layer->outer_count, 1);
+		lo = min_u64(lo, layer->logical_off);
+		hi = max_u64(hi, layer->hi);
+	}
+	return spans >= DEEP * (double)(hi - lo) && elements <= FEW_ELEMENTS * (double)sw->nr_layers;
+}
+
+static int note_singles(struct sweep *sw)
+{
+	if (!sw->single)
+		sw->single = mem_zalloc(sw->nr_singles / 8 + 1);
+	if (!sw->single)
+		return -ENOMEM;
+	for (size_t i = 0; i < sw->nr_layers; i++)
+		sw->single[sw->layers[i].seq / 8] |= (uint8_t)(1 << sw->layers[i].seq % 8);
+	return 0;
+}
+
 static int end_region(struct sweep *sw)
 {
 	struct overlay_keys order = { 0 };
@@ -112,6 +145,8 @@ static int end_region(struct sweep *sw)
 
 	for (size_t i = sw->first_run; i < sw->next_begin && sw->mixed && !ret; i++)
 		ret = add_layers(sw, sw->begins.v[i].idx);
+	if (sw->mixed && !ret && sw->nr_singles && is_too_deep(sw))
+		ret = note_singles(sw);
 	for (size_t i = 0; i < sw->nr_layers && !ret; i++)
 		ret = overlay_keys_add(&order, sw->layers[i].logical_off, (uint32_t)i, 0);
 	if (sw->mixed && !ret) {

@@ -429,6 +429,37 @@ Test(index_merge, runs_of_all_different_strides_take_linear_memory)
 	       500 * (100 + nr - 1));
 }
 
+/* Writes of 10 bytes at multiples of a number modulo another: three in a row have one distance, and these threes another. */
+Test(index_merge, random_writes_that_look_like_nested_runs_are_not_searched_through)
+{
+	enum { NR = 3000, STEP = 301 };
+	uint64_t at = 0;
+
+	for (uint64_t i = 0, n; i < NR; i += n) {
+		for (n = 1; n < 12 && i + n < NR && at + n * STEP * 10 < NR * 10; n++)
+			;
+		if (n % 3 || n == 3)
+			add_run(1, at, 10, n > 1 ? STEP * 10 : 0, n, i * 10, 5);
+		else
+			add_nested(1, at, 10, STEP * 10, n / 3, STEP * 10 * (n / 3), 3, i * 10, 5);
+		at = (at + n * STEP * 10) % (NR * 10);
+	}
+	for (int k = 0; k < 200; k++) /* over others, in all ways */
+		add_nested(2, (uint64_t)k * 7, 3, 1009, 4, 7001, 4, (uint64_t)k * 48, 4);
+	truncate_to(3, 20005, 6);
+	build();
+	cr_assert_eq(map.nr_layers, 0);
+	at = 0;
+	for (uint64_t i = 0; i < NR; i++, at = (at + STEP * 10) % (NR * 10)) {
+		if (at < 20000)
+			expect(at, 10, 1, i * 10);
+		else if (at == 20000)
+			expect(at, 5, 1, i * 10);
+	}
+	expect(20005, 1000, CUT, 0);
+	cr_assert_eq(map.end, 20005);
+}
+
 Test(index_merge, giants_cost_no_more_than_others)
 {
 	add(1, 5, 1ull << 61, 9, 1);
