@@ -100,6 +100,10 @@ static ssize_t append_log(struct writer *w, const void *buf, size_t len)
 	before = w->summed;
 	sum_up(w, NULL, buf, len);
 	allocate_ahead(w, DROPPING_DATA_OFF + s->flushed_len + staged_len + len);
+	if (unlikely(stage_is_broken(s))) { /* that are not the bytes: and a reader would believe what the log has */
+		w->summed = before;
+		return -EIO;
+	}
 	n = s->store->ops->pwrite2(s->store, w->log, stage_bytes(s), staged_len, buf, len, DROPPING_DATA_OFF + s->flushed_len);
 	if (n != (ssize_t)(staged_len + len)) {
 		w->summed = before;
@@ -174,7 +178,9 @@ int append_last_table(struct writer *w, struct index_block *block)
 	if (append_log_len(w) % INDEX_CHUNK_LEN)
 		w->chunk_crc[nr++] = w->summed.crc;
 	buf = make_table(w, w->chunk_crc, nr, 0, &len);
-	if (buf)
+	if (buf && unlikely(stage_is_broken(s)))
+		n = -EIO;
+	else if (buf)
 		n = s->store->ops->pwrite2(s->store, w->log, stage_bytes(s), s->staged_len, buf, len,
 					   DROPPING_DATA_OFF + s->flushed_len);
 	mem_free(buf);

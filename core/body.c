@@ -127,7 +127,7 @@ static int copy_logs(struct inode *ino, int fd, uint64_t size)
 		}
 	}
 	mem_free(buf);
-	return ret;
+	return !ret && reader_is_broken(&ino->r) ? -EIO : ret;
 }
 
 /* Give the space back that copy_logs() took: what the logs have is theirs again. */

@@ -65,6 +65,15 @@ void file_end(struct plfs_file *f)
 	mutex_unlock(&f->ino->lock);
 }
 
+/* The same at the end of what was to be stored: @ret, or why it was not. */
+static ssize_t end_store(struct plfs_file *f, ssize_t ret)
+{
+	int why = unlikely(inode_is_broken(f->ino)) ? inode_mend(f->ino) : 0;
+
+	file_end(f);
+	return why && ret >= 0 ? why : ret;
+}
+
 /* ---- data ---- */
 
 static bool bad_range(size_t len, off_t logical_off)
@@ -154,6 +163,8 @@ ssize_t plfs_extent(struct plfs_file *f, off_t logical_off, size_t len, int *fd,
 		return size;
 	file_begin(f);
 	ret = ino->stub.in_body ? (ssize_t)len : reader_extent(&ino->r, (uint64_t)logical_off, len, fd, &off);
+	if (unlikely(reader_is_broken(&ino->r)) && ret > 0) /* then it is to be read, which mends it */
+		*fd = -1;
 	if (*fd >= 0) {
 		*fd_off = (off_t)off;
 		*fd = sys_fd_dup(*fd);
@@ -212,8 +223,7 @@ ssize_t plfs_pwritev(struct plfs_file *f, const struct iovec *iov, int cnt, off_
 		return -EFBIG;
 	fd = file_begin(f);
 	ret = write_locked(f, fd, iov, cnt, (uint64_t)logical_off);
-	file_end(f);
-	return ret;
+	return end_store(f, ret);
 }
 
 ssize_t plfs_pwrite(struct plfs_file *f, const void *buf, size_t len, off_t logical_off)
@@ -225,6 +235,8 @@ ssize_t plfs_pwrite(struct plfs_file *f, const void *buf, size_t len, off_t logi
 	if (likely(len - 1 < WRITER_DIRECT_LEN - 1 && (uint64_t)logical_off < LOGICAL_MAX - WRITER_DIRECT_LEN && !f->append_flag)) {
 		mutex_lock(&f->ino->lock);
 		next = inode_write_next(f->ino, buf, len, (uint64_t)logical_off);
+		if (unlikely(f->ino->writing && stage_is_broken(&f->ino->w.stage)))
+			return end_store(f, (ssize_t)len);
 		mutex_unlock(&f->ino->lock);
 		if (likely(next))
 			return (ssize_t)len;
@@ -264,8 +276,7 @@ ssize_t plfs_appendv(struct plfs_file *f, const struct iovec *iov, int cnt, off_
 		if (ret >= 0)
 			*end_out = (off_t)at + ret;
 	}
-	file_end(f);
-	return ret;
+	return end_store(f, ret);
 }
 
 void plfs_note_record_lock(struct plfs_file *f)
@@ -299,8 +310,7 @@ int plfs_truncate(struct plfs_file *f, off_t size)
 	if ((uint64_t)size > LOGICAL_MAX)
 		return -EFBIG;
 	ret = inode_truncate(f->ino, file_begin(f), (uint64_t)size);
-	file_end(f);
-	return ret;
+	return (int)end_store(f, ret);
 }
 
 static int write_zeros(struct plfs_file *f, off_t logical_off, off_t len)
@@ -403,8 +413,7 @@ int plfs_commit(struct plfs_file *f)
 	int saved ERRNO_KEPT = errno;
 	int ret = inode_commit(f->ino, file_begin(f));
 
-	file_end(f);
-	return ret;
+	return (int)end_store(f, ret);
 }
 
 int plfs_refresh(struct plfs_file *f)
@@ -422,6 +431,5 @@ int plfs_sync(struct plfs_file *f)
 	int saved ERRNO_KEPT = errno;
 	int ret = inode_sync(f->ino, file_begin(f));
 
-	file_end(f);
-	return ret;
+	return (int)end_store(f, ret);
 }

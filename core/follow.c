@@ -135,6 +135,8 @@ bool reader_follow(struct reader *r)
 {
 	if (!all_are_watched(r) || r->nr_own > FOLLOWED_MAX)
 		return false;
+	if (unlikely(mapping_nr_broken)) /* which of them, that is not asked again and again */
+		return false;
 	for (uint32_t i = 0; i < r->watch.nr_lives; i++) {
 		uint64_t digest = stage_mapped_digest(r->watch.lives[i].map);
 

@@ -313,6 +313,10 @@ int inode_size(struct inode *ino, int fd, const struct stat *st, uint64_t *size)
 
 	if (!ret && !ino->r.loaded && ino->stub.has_container && !ino->stub.in_body)
 		ret = inode_load(ino);
+	if (unlikely(inode_is_broken(ino))) {
+		inode_mend(ino);
+		ret = ino->stub.has_container && !ino->stub.in_body ? inode_load(ino) : 0;
+	}
 	*size = inode_known_size(ino);
 	return ret;
 }
@@ -409,7 +413,16 @@ static ssize_t read_at(struct inode *ino, int fd, void *buf, size_t len, uint64_
 
 ssize_t inode_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t logical_off)
 {
-	return read_at(ino, fd, buf, len, logical_off, false);
+	ssize_t n = 0;
+
+	for (int tries = 0; tries < 3; tries++) {
+		if (inode_is_broken(ino))
+			inode_mend(ino);
+		n = read_at(ino, fd, buf, len, logical_off, false);
+		if (likely(!inode_is_broken(ino)))
+			return n;
+	}
+	return -EIO;
 }
 
 ssize_t inode_begin_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t logical_off, struct reading *rd)
@@ -418,8 +431,15 @@ ssize_t inode_begin_read(struct inode *ino, int fd, void *buf, size_t len, uint6
 	ssize_t n = find_readable(ino, fd, len, logical_off, &in_body), begun;
 
 	*rd = (struct reading){ .in_body = in_body };
+	if (unlikely(inode_is_broken(ino)))
+		return inode_read(ino, fd, buf, len, logical_off);
 	if (rd->in_body || n <= 0)
 		return n;
 	begun = reader_begin(&ino->r, ino->writing ? &ino->w : NULL, fd, buf, (size_t)n, logical_off, rd);
+	if (unlikely(inode_is_broken(ino))) {
+		if (begun >= 0 && reading_end(&ino->r, rd))
+			logset_bury(&ino->r.logs);
+		begun = -EIO;
+	}
 	return begun < 0 ? inode_read(ino, fd, buf, len, logical_off) : begun;
 }

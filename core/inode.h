@@ -48,6 +48,7 @@ struct inode {
 	bool record_locks;  /* this process may hold some, which go when any descriptor of the stub is closed here */
 	bool acquired;      /* what others have released is to be looked for before the next read: an open, a lock, a sync */
 	bool shared;        /* another process may have one of our descriptions: a fork, an exec */
+	int sync_error;     /* of a log that was given up: the next sync reports it */
 	bool removed;       /* at exit: nobody can ever read what is still written */
 };
 
@@ -154,6 +155,19 @@ int inode_publish(struct inode *ino, int fd);
 
 /* Tell all that write the file, on this host, to end their records and to look at the header. */
 void inode_notify(struct inode *ino, uint64_t stamp_ns);
+
+/* Whether a file that we have mapped was cut, or failed, under us (mapping.h): what has been done with it since is nothing. */
+static inline bool inode_is_broken(const struct inode *ino)
+{
+	return unlikely(__atomic_load_n(&mapping_nr_broken, __ATOMIC_RELAXED)) &&
+	       ((ino->writing && stage_is_broken(&ino->w.stage)) || reader_is_broken(&ino->r));
+}
+
+/*
+ * Then let go of it: of the maps, and of a log whose live file it was, which stays on disk as that of a killed process does, with all that was
+ * acknowledged. The next write begins another. 0, or why the log was given up: what was under way has not been done.
+ */
+int inode_mend(struct inode *ino);
 
 static inline bool inode_is_notified(const struct inode *ino)
 {

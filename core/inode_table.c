@@ -171,12 +171,14 @@ void inode_lock_all(void)
 	mutex_lock(&table_lock);
 	HASH_ITER(hh, table, ino, tmp)
 		mutex_lock(&ino->lock);
+	mapping_freeze();
 }
 
 void inode_unlock_all(void)
 {
 	struct inode *ino, *tmp;
 
+	mapping_thaw();
 	HASH_ITER(hh, table, ino, tmp)
 		mutex_unlock(&ino->lock);
 	mutex_unlock(&table_lock);

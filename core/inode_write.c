@@ -8,6 +8,7 @@
 #include "bare.h"
 #include "body.h"
 #include "file.h"
+#include "log.h"
 #include "own.h"
 #include "stamp.h"
 #include "sys.h"
@@ -146,6 +147,8 @@ ssize_t inode_write(struct inode *ino, int fd, const void *buf, size_t len, uint
 	if (ino->stub.in_body)
 		return body_write(fd, buf, len, logical_off);
 	n = writer_write(&ino->w, buf, len, logical_off);
+	if (unlikely(stage_is_broken(&ino->w.stage)))
+		return inode_mend(ino);
 	if (unlikely(inode_is_notified(ino))) { /* moved into its body meanwhile, perhaps without these bytes? */
 		ret = inode_heed_notice(ino, fd);
 		if (ret || ino->stub.in_body)
@@ -164,6 +167,26 @@ ssize_t inode_write(struct inode *ino, int fd, const void *buf, size_t len, uint
 	return n;
 }
 
+int inode_mend(struct inode *ino)
+{
+	int ret = 0, sync_error;
+
+	if (ino->writing && stage_is_broken(&ino->w.stage)) {
+		char path[CONTAINER_PATH_LEN];
+
+		dropping_live_path(ino->w.log_path, path);
+		ret = writer_give_up(&ino->w, &sync_error);
+		ino->writing = false;
+		if (!ino->sync_error)
+			ino->sync_error = sync_error;
+		if (ret != -ENOSPC && ret != -EDQUOT)
+			log_error("%s/%s: the live file was cut, or its file system failed (%s): what it still has stays readable, and a new log is begun",
+				  ino->c.dir, path, strerror(-ret));
+	}
+	reader_release(&ino->r);
+	return ret;
+}
+
 static __attribute__((noinline, cold)) void publish_quietly(struct inode *ino)
 {
 	int saved ERRNO_KEPT = errno;
@@ -176,7 +199,7 @@ bool inode_write_next(struct inode *ino, const void *buf, size_t len, uint64_t l
 	struct writer *w = &ino->w;
 
 	if (!ino->writing || inode_exiting || inode_posix || !user_has_bytes(buf, len) ||
-	    !writer_write_next(w, buf, len, logical_off, ino->notified_ns))
+	    !writer_write_next(w, buf, len, logical_off, ino->notified_ns) || unlikely(stage_is_broken(&w->stage)))
 		return false;
 	ino->own_end = max_u64(ino->own_end, logical_off + len);
 	ino->touched = true;
@@ -205,6 +228,9 @@ int inode_sync(struct inode *ino, int fd)
 	int ret = ino->writing ? writer_sync(&ino->w) : 0;
 	int ret2 = ino->own_end || ino->touched ? inode_publish(ino, fd) : 0;
 
+	if (!ret)
+		ret = ino->sync_error;
+	ino->sync_error = 0;
 	ino->acquired = true;
 	if (ret && !inode_heed_notice(ino, fd) && ino->stub.in_body)
 		ret = 0; /* whoever moved it has synced what the log had, and removed that */

@@ -284,5 +284,5 @@ int plfs_get_map(struct plfs_file *f, map_fn *fn, void *arg)
 			ret = fn(arg, off, piece.len, ino->r.logs.logs[piece.log_no].path, piece.log_off);
 		off += piece.len;
 	}
-	return ret;
+	return !ret && reader_is_broken(&ino->r) ? -EIO : ret;
 }

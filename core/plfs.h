@@ -11,6 +11,7 @@
 #include "base.h"
 #include "critical.h"
 #include "log.h"
+#include "mapping.h"
 #include "own.h"
 #include "sys.h"
 #include "usermem.h"

@@ -299,6 +299,10 @@ int reader_add_own(struct reader *r, struct writer *w)
 		writer_record(w, i, &records[i - have].rec);
 		records[i - have].log_no = (uint32_t)log_no;
 	}
+	if (stage_is_broken(&w->stage)) {
+		mem_free(records);
+		return -EIO;
+	}
 	ret = reader_put(r, records, nr - have);
 	if (!ret)
 		w->nr_pinned = nr;

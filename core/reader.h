@@ -11,6 +11,7 @@
 #include "container.h"
 #include "globalindex.h"
 #include "logset.h"
+#include "mapping.h"
 #include "scatter.h"
 #include "watch.h"
 #include "writer.h"
@@ -88,6 +89,9 @@ bool reader_follow(struct reader *r);
  * written there itself since then counts as the latest.
  */
 bool reader_is_stale(struct reader *r, uint64_t logical_off, uint64_t len);
+
+/* Whether the kept map that the base is has been cut (mapping.h): nothing that was looked up since is true. */
+static inline bool reader_is_broken(const struct reader *r) { return mapping_is_broken(r->global.base); }
 
 /* First byte after the last one that any map knows, truncations taken into account. */
 uint64_t reader_end(const struct reader *r);

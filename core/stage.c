@@ -136,6 +136,20 @@ int stage_sync(struct stage *s)
 	return ret ? ret : s->store->ops->sync(s->store, s->h, false);
 }
 
+/* A byte at the beginning of the page is written as it is: only we change it, in a page of the header nobody does. */
+int stage_why_broken(struct stage *s)
+{
+	size_t at = 0;
+	uint8_t byte;
+	ssize_t n;
+
+	mapping_find_broken(s->map, &at);
+	n = s->store->ops->pread(s->store, s->h, &byte, 1, at - at % HEADER_LEN);
+	if (n == 1)
+		n = s->store->ops->pwrite(s->store, s->h, &byte, 1, at - at % HEADER_LEN);
+	return n < 0 ? (int)n : -EIO;
+}
+
 /* How many bytes may be staged for the log to end, once they are flushed, at a multiple of STAGE_CAP in its file. */
 static uint64_t aligned_len(const struct stage *s)
 {

@@ -41,6 +41,7 @@
 #include "../index/chunks.h"
 #include "bytes.h"
 #include "container.h"
+#include "mapping.h"
 
 #define STAGE_MAGIC "PLFSLIV1"
 #define STAGE_VERSION 2
@@ -81,6 +82,15 @@ static inline bool stage_is_open_to_all(const struct stage *s) { return s->share
 
 /* Write the state to stable storage. */
 int stage_sync(struct stage *s);
+
+/*
+ * Whether the file was cut, or its file system failed, under a store (mapping.h): the file is as it was before that, what is in
+ * memory is nothing.
+ */
+static inline bool stage_is_broken(const struct stage *s) { return s->shared && mapping_is_broken(s->map); }
+
+/* Why that is, as the file system says if asked by a call: -ENOSPC, -EDQUOT, -EROFS, -EIO ... */
+int stage_why_broken(struct stage *s);
 
 /*
  * Give the stage more room if it has none: more of it gets space in the file, up to where the log, flushed then, ends at

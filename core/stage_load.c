@@ -200,6 +200,8 @@ static int load_busy(const struct container *c, int h, const uint8_t *header, st
 	for (uint64_t i = 0, nr = state->nr_records; i < nr && !ret; i++)
 		ret = i + 2 < nr ? decode_live(&records[i], map + off + i * INDEX_RECORD_LEN, true) :
 				   decode_live(&records[i], tail + (i + min_u64(nr, 2) - nr) * INDEX_RECORD_LEN, i + 1 < nr);
+	if (mapping_is_broken(map)) /* cut meanwhile */
+		ret = -EBADMSG;
 	s->ops->unmap(s, (void *)map, (size_t)len);
 	return ret;
 }

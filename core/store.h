@@ -52,7 +52,10 @@ struct store_ops {
 	 * faster here and there is plenty; else -EOPNOTSUPP, -ENOSPC. truncate() to the file's length takes it back.
 	 */
 	int (*allocate_ahead)(struct store *s, int h, uint64_t off, uint64_t len);
-	/* Map @len bytes shared, for reading and, with @writable, writing; NULL if this store cannot. */
+	/*
+	 * Map @len bytes shared, for reading and, with @writable, writing; NULL if this store cannot. It may break under its user
+	 * (mapping.h).
+	 */
 	void *(*map)(struct store *s, int h, size_t len, bool writable);
 	void (*unmap)(struct store *s, void *p, size_t len);
 	/* Exclusive advisory lock on the whole file, owned by the handle: waits. -EOPNOTSUPP if there are none. */

@@ -4,6 +4,7 @@
  */
 #include "store.h"
 
+#include "mapping.h"
 #include "own.h"
 #include "sys.h"
 
@@ -187,12 +188,18 @@ static void *posix_map(struct store *s, int h, size_t len, bool writable)
 	void *p = sys.mmap(NULL, len, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, h, 0);
 
 	(void)s;
-	return p == MAP_FAILED ? NULL : p;
+	if (p == MAP_FAILED)
+		return NULL;
+	if (mapping_add(p, len))
+		return p;
+	sys.munmap(p, len);
+	return NULL;
 }
 
 static void posix_unmap(struct store *s, void *p, size_t len)
 {
 	(void)s;
+	mapping_remove(p);
 	sys.munmap(p, len);
 }
 

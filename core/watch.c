@@ -7,6 +7,7 @@
 #include "alloc.h"
 #include "bytes.h"
 #include "dropping.h"
+#include "mapping.h"
 #include "stage.h"
 #include "stamp.h"
 
@@ -50,6 +51,10 @@ void watch_word(struct watch *w, const struct container *c, bool make)
 	struct stat st;
 	int h;
 
+	if (mapping_is_broken(w->word)) {
+		c->store->ops->unmap(c->store, (void *)w->word, WORD_LEN);
+		w->word = NULL;
+	}
 	if (!w->word) {
 		h = open_word(c, make ? O_RDWR | O_CREAT : O_RDONLY);
 		if (h < 0)
@@ -79,7 +84,7 @@ static bool look_at(struct watched *live, const struct container *c, const char 
 	int h;
 
 	for (uint32_t i = 0; i < old->nr_lives; i++) {
-		if (old->lives[i].path && !strcmp(old->lives[i].path, path)) {
+		if (old->lives[i].path && !strcmp(old->lives[i].path, path) && !mapping_is_broken(old->lives[i].map)) {
 			*live = old->lives[i];
 			old->lives[i] = (struct watched){ 0 };
 			return true;
@@ -140,6 +145,17 @@ bool watch_agrees(const struct watch *w, const struct index_inputs *in)
 	return true;
 }
 
+/* Nothing is told by those. */
+static bool is_broken(const struct watch *w)
+{
+	if (mapping_is_broken(w->word))
+		return true;
+	for (uint32_t i = 0; i < w->nr_lives; i++)
+		if (mapping_is_broken(w->lives[i].map))
+			return true;
+	return false;
+}
+
 bool watch_changed(const struct watch *w)
 {
 	if (w->word && __atomic_load_n(w->word, __ATOMIC_ACQUIRE) != w->seen)
@@ -149,7 +165,7 @@ bool watch_changed(const struct watch *w)
 	for (uint32_t i = 0; i < w->nr_lives; i++)
 		if (stage_mapped_digest(w->lives[i].map) != w->lives[i].digest)
 			return true;
-	return false;
+	return unlikely(mapping_nr_broken) && is_broken(w);
 }
 
 void watch_release(struct watch *w, const struct container *c)

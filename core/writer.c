@@ -105,7 +105,7 @@ static int append_index(struct writer *w, struct index_block *block)
 	dropping_log_numbers(w->log_name, &block->pid, &block->seq);
 	block->nr_records = (uint32_t)s->nr_records;
 	block->records = records;
-	ret = dropping_append_index(w->c, block);
+	ret = stage_is_broken(s) ? -EIO : dropping_append_index(w->c, block);
 	mem_free(records);
 	return ret;
 }
@@ -329,6 +329,22 @@ void writer_close(struct writer *w)
 	stage_close(&w->stage, !ret);
 	append_give_back(w);
 	store_close(s, &w->log);
+}
+
+int writer_give_up(struct writer *w, int *sync_error)
+{
+	struct store *s = w->c->store;
+	int why = stage_why_broken(&w->stage);
+
+	log_debug(LOG_WRITE, "%s: given up: %s", w->log_name, strerror(-why));
+	*sync_error = s->ops->sync(s, w->log, false);
+	if (!*sync_error)
+		*sync_error = s->ops->sync(s, w->stage.h, false);
+	if (!*sync_error)
+		*sync_error = sync_dirs(w);
+	append_give_back(w);
+	writer_abandon(w);
+	return why;
 }
 
 void writer_abandon(struct writer *w)

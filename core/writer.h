@@ -78,6 +78,12 @@ int writer_sync(struct writer *w);
  */
 void writer_close(struct writer *w);
 
+/*
+ * The mapping of the live file is broken (stage_is_broken()): leave log and live file as a killed process does. What was acknowledged is in them,
+ * and is brought to stable storage; *@sync_error: 0, or why that failed. Returns why the mapping broke, -errno.
+ */
+int writer_give_up(struct writer *w, int *sync_error);
+
 /* In the child of a fork: forget the parent's log without touching it. */
 void writer_abandon(struct writer *w);
 

@@ -8,7 +8,8 @@
  * the mask that the kernel puts back when on_signal() returns. Unblocking it is all that critical_leave() has to do:
  * masks, alternate stacks, siginfo, the context, nesting and handlers that never return stay the kernel's.
  *
- * Two signals are handled whether the program wants it or not, for bad addresses that it gives us.
+ * Two signals are handled whether the program wants it or not, for bad addresses that it gives us, and for files that we have mapped
+ * and that are cut or fail under us (core/mapping.h).
  *
  * Handlers installed past us (by a system call, or before we were there) run as ever.
  */
@@ -115,6 +116,8 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	struct action a;
 
 	if ((sig == SIGSEGV || sig == SIGBUS) && info->si_code > 0 && user_fixup(context))
+		return;
+	if (sig == SIGBUS && info->si_code > 0 && mapping_fault(info->si_addr))
 		return;
 	if (depth && !is_fault(sig, info) && put_off(sig, info, context))
 		return;

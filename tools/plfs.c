@@ -73,6 +73,8 @@ int main(int argc, char **argv)
 		puts("plfs " PLFS_VERSION);
 		return tool_finish(TOOL_OK);
 	}
+	sys_init();
+	mapping_guard();
 	for (size_t i = 0; i < ARRAY_SIZE(VERBS); i++)
 		if (!strcmp(verb, VERBS[i].name))
 			return VERBS[i].run(argc - 1, argv + 1);

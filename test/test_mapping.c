@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Files that are mapped and cut under their users: no signal, no wrong byte, an error by the call that could not do its work, and
+ * the file goes on.
+ */
+#include "scratch.h"
+
+#include <criterion/criterion.h>
+
+static void setup(void)
+{
+	scratch_setup();
+	mapping_guard();
+}
+
+TestSuite(mapping, .init = setup, .fini = scratch_remove, .timeout = 60);
+
+static void cut(const char *prefix, off_t len)
+{
+	char path[PATH_MAX];
+
+	cr_assert(find_file(prefix, path), "no %s", prefix);
+	cr_assert_eq(truncate(path, len), 0);
+}
+
+/* A write fails, once; from then on they do not. Returns how many went well before. */
+static int write_until_told(struct lfile *l, size_t len)
+{
+	int nr = 0;
+	ssize_t n;
+
+	for (; nr < 100000; nr++) {
+		n = lfill(l, (off_t)(1 << 20) + (off_t)nr * (off_t)len, len, 2);
+		if (n != (ssize_t)len)
+			break;
+	}
+	cr_assert_eq(n, -EIO, "%zd after %d writes", n, nr);
+	return nr;
+}
+
+/* What is behind it in the live file has gone; what is in the log and what comes later are there. */
+static void cut_live_at(off_t len)
+{
+	struct lfile l = made("f");
+
+	cr_assert_eq(lfill(&l, 0, 600000, 1), 600000);
+	cr_assert_eq(lfill(&l, 600000, 1000, 1), 1000);
+	cut("live.", len);
+	write_until_told(&l, 5000);
+	cr_assert_eq(plfs_sync(l.f), 0);
+	cr_assert_eq(lfill(&l, 3 << 20, 70000, 3), 70000);
+	cr_assert_eq(lfill(&l, 4 << 20, 700, 3), 700);
+	cr_assert_eq(plfs_sync(l.f), 0);
+	if (len > 40960) { /* the index is whole: only what was staged is lost */
+		cr_assert_eq(lcheck(&l, 0, 500000, 1), 0);
+		cr_assert_eq(lcheck(&l, 3 << 20, 70000, 3), 0);
+		cr_assert_eq(lcheck(&l, 4 << 20, 700, 3), 0);
+	}
+	/* never zeros where there were bytes */
+	cr_assert_eq(lcheck(&l, 600000, 1000, 1), -EIO);
+	cr_assert_eq(lclose(&l), 0);
+	l = lopen("f", O_RDWR);
+	cr_assert_eq(lcheck(&l, 600000, 1000, 1), -EIO);
+	lclose(&l);
+	cr_assert_eq(lunlink("f"), 0);
+}
+
+Test(mapping, live_file_cut_to_nothing_is_told) { cut_live_at(0); }
+Test(mapping, live_file_cut_in_its_header_is_told) { cut_live_at(512); }
+Test(mapping, live_file_cut_behind_its_header_is_told) { cut_live_at(4096); }
+Test(mapping, live_file_cut_behind_its_index_is_told) { cut_live_at(49152); }
+
+/* Behind what is staged nothing is lost at all. */
+Test(mapping, live_file_cut_where_nothing_is_loses_nothing)
+{
+	struct lfile l = made("f");
+	int nr;
+
+	cr_assert_eq(lfill(&l, 0, 1000, 1), 1000);
+	cut("live.", 49152 + 8192);
+	nr = write_until_told(&l, 1000);
+	cr_assert(nr > 0);
+	cr_assert_eq(lcheck(&l, 0, 1000, 1), 0);
+	cr_assert_eq(lcheck(&l, 1 << 20, (size_t)nr * 1000, 2), 0);
+	cr_assert_eq(plfs_size(l.f), (1 << 20) + nr * 1000);
+	cr_assert_eq(lfill(&l, 0, 1000, 4), 1000);
+	cr_assert_eq(lcheck(&l, 0, 1000, 4), 0);
+	cr_assert_eq(lclose(&l), 0);
+	l = lopen("f", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, 1000, 4), 0);
+	cr_assert_eq(lcheck(&l, 1 << 20, (size_t)nr * 1000, 2), 0);
+	lclose(&l);
+	cr_assert_eq(lunlink("f"), 0);
+	cr_assert_eq(count_files("data.") + count_files("live.") + count_files("index."), 0);
+}
+
+/* A read, a close, a truncation that meets it. */
+Test(mapping, calls_that_only_look_do_not_fail_for_a_stage_that_was_not_needed)
+{
+	struct lfile l = made("f");
+
+	cr_assert_eq(lfill(&l, 0, 100000, 1), 100000);
+	cr_assert_eq(plfs_commit(l.f), 0);
+	cut("live.", 49152);
+	cr_assert_eq(lcheck(&l, 0, 100000, 1), 0);
+	cr_assert_eq(plfs_size(l.f), 100000);
+	cr_assert_eq(lclose(&l), 0);
+	l = lopen("f", O_RDWR);
+	cr_assert_eq(lcheck(&l, 0, 100000, 1), 0);
+	lclose(&l);
+}
+
+Test(mapping, truncation_that_meets_a_cut_live_file_fails)
+{
+	struct lfile l = made("f");
+
+	cr_assert_eq(lfill(&l, 0, 100000, 1), 100000);
+	cut("live.", 0);
+	cr_assert_eq(plfs_truncate(l.f, 50000), -EIO);
+	lclose(&l);
+	cr_assert_eq(lunlink("f"), 0);
+	l = made("f");
+	cr_assert_eq(lfill(&l, 0, 100, 2), 100);
+	cr_assert_eq(lcheck(&l, 0, 100, 2), 0);
+	lclose(&l);
+}
+
+Test(mapping, close_that_meets_a_cut_live_file_keeps_what_is_there)
+{
+	struct lfile l = made("f");
+
+	cr_assert_eq(lfill(&l, 0, 600000, 1), 600000);
+	cr_assert_eq(lfill(&l, 600000, 1000, 1), 1000);
+	cut("live.", 49152);
+	lclose(&l);
+	l = lopen("f", O_RDWR);
+	cr_assert_eq(lcheck(&l, 0, 500000, 1), 0);
+	cr_assert_eq(lcheck(&l, 600000, 1000, 1), -EIO);
+	lclose(&l);
+}
+
+/* ---- who watches ---- */
+
+static int pipe_to_child[2], pipe_to_parent[2];
+
+static void say(const int *fds)
+{
+	if (write(fds[1], "", 1) != 1)
+		die("pipe");
+}
+
+static void await(const int *fds)
+{
+	char c;
+
+	if (read(fds[0], &c, 1) != 1)
+		die("pipe");
+}
+
+/* Writes, is cut, finds out, writes again. */
+static int write_and_be_cut(void *arg)
+{
+	struct lfile l = lopen("f", O_RDWR);
+	int err;
+
+	(void)arg;
+	lfill(&l, 0, 1000, 1);
+	lfill(&l, 1000, 100000, 1);
+	say(pipe_to_parent);
+	await(pipe_to_child);
+	for (err = 0; !err; err = lfill(&l, 200000, 3000, 2) == 3000 ? 0 : 1)
+		;
+	lfill(&l, 1000, 10000, 3);
+	say(pipe_to_parent);
+	await(pipe_to_child);
+	lclose(&l);
+	return 0;
+}
+
+static void watch_who_is_cut(const char *prefix, off_t len, bool all)
+{
+	struct lfile l = made("f");
+	pid_t pid;
+	char byte;
+	int ret;
+
+	cr_assert(!pipe(pipe_to_child) && !pipe(pipe_to_parent));
+	pid = start_child(write_and_be_cut, NULL);
+	await(pipe_to_parent);
+	cr_assert_eq(lcheck(&l, 0, 50000, 1), 0);
+	cut(prefix, len);
+	ret = lcheck(&l, 20000, 50000, 1);
+	cr_assert(ret == (all ? 0 : -EIO), "%d", ret);
+	cut("live.", 49152 - 4096);
+	say(pipe_to_child);
+	await(pipe_to_parent);
+	for (int i = 0; i < 10; i++) {
+		ret = lcheck(&l, 1000, 10000, 3);
+		cr_expect(!all || !ret, "%d", ret);
+		cr_expect_neq(ret, 1);
+	}
+	(void)!plfs_pread(l.f, &byte, 1, 0);
+	say(pipe_to_child);
+	cr_assert_eq(wait_child(pid), 0);
+	lclose(&l);
+}
+
+Test(mapping, reader_sees_a_live_file_cut_to_nothing) { watch_who_is_cut("live.", 0, false); }
+Test(mapping, reader_sees_a_live_file_cut_in_its_records) { watch_who_is_cut("live.", 4096, false); }
+Test(mapping, reader_does_without_a_notice_that_was_cut) { watch_who_is_cut("notice.", 0, true); }
+
+/* ---- index.global ---- */
+
+static void cut_global_at(off_t len)
+{
+	struct lfile l = made("f");
+
+	for (int log = 0; log < 8; log++) {
+		for (int i = log; i < 3000; i += 8)
+			cr_assert_eq(lfill(&l, (i * 7919 % 3000) * 100, 100, 1), 100);
+		lclose(&l);
+		l = made("f");
+	}
+	lclose(&l);
+	l = lopen("f", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, 300000, 1), 0);
+	lclose(&l);
+	l = lopen("f", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, 1000, 1), 0);
+	cr_assert(count_files("index.global"), "no map was kept");
+	cut("index.global", len);
+	cr_assert_eq(lcheck(&l, 100000, 200000, 1), 0);
+	cr_assert_eq(lcheck(&l, 0, 300000, 1), 0);
+	for (int i = 0; i < 300; i++)
+		cr_assert_eq(lcheck(&l, i * 1000, 1000, 1), 0);
+	cr_assert_eq(plfs_size(l.f), 300000);
+	lclose(&l);
+	l = lopen("f", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, 300000, 1), 0);
+	lclose(&l);
+}
+
+Test(mapping, kept_map_cut_to_nothing_is_not_needed) { cut_global_at(0); }
+Test(mapping, kept_map_cut_after_a_page_is_not_needed) { cut_global_at(4096); }
