@@ -86,7 +86,7 @@ void inode_enter_body(struct inode *ino, const struct stub *now)
 	ino->writing = false;
 	reader_release(&ino->r);
 	if (ino->stub.has_container) /* or what we have made of it since he who moved the file removed it */
-		container_remove(&ino->c);
+		inode_remove_container(ino);
 	ino->stub = *now;
 	ino->own_end = 0;
 	ino->touched = false;

@@ -180,7 +180,7 @@ static void drop_container(struct flatten *f)
 		*f->temp = '\0';
 	if (*f->temp || !ino->stub.has_container || (!f->alone && stub_in_use(f->fd)))
 		return;
-	container_remove(&ino->c);
+	inode_remove_container(ino);
 }
 
 /* The stub is open and, if possible, locked. */

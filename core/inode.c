@@ -30,6 +30,12 @@ void inode_adopt_container(struct inode *ino, mode_t mode)
 	stamp_seen(ino->stub.generation_ns); /* what is written from here on is later than the truncation */
 }
 
+void inode_remove_container(const struct inode *ino)
+{
+	if (!stub_is_copy(&ino->stub, ino->key.ino))
+		container_remove(&ino->c);
+}
+
 /* ---- size ---- */
 
 uint64_t inode_known_size(const struct inode *ino)

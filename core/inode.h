@@ -135,6 +135,9 @@ void inode_init_container(struct plfs_mount *m, struct container *c, const uint8
 /* Set ino->c up, the header having been read; stamps are later than its generation from here on. */
 void inode_adopt_container(struct inode *ino, mode_t mode);
 
+/* Remove the container, unless the stub may not be the one that it belongs to. */
+void inode_remove_container(const struct inode *ino);
+
 /* The header says that the file is in its body (body.h): let go of log and maps. @now: the header. */
 void inode_enter_body(struct inode *ino, const struct stub *now);
 

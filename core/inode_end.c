@@ -66,7 +66,8 @@ static int new_generation(struct inode *ino, int fd)
 		return 0;
 	}
 	reader_release(&ino->r);
-	dropping_collect(&ino->c, ino->stub.generation_ns);
+	if (!stub_is_copy(&ino->stub, ino->key.ino))
+		dropping_collect(&ino->c, ino->stub.generation_ns);
 	return 0;
 }
 

@@ -57,7 +57,7 @@ static int claim(struct inode *ino, int fd)
 	if (ret)
 		return ret;
 	ca.mode = st.st_mode;
-	ret = stub_claim(fd, &ino->stub, stamp_next(), make_container, &ca);
+	ret = stub_claim(fd, &ino->stub, stamp_next(), st.st_ino, make_container, &ca);
 	if (!ret)
 		inode_adopt_container(ino, st.st_mode);
 	if (*ca.c.dir && !stub_read(fd, &now) && (!now.has_container || memcmp(now.id, ca.c.id, STUB_ID_LEN)))

@@ -50,7 +50,8 @@ static void doomed_finish(struct doomed *d, struct plfs_mount *m)
 	if (d->fd < 0)
 		return;
 	/* Looked at now, when nobody can open it any more: it may have been claimed since it had a name. */
-	if (!stub_read(d->fd, &stub) && stub.has_container && !sys.fstat(d->fd, &st) && !st.st_nlink && !stub_in_use(d->fd)) {
+	if (!stub_read(d->fd, &stub) && stub.has_container && !sys.fstat(d->fd, &st) && !st.st_nlink &&
+	    !stub_is_copy(&stub, st.st_ino) && !stub_in_use(d->fd)) {
 		container_init(&c, &m->store, stub.id, st.st_mode);
 		container_remove(&c);
 	}

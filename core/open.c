@@ -120,7 +120,8 @@ static void remove_unlinked(struct plfs_mount *m, int fd, const struct stat *st)
 	struct container c;
 	struct stub stub;
 
-	if (!stub_marked(st->st_mode) || st->st_nlink || !st->st_size || stub_read(fd, &stub) || !stub.has_container)
+	if (!stub_marked(st->st_mode) || st->st_nlink || !st->st_size || stub_read(fd, &stub) || !stub.has_container ||
+	    stub_is_copy(&stub, st->st_ino))
 		return;
 	stub_unmark_in_use(fd);
 	if (stub_in_use(fd))

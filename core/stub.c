@@ -36,6 +36,7 @@ void stub_encode(const struct stub *stub, void *buf)
 	memcpy(p + 24, stub->id, STUB_ID_LEN);
 	put_le64(p + 40, stub->generation_ns);
 	put_le64(p + 48, stub->created_ns);
+	put_le64(p + 56, stub->number);
 	put_le32(p + 12, crc32c(0, p, STUB_HEADER_LEN));
 }
 
@@ -64,6 +65,7 @@ int stub_decode(struct stub *stub, const void *buf, size_t len)
 	memcpy(stub->id, copy + 24, STUB_ID_LEN);
 	stub->generation_ns = get_le64(copy + 40);
 	stub->created_ns = get_le64(copy + 48);
+	stub->number = get_le64(copy + 56);
 	return 0;
 }
 
@@ -160,7 +162,7 @@ static int write_header(int fd, const struct stub *stub, bool with_sentence)
 	return n < 0 ? (int)n : n < (ssize_t)len ? -ENOSPC : 0;
 }
 
-int stub_claim(int fd, struct stub *stub, uint64_t now_ns, int (*make)(void *arg, const uint8_t *id), void *arg)
+int stub_claim(int fd, struct stub *stub, uint64_t now_ns, ino_t number, int (*make)(void *arg, const uint8_t *id), void *arg)
 {
 	struct stub now;
 	int ret = lock_header(fd, F_WRLCK);
@@ -172,6 +174,7 @@ int stub_claim(int fd, struct stub *stub, uint64_t now_ns, int (*make)(void *arg
 	if (!ret && !stub->has_container && !stub->in_body) {
 		stub->has_container = true;
 		stub->created_ns = now_ns;
+		stub->number = number;
 		if (sys.getrandom(stub->id, STUB_ID_LEN, 0) != STUB_ID_LEN)
 			ret = -EIO;
 		if (!ret)

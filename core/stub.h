@@ -13,7 +13,8 @@
  *    24  16  id             the container's, random; zeros: there is none
  *    40   8  generation_ns  records stamped at or before this are void (a truncation to 0)
  *    48   8  created_ns
- *    56  72  zeros
+ *    56   8  number         the stub's inode number when it was claimed; 0: not known
+ *    64  64  zeros
  *   128   .  a sentence for people, then zeros up to 4096
  *
  * in_body: the body holds all of the file, for ever, and there is no container. moving: somebody who holds
@@ -45,6 +46,7 @@ struct stub {
 	uint8_t id[STUB_ID_LEN];
 	uint64_t generation_ns;
 	uint64_t created_ns;
+	uint64_t number; /* the inode number of the stub that has the container; 0: not known */
 };
 
 /* Whether a file of these attributes is a stub. */
@@ -52,6 +54,13 @@ static inline bool stub_marked(mode_t mode) { return (mode & (S_IFMT | S_ISVTX))
 
 /* Logical size that a stub's st_size says. */
 static inline uint64_t stub_body_len(off_t st_size) { return st_size > PLFS_BODY_OFF ? (uint64_t)st_size - PLFS_BODY_OFF : 0; }
+
+/*
+ * Whether the stub with this header, found as inode @number, is a copy that was made without the library, of one that may be there still and have
+ * the container, or one that was restored: with it the container must not go, nor what is in it. On a file system whose inode numbers change
+ * all are, later.
+ */
+static inline bool stub_is_copy(const struct stub *stub, ino_t number) { return stub->number && stub->number != number; }
 
 /* Encode and decode the first STUB_HEADER_LEN bytes. Decode: -EIO if they are no header, -EPROTONOSUPPORT. */
 void stub_encode(const struct stub *stub, void *buf);
@@ -63,9 +72,10 @@ int stub_read(int fd, struct stub *stub);
 /*
  * Make sure that the stub has a container id: write a header unless there is one (another process may be doing the same at
  * the same time; both then have the same id). Before that @make makes the container with this id: where there
- * is an id there is a container. @fd is writable and without O_APPEND. The caller excludes the process's other threads.
+ * is an id there is a container. @number: the stub's inode number. @fd is writable and without O_APPEND. The caller excludes the process's
+ * other threads.
  */
-int stub_claim(int fd, struct stub *stub, uint64_t now_ns, int (*make)(void *arg, const uint8_t *id), void *arg);
+int stub_claim(int fd, struct stub *stub, uint64_t now_ns, ino_t number, int (*make)(void *arg, const uint8_t *id), void *arg);
 
 /*
  * If somebody is copying the logs into the body, wait until that is done; if he died over it, say so in the header, unless @fd
@@ -85,7 +95,11 @@ int stub_begin_move(int fd, struct stub *stub);
  */
 int stub_end_move(int fd, struct stub *stub, bool in_body);
 
-/* Void all records stamped at or before @generation_ns. Conditions as for stub_claim(). */
+/*
+ * Void all records stamped at or before @generation_ns. Conditions as for stub_claim(). The caller has the container's lock, as whoever
+ * moves the file into its body has: so when another thread's close() takes the header's lock away between reading and writing, all that
+ * can be undone is that somebody has begun to move the file, which stub_end_move() then finds.
+ */
 int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns);
 
 /*

@@ -33,6 +33,7 @@ static const struct stub sample = {
 	.id = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0xff },
 	.generation_ns = 0x1122334455667788,
 	.created_ns = 0x99,
+	.number = 0xaabbccddee,
 };
 
 Test(stub_codec, the_bytes_are_those_of_the_table)
@@ -47,7 +48,8 @@ Test(stub_codec, the_bytes_are_those_of_the_table)
 	cr_assert_eq(memcmp(buf + 24, sample.id, 16), 0);
 	cr_assert_eq(get_le64(buf + 40), sample.generation_ns);
 	cr_assert_eq(get_le64(buf + 48), 0x99);
-	for (int i = 56; i < STUB_HEADER_LEN; i++)
+	cr_assert_eq(get_le64(buf + 56), 0xaabbccddee);
+	for (int i = 64; i < STUB_HEADER_LEN; i++)
 		cr_assert_eq(buf[i], 0);
 	memcpy(copy, buf, sizeof(copy));
 	put_le32(copy + 12, 0);
@@ -65,6 +67,8 @@ Test(stub_codec, what_is_encoded_is_decoded)
 	cr_assert_arr_eq(stub.id, sample.id, 16);
 	cr_assert_eq(stub.generation_ns, sample.generation_ns);
 	cr_assert_eq(stub.created_ns, sample.created_ns);
+	cr_assert_eq(stub.number, sample.number);
+	cr_assert(stub_is_copy(&stub, 1) && !stub_is_copy(&stub, sample.number));
 }
 
 Test(stub_codec, nothing_and_zeros_are_a_stub_without_container)
@@ -133,7 +137,7 @@ Test(stub, a_claim_writes_header_and_sentence_and_keeps_the_body)
 	char buf[PLFS_BODY_OFF + 5];
 
 	cr_assert_eq(pwrite(fd, "body", 5, PLFS_BODY_OFF), 5);
-	cr_assert_eq(stub_claim(fd, &stub, 77, no_make, NULL), 0);
+	cr_assert_eq(stub_claim(fd, &stub, 77, 7, no_make, NULL), 0);
 	cr_assert(stub.has_container);
 	cr_assert_eq(stub.created_ns, 77);
 	cr_assert_eq(pread(fd, buf, sizeof(buf), 0), (ssize_t)sizeof(buf));
@@ -141,7 +145,7 @@ Test(stub, a_claim_writes_header_and_sentence_and_keeps_the_body)
 	cr_assert_str_eq(buf + PLFS_BODY_OFF, "body");
 	cr_assert_eq(stub_read(fd, &again), 0);
 	cr_assert_arr_eq(stub.id, again.id, STUB_ID_LEN);
-	cr_assert_eq(stub_claim(fd, &again, 78, no_make, NULL), 0);
+	cr_assert_eq(stub_claim(fd, &again, 78, 7, no_make, NULL), 0);
 	cr_assert_arr_eq(stub.id, again.id, STUB_ID_LEN);
 	cr_assert_eq(again.created_ns, 77);
 	close(fd);
@@ -153,7 +157,7 @@ Test(stub, a_claim_that_cannot_make_the_container_writes_nothing)
 	struct stub stub = { 0 };
 	struct stat st;
 
-	cr_assert_eq(stub_claim(fd, &stub, 77, no_make, &ret), -ENOSPC);
+	cr_assert_eq(stub_claim(fd, &stub, 77, 7, no_make, &ret), -ENOSPC);
 	cr_assert_not(stub.has_container);
 	cr_assert_eq(fstat(fd, &st), 0);
 	cr_assert_eq(st.st_size, 0);
@@ -177,7 +181,7 @@ Test(stub, of_many_claims_at_once_one_id_comes_out)
 				int fd = open(path, O_RDWR);
 				struct stub stub = { 0 };
 
-				if (stub_claim(fd, &stub, 1, no_make, NULL) ||
+				if (stub_claim(fd, &stub, 1, 7, no_make, NULL) ||
 				    write(out[1], stub.id, STUB_ID_LEN) != STUB_ID_LEN)
 					_exit(1);
 				_exit(0);
@@ -199,7 +203,7 @@ Test(stub, a_generation_only_goes_up)
 	int fd = open(path, O_RDWR);
 	struct stub stub = { 0 };
 
-	cr_assert_eq(stub_claim(fd, &stub, 1, no_make, NULL), 0);
+	cr_assert_eq(stub_claim(fd, &stub, 1, 7, no_make, NULL), 0);
 	cr_assert_eq(stub_set_generation(fd, &stub, 100), 0);
 	cr_assert_eq(stub.generation_ns, 100);
 	cr_assert_eq(stub_set_generation(fd, &stub, 50), 0);
@@ -218,7 +222,7 @@ Test(stub, garbage_is_never_claimed)
 	for (size_t i = 0; i < sizeof(buf); i++)
 		buf[i] = (char)(i * 7 + 1);
 	cr_assert_eq(pwrite(fd, buf, sizeof(buf), 0), (ssize_t)sizeof(buf));
-	cr_assert_eq(stub_claim(fd, &stub, 1, no_make, NULL), -EIO);
+	cr_assert_eq(stub_claim(fd, &stub, 1, 7, no_make, NULL), -EIO);
 	cr_assert_eq(stub_set_generation(fd, &stub, 1), -EIO);
 	cr_assert_eq(stub_read(fd, &stub), -EIO);
 	cr_assert_not(stub.has_container);
@@ -271,7 +275,7 @@ Test(stub, who_reads_waits_for_the_move_and_heeds_a_killed_one)
 	pid_t pid;
 	char c;
 
-	cr_assert_eq(stub_claim(fd, &stub, 1, no_make, NULL), 0);
+	cr_assert_eq(stub_claim(fd, &stub, 1, 7, no_make, NULL), 0);
 	cr_assert_eq(pipe(ends), 0);
 	pid = fork_child();
 	if (!pid) {
@@ -286,7 +290,7 @@ Test(stub, who_reads_waits_for_the_move_and_heeds_a_killed_one)
 	cr_assert(now.in_body);
 	cr_assert_eq(wait_child(pid), 0);
 	cr_assert_eq(ftruncate(fd, 0), 0);
-	cr_assert_eq(stub_claim(fd, &stub, 1, no_make, NULL), 0);
+	cr_assert_eq(stub_claim(fd, &stub, 1, 7, no_make, NULL), 0);
 	pid = fork_child();
 	if (!pid)
 		_exit(stub_begin_move(fd, &now));
@@ -304,7 +308,7 @@ static int claims_in_between(void *arg)
 	struct stub stub = { 0 };
 
 	(void)arg;
-	return stub_claim(fd, &stub, 2, no_make, NULL) || stub.created_ns != 2;
+	return stub_claim(fd, &stub, 2, 7, no_make, NULL) || stub.created_ns != 2;
 }
 
 /* As another thread does: the process's locks of the file go with that. */
@@ -321,7 +325,7 @@ Test(stub, a_claim_gives_way_if_it_has_lost_its_lock)
 	int fd = open(path, O_RDWR);
 	struct stub stub = { 0 };
 
-	cr_assert_eq(stub_claim(fd, &stub, 1, make_while_another_descriptor_is_closed, NULL), 0);
+	cr_assert_eq(stub_claim(fd, &stub, 1, 7, make_while_another_descriptor_is_closed, NULL), 0);
 	cr_assert_eq(stub.created_ns, 2);
 	close(fd);
 }
@@ -339,7 +343,7 @@ Test(stub, a_move_that_has_lost_its_lock_is_none)
 	int fd = open(path, O_RDWR);
 	struct stub stub = { 0 }, now;
 
-	cr_assert_eq(stub_claim(fd, &stub, 1, no_make, NULL), 0);
+	cr_assert_eq(stub_claim(fd, &stub, 1, 7, no_make, NULL), 0);
 	cr_assert_eq(stub_begin_move(fd, &stub), 0);
 	close(open(path, O_RDONLY));
 	cr_assert_eq(in_child(settles, NULL), 0);
@@ -359,7 +363,7 @@ Test(stub, a_claim_leaves_the_programs_locks_alone)
 	pid_t pid;
 
 	cr_assert_eq(fcntl(fd, F_SETLK, &lk), 0);
-	cr_assert_eq(stub_claim(fd, &stub, 1, no_make, NULL), 0);
+	cr_assert_eq(stub_claim(fd, &stub, 1, 7, no_make, NULL), 0);
 	pid = fork_child();
 	if (!pid)
 		_exit(fcntl(fd, F_GETLK, &lk) == 0 && lk.l_type == F_WRLCK && lk.l_start == PLFS_BODY_OFF ? 0 : 1);

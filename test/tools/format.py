@@ -207,7 +207,7 @@ def main(backend, name):
         sys.stdout.buffer.write(stub[4096:])
         return
     check(name, stub[:8] == b"PLFSTUB1" and u32(stub, 8) == 1 and u32(stub, 12) == crc32c(without(stub[:128], 12)))
-    check(name, zeros(stub[16:24]) and zeros(stub[56:128]))
+    check(name, zeros(stub[16:24]) and zeros(stub[64:128]))
     container_id, generation_ns, body = stub[24:40], u64(stub, 40), stub[4096:]
     root = f"{backend}/.plfs/{container_id.hex()[:2]}/{container_id.hex()}"
     paths = sorted(glob.glob(root + "/hostdir.*/data.*"))
