@@ -125,69 +125,110 @@ int writer_flush(struct writer *w)
 	return (int)n;
 }
 
-/* The checksums so far as a table, with those of @nr more chunks at @more; mem_alloc()ed, @room bytes, 0: just as long. */
-static void *make_table(const struct writer *w, const uint32_t *more, unsigned nr, size_t room, size_t *len)
+/* The piece is in the log, or at its end in the stage. */
+static void remember_trailer(struct writer *w, const struct trailer_piece *p)
 {
-	const struct stage *s = &w->stage;
-	struct index_chunks table = { .first_chunk = s->first_chunk, .nr_chunks = (uint32_t)s->nr_chunks + nr };
-	uint8_t *buf, *crcs;
-
-	*len = room ? room : index_chunks_len(table.nr_chunks);
-	buf = mem_zalloc(*len);
-	if (!buf)
-		return NULL;
-	crcs = buf + INDEX_CHUNKS_HEADER_LEN;
-	memcpy(crcs, stage_chunks(s), s->nr_chunks * 4);
-	for (unsigned i = 0; i < nr; i++)
-		put_le32(crcs + 4 * (s->nr_chunks + i), more[i]);
-	table.chunk_crc = crcs;
-	index_chunks_encode(&table, buf);
-	return buf;
+	w->last_trailer = p->trailer_at;
+	w->last_table = p->prev_table;
+	stage_set_trailers(&w->stage, w->last_trailer, w->last_table);
 }
 
-int append_table(struct writer *w, struct index_block *block)
+/* What is common to the three. @p has its table, @block its records. */
+static int make_piece(struct writer *w, struct trailer_piece *p, struct index_block *block)
 {
-	int ret = writer_flush(w);
-	ssize_t n;
-	size_t len;
-	void *buf;
-
-	if (ret)
-		return ret;
-	buf = make_table(w, NULL, 0, INDEX_CHUNK_LEN, &len);
-	if (!buf)
-		return -ENOMEM;
-	block->chunks_off = append_log_len(w);
-	n = append_log(w, buf, len);
-	mem_free(buf);
-	return n == (ssize_t)len ? 0 : n < 0 ? (int)n : -ENOSPC;
+	p->id = w->c->id;
+	p->at = append_log_len(w);
+	p->block = block;
+	p->prev = w->last_trailer;
+	p->prev_table = w->last_table;
+	block->log_len = p->at;
+	return trailer_piece_make(p);
 }
 
-int append_last_table(struct writer *w, struct index_block *block)
+/*
+ * The piece in between takes up as many bytes as a chunk, so that what is written later is as well aligned as before, and is
+ * checksummed with them.
+ */
+static int append_with_table(struct writer *w, struct index_block *block, struct trailer_piece *p)
 {
 	struct stage *s = &w->stage;
-	ssize_t n = -ENOMEM;
-	unsigned nr;
-	size_t len;
-	void *buf;
+	struct index_chunks table = { .first_chunk = s->first_chunk, .nr_chunks = (uint32_t)s->nr_chunks, .chunk_crc = stage_chunks(s) };
+	ssize_t n;
+	int ret;
 
-	if (!append_log_len(w))
-		return 0;
+	p->table = &table;
+	p->len = INDEX_CHUNK_LEN;
+	ret = make_piece(w, p, block);
+	if (ret)
+		return ret;
+	n = append_log(w, p->buf, p->len);
+	return n == (ssize_t)p->len ? 0 : n < 0 ? (int)n : -ENOSPC;
+}
+
+static ssize_t append_staged(struct writer *w, const char *buf, size_t len);
+
+static_assert(INDEX_CHUNKS_HEADER_LEN + STAGE_CHUNKS_CAP * 4 + STAGE_RECORDS_CAP * 68 + 256 < INDEX_CHUNK_LEN, "a piece fits into a chunk");
+
+int append_block(struct writer *w, struct index_block *block, bool table, struct append_undo *undo, struct trailer_piece *p)
+{
+	int ret;
+
+	*p = (struct trailer_piece){ .end_unit = append_log_len(w) % ALIGN_LEN ? 8 : ALIGN_LEN };
+	undo->flushed_len = w->stage.flushed_len;
+	undo->summed = w->summed;
+	undo->last_trailer = w->last_trailer;
+	undo->last_table = w->last_table;
+	if (table) {
+		ret = append_with_table(w, block, p);
+	} else {
+		ret = make_piece(w, p, block);
+		if (!ret) {
+			ssize_t n = append_staged(w, (const char *)p->buf, p->len);
+
+			ret = n < 0 ? (int)n : 0;
+		}
+	}
+	if (!ret)
+		remember_trailer(w, p);
+	return ret;
+}
+
+void append_undo(struct writer *w, const struct append_undo *undo, const struct trailer_piece *p)
+{
+	if (w->stage.flushed_len != undo->flushed_len)
+		return;
+	stage_put(&w->stage, -(ssize_t)p->len);
+	w->summed = undo->summed;
+	w->last_trailer = undo->last_trailer;
+	w->last_table = undo->last_table;
+	stage_set_trailers(&w->stage, w->last_trailer, w->last_table);
+}
+
+int append_last_block(struct writer *w, struct index_block *block, struct trailer_piece *p)
+{
+	struct stage *s = &w->stage;
+	struct index_chunks table = { .first_chunk = s->first_chunk, .chunk_crc = stage_chunks(s) };
+	ssize_t n;
+	int ret;
+
 	sum_up_stage(w);
-	nr = w->summed.nr;
+	table.nr_chunks = (uint32_t)s->nr_chunks;
+	for (unsigned i = 0; i < w->summed.nr; i++)
+		stage_note_chunk(s, table.nr_chunks++, w->chunk_crc[i]);
 	if (append_log_len(w) % INDEX_CHUNK_LEN)
-		w->chunk_crc[nr++] = w->summed.crc;
-	buf = make_table(w, w->chunk_crc, nr, 0, &len);
-	if (buf && unlikely(stage_is_broken(s)))
-		n = -EIO;
-	else if (buf)
-		n = s->store->ops->pwrite2(s->store, w->log, stage_bytes(s), s->staged_len, buf, len,
-					   DROPPING_DATA_OFF + s->flushed_len);
-	mem_free(buf);
-	if (n != (ssize_t)(s->staged_len + len))
+		stage_note_chunk(s, table.nr_chunks++, w->summed.crc);
+	*p = (struct trailer_piece){ .table = append_log_len(w) ? &table : NULL, .end_unit = 8 };
+	ret = make_piece(w, p, block);
+	if (!ret && unlikely(stage_is_broken(s)))
+		ret = -EIO;
+	if (ret)
+		return ret;
+	n = s->store->ops->pwrite2(s->store, w->log, stage_bytes(s), s->staged_len, p->buf, p->len,
+				   DROPPING_DATA_OFF + s->flushed_len);
+	if (n != (ssize_t)(s->staged_len + p->len))
 		return n < 0 ? (int)n : -ENOSPC;
-	block->chunks_off = append_log_len(w);
 	log_has_grown(w, 0);
+	remember_trailer(w, p);
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #ifndef PLFS_APPEND_H
 #define PLFS_APPEND_H
 
+#include "trailers.h"
 #include "writer.h"
 
 /* From here on copying and checksumming are done at once. For less the latency of a checksum that continues the last one shows. */
@@ -46,14 +47,24 @@ static inline void append_put(struct writer *w, const void *buf, size_t len)
  */
 ssize_t append_bytes(struct writer *w, const void *buf, size_t len);
 
-/*
- * Flush, and move the chunk checksums to the log to make room for others. The table takes up as many bytes as a chunk,
- * so that what is written later is as well aligned as before, and is checksummed with them. @block learns where it is.
- */
-int append_table(struct writer *w, struct index_block *block);
+/* What is to be known of a writer to take the last piece back. */
+struct append_undo {
+	uint64_t flushed_len, last_trailer, last_table;
+	struct writer_sums summed;
+};
 
-/* The same at the end, in one call with what is staged: the chunk under way is cut off, and the table is in none. */
-int append_last_table(struct writer *w, struct index_block *block);
+/*
+ * Append @block, which has its records, to the log, with its trailer (index/trailer.h): staged, as any bytes are. @table: with a table of the
+ * checksums in the live file, all of which are in the log: the stage is empty; no longer than a chunk, and written at once. @p is how it
+ * stands there; its buf is to be mem_free()d, also after an error. -errno: the log is as before.
+ */
+int append_block(struct writer *w, struct index_block *block, bool table, struct append_undo *undo, struct trailer_piece *p);
+
+/* Take it back if nothing of it has been written: the block went nowhere else. */
+void append_undo(struct writer *w, const struct append_undo *undo, const struct trailer_piece *p);
+
+/* The same at the end, always with a table unless the log is empty, in one call with what is staged: the chunk under way is cut off, and the piece is in none. */
+int append_last_block(struct writer *w, struct index_block *block, struct trailer_piece *p);
 
 /* The log is complete: give back the space that it did not use. */
 void append_give_back(struct writer *w);

@@ -69,17 +69,21 @@ unsigned dropping_hostdir(const struct container *c)
 	return crc32c(0, host, strlen(host)) % c->nr_hostdirs;
 }
 
-static int write_log_header(const struct container *c, int h, uint64_t now_ns)
+static int write_log_header(const struct container *c, int h, uint64_t now_ns, const char *name)
 {
 	uint8_t buf[4096] = { 0 };
+	uint32_t pid, seq;
 	ssize_t n;
+
+	dropping_log_numbers(name, &pid, &seq);
 
 	memcpy(buf, DROPPING_MAGIC, 8);
 	put_le32(buf + 8, DROPPING_VERSION);
 	memcpy(buf + 16, c->id, STUB_ID_LEN);
 	put_le64(buf + 32, now_ns);
-	put_le64(buf + 40, (uint64_t)sys.getpid());
+	put_le64(buf + 40, pid);
 	put_le32(buf + 48, INDEX_CHUNK_LEN);
+	put_le32(buf + 52, seq);
 	snprintf((char *)buf + 64, 64, "%s", dropping_host());
 	put_le32(buf + 12, crc32c(0, buf, DROPPING_HEADER_LEN));
 	n = c->store->ops->pwrite(c->store, h, buf, sizeof(buf), 0);
@@ -109,7 +113,7 @@ int dropping_create_log(const struct container *c, uint64_t now_ns, char *name)
 	}
 	if (h < 0)
 		return h;
-	ret = write_log_header(c, h, now_ns);
+	ret = write_log_header(c, h, now_ns, name);
 	if (ret) {
 		store_close(c->store, &h);
 		c->store->ops->unlink(c->store, path);
@@ -118,13 +122,24 @@ int dropping_create_log(const struct container *c, uint64_t now_ns, char *name)
 	return h;
 }
 
+/* Whether it is the header of the log @path in @c: two logs that have changed places are seen by that. */
+static bool is_header_of(const struct container *c, const char *path, const uint8_t *buf)
+{
+	char name[INDEX_LOG_NAME_LEN];
+
+	if (memcmp(buf + 16, c->id, STUB_ID_LEN) || get_le32(buf + 48) != INDEX_CHUNK_LEN || !memchr(buf + 64, 0, 64))
+		return false;
+	snprintf(name, sizeof(name), "/data.%.63s.%llu.%u", (const char *)buf + 64, (unsigned long long)get_le64(buf + 40), get_le32(buf + 52));
+	return !strcmp(path + strcspn(path, "/"), name);
+}
+
 int dropping_open_log(const struct container *c, const char *path, bool growing)
 {
 	uint8_t buf[DROPPING_HEADER_LEN];
 	char full[CONTAINER_PATH_LEN];
 	uint32_t crc;
 	ssize_t n;
-	int h;
+	int h, ret = -EIO;
 
 	container_path(c, path, full);
 	h = store_open(c->store, full, O_RDONLY | (growing ? c->store->uncached : 0), 0);
@@ -133,11 +148,18 @@ int dropping_open_log(const struct container *c, const char *path, bool growing)
 	n = c->store->ops->pread(c->store, h, buf, sizeof(buf), 0);
 	crc = get_le32(buf + 12);
 	put_le32(buf + 12, 0);
-	if (n == sizeof(buf) && !memcmp(buf, DROPPING_MAGIC, 8) && get_le32(buf + 8) <= DROPPING_VERSION &&
-	    !memcmp(buf + 16, c->id, STUB_ID_LEN) && crc32c(0, buf, sizeof(buf)) == crc)
-		return h;
+	if (n < 0) {
+		ret = (int)n;
+	} else if (n == sizeof(buf) && !memcmp(buf, DROPPING_MAGIC, 8) && crc32c(0, buf, sizeof(buf)) == crc) {
+		if (get_le32(buf + 8) != DROPPING_VERSION) {
+			log_error("%s: data log of version %u, this library's is %d", full, get_le32(buf + 8), DROPPING_VERSION);
+			ret = -EPROTONOSUPPORT;
+		} else if (is_header_of(c, path, buf)) {
+			return h;
+		}
+	}
 	store_close(c->store, &h);
-	return n < 0 ? (int)n : -EIO;
+	return ret;
 }
 
 static int open_index(const struct container *c, char *path)
@@ -181,20 +203,15 @@ void dropping_log_path(const char *index, const struct index_block *block, char 
 		 slash ? slash + sizeof("/index.") - 1 : "", block->pid, block->seq);
 }
 
-int dropping_append_index(const struct container *c, const struct index_block *block)
+int dropping_append_index(const struct container *c, const void *block, size_t len)
 {
 	struct store *s = c->store;
 	char path[CONTAINER_PATH_LEN];
 	struct stat st;
 	uint64_t end;
-	size_t len;
 	ssize_t n;
 	int h, ret;
-	void *buf = mem_alloc(index_block_max_len(block));
 
-	if (!buf)
-		return -ENOMEM;
-	len = index_block_encode(block, buf);
 	for (;;) {
 		h = open_index(c, path);
 		ret = h < 0 ? h : s->ops->lock(s, h);
@@ -206,19 +223,19 @@ int dropping_append_index(const struct container *c, const struct index_block *b
 			break;
 		store_close(s, &h); /* collected while we waited for the lock */
 	}
-	if (ret)
-		goto out;
+	if (ret) {
+		if (h >= 0)
+			store_close(s, &h);
+		return ret;
+	}
 	end = round_up_u64((uint64_t)st.st_size, 8);
-	n = s->ops->pwrite(s, h, buf, len, end);
+	n = s->ops->pwrite(s, h, block, len, end);
 	if (n != (ssize_t)len) {
 		ret = n < 0 ? (int)n : -ENOSPC;
 		s->ops->truncate(s, h, (uint64_t)st.st_size);
 	}
 	s->ops->unlock(s, h);
-out:
-	if (h >= 0)
-		store_close(s, &h);
-	mem_free(buf);
+	store_close(s, &h);
 	return ret;
 }
 

@@ -6,17 +6,18 @@
  *   data.HOST.PID.SEQ             (little-endian)
  *   off size field
  *     0   8  magic          "PLFSLOG1"
- *     8   4  version        1
+ *     8   4  version        2
  *    12   4  crc            CRC-32C of bytes 0..255 with this field 0
  *    16  16  container id
  *    32   8  created_ns
  *    40   8  pid
  *    48   4  chunk_len      65536: the data area is checksummed in chunks of this size (index/chunks.h)
- *    64  64  host           NUL-padded
+ *    52   4  seq
+ *    64  64  host           NUL-padded; with pid and seq the log's name
  *   128 128  zeros
  *   256   .  zeros up to 4096, then a hole
  * 65536   .  the data area: bytes as they were written, one write after the other, and between them tables of
- *            chunk checksums. It begins at a round
+ *            chunk checksums, and index blocks with their trailers (index/trailer.h). It begins at a round
  *            number so that large aligned writes meet large pages of the page cache (measured: 1 MiB
  *            writes on ext4 are 7 % faster than at 4096)
  *
@@ -30,7 +31,7 @@
 #include "container.h"
 
 #define DROPPING_MAGIC "PLFSLOG1"
-#define DROPPING_VERSION 1
+#define DROPPING_VERSION 2
 #define DROPPING_HEADER_LEN 256
 #define DROPPING_DATA_OFF 65536
 
@@ -57,7 +58,7 @@ int dropping_create_log(const struct container *c, uint64_t now_ns, char *name);
 
 /*
  * Open a log for reading, @path relative to the container. @growing: somebody may be writing it. -EIO if its header is damaged or of another
- * container.
+ * log; -EPROTONOSUPPORT: of another version (one line says so).
  */
 int dropping_open_log(const struct container *c, const char *path, bool growing);
 
@@ -67,8 +68,8 @@ void dropping_log_numbers(const char *name, uint32_t *pid, uint32_t *seq);
 /* The other way: the path of the log of @block, of the node index @index, both relative to the container. */
 void dropping_log_path(const char *index, const struct index_block *block, char *path);
 
-/* Append @block to this host's node index, whole or not at all. Other processes may do the same at the same time. */
-int dropping_append_index(const struct container *c, const struct index_block *block);
+/* Append a block, @len bytes, to this host's node index, whole or not at all. Other processes may do the same at the same time. */
+int dropping_append_index(const struct container *c, const void *block, size_t len);
 
 /* A node index in memory. */
 struct node_index {

@@ -248,6 +248,17 @@ void stage_put_chunk(struct stage *s, uint32_t crc)
 	set(s, OFF_NR_CHUNKS, s->nr_chunks);
 }
 
+void stage_note_chunk(struct stage *s, uint64_t i, uint32_t crc)
+{
+	put_le32(s->map + CHUNKS_OFF + 4 * i, crc);
+}
+
+void stage_set_trailers(struct stage *s, uint64_t last, uint64_t last_table)
+{
+	set(s, OFF_LAST_TRAILER, last);
+	set(s, OFF_LAST_TABLE, last_table);
+}
+
 void stage_set_chunk_crc(struct stage *s, uint32_t crc)
 {
 	set(s, OFF_CHUNK_CRC, crc);

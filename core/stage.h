@@ -7,7 +7,7 @@
  *   live.HOST.PID.SEQ             (little-endian)
  *   off size field
  *     0   8  magic          "PLFSLIV1"
- *     8   4  version        2
+ *     8   4  version        3
  *    12   4  crc            CRC-32C of bytes 0..255 with this field 0
  *    16  16  container id
  *    32   8  records_off    where the records are, 72 bytes each (record.h)
@@ -26,6 +26,8 @@
  *   544   8  first_chunk    number of the chunk that the first checksum is for
  *   552   8  nr_chunks      whole chunks checksummed; staged bytes are not checksummed before they are appended
  *   560   8  chunk_crc      CRC-32C, so far, of the chunk that is not whole yet
+ *   576   8  last_trailer   position in the log of its latest trailer (index/trailer.h), which may be staged still; 0: none
+ *   584   8  last_table     of the latest one whose block tells of a table of checksums, which is in the log; 0: none
  *  1024   8  notify_ns      written by *other* processes: records begun at or before this must not grow any more
  *
  * All records but the last carry their checksum; the last one may be growing.
@@ -44,7 +46,7 @@
 #include "mapping.h"
 
 #define STAGE_MAGIC "PLFSLIV1"
-#define STAGE_VERSION 2
+#define STAGE_VERSION 3
 #define STAGE_RECORDS_CAP 512
 #define STAGE_CHUNKS_CAP 2048
 #define STAGE_CAP (512 * 1024)
@@ -131,6 +133,12 @@ const uint8_t *stage_chunks(const struct stage *s);
 void stage_put_chunk(struct stage *s, uint32_t crc);
 void stage_set_chunk_crc(struct stage *s, uint32_t crc);
 
+/* Write a checksum where that of chunk first_chunk + @i would be, which is not counted yet. */
+void stage_note_chunk(struct stage *s, uint64_t i, uint32_t crc);
+
+/* The positions of the log's latest trailer and of the latest one that tells of a table, 0: none. */
+void stage_set_trailers(struct stage *s, uint64_t last, uint64_t last_table);
+
 /* All records have been moved to the node index, and the first @nr_chunks checksums to the log: start anew. */
 void stage_reset_records(struct stage *s, uint64_t nr_chunks);
 
@@ -141,7 +149,7 @@ static inline uint64_t stage_notified(const struct stage *s) { return load_le64(
 
 struct stage_state {
 	char log_name[INDEX_LOG_NAME_LEN];
-	uint64_t nr_records, flushed_len, staged_len;
+	uint64_t nr_records, flushed_len, staged_len, last_trailer, last_table;
 };
 
 /*

@@ -117,6 +117,8 @@ static int load_once(const struct container *c, int h, const uint8_t *header, st
 	state->nr_records = nr;
 	state->flushed_len = get_le64(dyn + OFF_FLUSHED);
 	state->staged_len = get_le64(dyn + OFF_STAGED);
+	state->last_trailer = get_le64(dyn + OFF_LAST_TRAILER);
+	state->last_table = get_le64(dyn + OFF_LAST_TABLE);
 	return ret;
 }
 

@@ -91,31 +91,32 @@ void writer_break(struct writer *w)
 	w->next_off = UINT64_MAX;
 }
 
-/* The live index as a block at the end of the node index; @block says the rest. */
-static int append_index(struct writer *w, struct index_block *block)
+/* @block becomes the live index; its records are mem_alloc()ed. */
+static int make_block(struct writer *w, struct index_block *block)
 {
 	struct stage *s = &w->stage;
 	struct index_record *records = mem_alloc((s->nr_records + 1) * sizeof(*records));
-	int ret;
 
+	*block = (struct index_block){ .nr_records = (uint32_t)s->nr_records, .records = records };
 	if (!records)
 		return -ENOMEM;
 	for (uint64_t i = 0; i < s->nr_records; i++)
 		writer_record(w, i, &records[i]);
 	dropping_log_numbers(w->log_name, &block->pid, &block->seq);
-	block->nr_records = (uint32_t)s->nr_records;
-	block->records = records;
-	ret = stage_is_broken(s) ? -EIO : dropping_append_index(w->c, block);
-	mem_free(records);
-	return ret;
+	return stage_is_broken(s) ? -EIO : 0;
 }
 
-/* Move the live index to the node index to make room; @table: the chunk checksums too. */
+/*
+ * Move the live index to the node index to make room; @table: the chunk checksums to the log. The block goes into the log first: what the node
+ * index has is in there too, and what is only there is in the live file as well.
+ */
 static int spill(struct writer *w, bool table)
 {
 	struct stage *s = &w->stage;
-	struct index_block block = { 0 };
-	uint64_t nr_chunks = 0;
+	struct trailer_piece piece = { 0 };
+	struct append_undo undo;
+	struct index_block block;
+	uint64_t nr_chunks;
 	int ret = 0;
 
 	if (w->before_spill)
@@ -123,37 +124,51 @@ static int spill(struct writer *w, bool table)
 	/* The node index must not speak of bytes that only we, or only this host, can see. */
 	if (table || !stage_is_open_to_all(s))
 		ret = writer_flush(w);
-	if (!ret && table) {
-		nr_chunks = s->nr_chunks;
-		ret = append_table(w, &block);
-	}
+	if (ret)
+		return ret;
 	writer_break(w);
-	block.log_len = append_log_len(w);
+	nr_chunks = table ? s->nr_chunks : 0;
+	ret = make_block(w, &block);
 	if (!ret)
-		ret = append_index(w, &block);
+		ret = append_block(w, &block, table, &undo, &piece);
+	if (!ret) {
+		ret = dropping_append_index(w->c, piece.block_buf, piece.block_len);
+		if (ret)
+			append_undo(w, &undo, &piece);
+	}
 	if (!ret) {
 		stage_reset_records(s, nr_chunks);
 		w->nr_pinned = 0;
 	}
+	mem_free((void *)block.records);
+	mem_free(piece.buf);
 	return ret;
 }
 
 /* The same for good. */
 static int spill_last(struct writer *w)
 {
-	struct index_block block = { .log_len = append_log_len(w) };
-	int ret = append_last_table(w, &block);
+	struct trailer_piece piece = { 0 };
+	struct index_block block;
+	int ret;
 
 	writer_break(w);
-	if (!ret && (w->stage.nr_records || block.chunks_off))
-		ret = append_index(w, &block);
+	if (!w->stage.nr_records && !append_log_len(w))
+		return 0;
+	ret = make_block(w, &block);
+	if (!ret)
+		ret = append_last_block(w, &block, &piece);
+	if (!ret)
+		ret = dropping_append_index(w->c, piece.block_buf, piece.block_len);
+	mem_free((void *)block.records);
+	mem_free(piece.buf);
 	return ret;
 }
 
-/* See to it that a record and the checksums of @len bytes, of a full stage and of a table, find room. */
+/* See to it that a record and the checksums of @len bytes, of a full stage, of a block and of a table, find room. */
 static int make_room(struct writer *w, size_t len)
 {
-	bool chunks = w->stage.nr_chunks + (STAGE_CAP + len) / INDEX_CHUNK_LEN + 4 > STAGE_CHUNKS_CAP;
+	bool chunks = w->stage.nr_chunks + (STAGE_CAP + len) / INDEX_CHUNK_LEN + 5 > STAGE_CHUNKS_CAP;
 
 	if (w->stage.nr_records < STAGE_RECORDS_CAP && !chunks)
 		return 0;

@@ -32,6 +32,7 @@ struct writer {
 	uint64_t last_write_ns;  /* coarse */
 	struct writer_sums summed;
 	uint32_t chunk_crc[WRITER_CHUNKS_MAX]; /* of the chunks that summed.nr counts */
+	uint64_t last_trailer, last_table; /* in the log: of the latest block, and of the latest one with a table; 0: none */
 	bool dirs_synced;
 	uint64_t allocated_end; /* offset in the log file up to which it has been given space; UINT64_MAX: it gets none */
 	/* Called before records leave the live index for the node index. */

@@ -14,7 +14,7 @@
  *    28   4  pid            the log is data.HOST.PID.SEQ, HOST as in the name of the node index
  *    32   4  seq
  *    36   4  zeros
- *    40   8  log_len        bytes of data in the log when the block was made
+ *    40   8  log_len        bytes in the log's data area in front of the block and its table (trailer.h)
  *    48   8  chunks_off     where in the log's data area a table of chunk checksums (chunks.h) is; 0: none
  *    56   8  first_stamp_ns of the first record that is a write
  *    64   8  max_stamp_ns   largest stamp of the records

@@ -80,19 +80,33 @@ def check_strides(rec, where):
 class Log:
     def __init__(self, path, container_id):
         head = read(path)
-        check(path, head[:8] == b"PLFSLOG1" and u32(head, 8) == 1 and u32(head, 12) == crc32c(without(head[:256], 12)))
-        check(path, head[16:32] == container_id and u32(head, 48) == 65536 and zeros(head[52:64]) and zeros(head[128:65536]))
+        check(path, head[:8] == b"PLFSLOG1" and u32(head, 8) == 2 and u32(head, 12) == crc32c(without(head[:256], 12)))
+        check(path, head[16:32] == container_id and u32(head, 48) == 65536 and zeros(head[56:64]) and zeros(head[128:65536]))
         name = re.fullmatch(r"data\.(.*)\.(\d+)\.(\d+)", os.path.basename(path))
-        check(path, name and name[1] == name_at(head, 64, 64) and int(name[2]) == u64(head, 40))
+        check(path, name and name[1] == name_at(head, 64, 64) and int(name[2]) == u64(head, 40) and int(name[3]) == u32(head, 52))
         hostdir = os.path.basename(os.path.dirname(path))
         check(path, hostdir == f"hostdir.{crc32c(name[1].encode()) % 32}")
-        self.data, self.records = head[65536:], []
+        self.path, self.data, self.records, self.blocks = path, head[65536:], [], []
+        self.last = len(self.data) - 64 if len(self.data) else 0
+
+    def check_trailers(self, container_id):
+        """The chain of trailers leads through the blocks that the node index has, the last one first."""
+        where, at, table = self.path + ": trailer", self.last, None
+        for block in reversed(self.blocks):
+            t = self.data[at:at + 64]
+            check(where, at and at % 8 == 0 and t[:8] == b"PLFSEND1" and u32(t, 8) == crc32c(without(t, 8)))
+            check(where, t[16:32] == container_id and u64(t, 32) == at and zeros(t[56:64]))
+            check(where, self.data[at - u32(t, 12):at] == block)
+            has_table = u64(block, 48) != 0
+            check(where + ": prev_table", table is None or table == (at if has_table else u64(t, 48)))
+            at, table = u64(t, 40), u64(t, 48)
+        check(where + ": one more", at == 0)
 
 
 def read_live(path, logs, container_id):
     live = read(path)
-    check(path, live[:8] == b"PLFSLIV1" and u32(live, 8) == 2 and u32(live, 12) == crc32c(without(live[:256], 12)))
-    check(path, live[16:32] == container_id and zeros(live[208:512]) and zeros(live[568:1024]) and zeros(live[1032:4096]))
+    check(path, live[:8] == b"PLFSLIV1" and u32(live, 8) == 3 and u32(live, 12) == crc32c(without(live[:256], 12)))
+    check(path, live[16:32] == container_id and zeros(live[208:512]) and zeros(live[568:576]) and zeros(live[592:1024]) and zeros(live[1032:4096]))
     layout = struct.unpack_from("<6Q", live, 32)
     check(path, layout == (4096, 512, 40960, 2048, 49152, 524288) and len(live) >= 49152 + u64(live, 536))
     seq, nr, flushed, staged, first_chunk, nr_chunks, chunk_crc = struct.unpack_from("<7Q", live, 512)
@@ -104,6 +118,7 @@ def read_live(path, logs, container_id):
     at = (first_chunk + nr_chunks) * 65536
     check(path + ": chunk under way", at > flushed or chunk_crc == crc32c(log.data[at:flushed]))
     log.data += live[49152:49152 + staged]
+    log.last = u64(live, 576)
     log.records += records(live[4096:], nr, path, last_grows=True)
 
 
@@ -172,6 +187,7 @@ def read_index(path, logs):
                 at = (first_chunk + i) * 65536
                 check(path + ": chunk", u32(table, 24 + 4 * i) == crc32c(log.data[at:min(at + 65536, log_len)]))
         log.records += recs
+        log.blocks.append(data[pos:pos + length])
         pos += length
 
 
@@ -216,6 +232,8 @@ def main(backend, name):
         read_live(path, logs, container_id)
     for path in glob.glob(root + "/hostdir.*/index.*"):
         read_index(path, logs)
+    for log in logs.values():
+        log.check_trailers(container_id)
     if os.path.exists(root + "/index.global"):
         check_global(root + "/index.global", generation_ns, container_id, logs, root)
         print("index.global checked", file=sys.stderr)
