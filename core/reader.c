@@ -122,6 +122,13 @@ static int own_log_no(struct reader *r, const struct writer *w)
 	return ret;
 }
 
+/* What tells of changes from now on. */
+static void look_at_notices(struct reader *r, const struct writer *w)
+{
+	watch_word(&r->watch, r->c, r->may_make);
+	r->notified_ns = w ? stage_notified(&w->stage) : 0;
+}
+
 /* From a confirmed map. -errno: then it takes a list. */
 static int load_confirmed(struct reader *r, uint64_t generation_ns)
 {
@@ -154,7 +161,7 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 	for (int tries = 0, lost = 0; tries < 1000 && (ret == -EAGAIN || (ret == -ENOMSG && lost < 3)); tries++) {
 		if (ret == -ENOMSG)
 			memcpy(suspect, g.lost, sizeof(suspect));
-		watch_word(&r->watch, r->c, r->may_make);
+		look_at_notices(r, w);
 		if (!w && !load_confirmed(r, generation_ns))
 			return 0;
 		ret = index_inputs_list(&in, r->c, w ? own : NULL);
@@ -202,7 +209,7 @@ int reader_reload(struct reader *r, struct writer *w, uint64_t generation_ns, bo
 	if (r->loaded) {
 		if (w)
 			dropping_live_path(w->log_path, own);
-		watch_word(&r->watch, r->c, r->may_make);
+		look_at_notices(r, w);
 		if (global_is_current(&r->global, r->c)) {
 			*changed = false;
 			return 0;
@@ -332,13 +339,13 @@ void reader_lookup(struct reader *r, uint64_t logical_off, uint64_t len, struct 
 	*piece = (struct index_piece){ .logical_off = logical_off, .len = len, .log_no = INDEX_LOG_HOLE };
 }
 
-bool reader_is_stale(struct reader *r, uint64_t logical_off, uint64_t len)
+bool reader_is_stale(struct reader *r, const struct writer *w, uint64_t logical_off, uint64_t len)
 {
 	struct index_piece piece;
 
 	if (likely(watch_is_idle(&r->watch)) || !watch_changed(&r->watch))
 		return false;
-	if (r->own_log == UINT32_MAX)
+	if (r->own_log == UINT32_MAX || !w || stage_notified(&w->stage) != r->notified_ns)
 		return true;
 	reader_lookup(r, logical_off, len, &piece);
 	return piece.log_no != r->own_log || piece.len < len;

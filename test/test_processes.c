@@ -59,6 +59,35 @@ Test(file_fork, parent_and_child_write_logs_of_their_own)
 	cr_assert_eq(count_files("live."), 0);
 }
 
+static int cut_in_child(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+	int ret = plfs_truncate(l.f, *(int *)arg) || plfs_truncate(l.f, 150);
+
+	lclose(&l);
+	return ret;
+}
+
+/* What we wrote is looked for in our own log first, and no write of anybody's tells that it is gone. */
+Test(file_fork, what_another_process_cuts_off_is_seen_at_once)
+{
+	for (int size = 20; size >= 0; size -= 20) {
+		struct lfile l = made("a");
+		char buf[200], zeros[200] = "";
+
+		cr_assert_eq(lfill(&l, 0, 200, 1), 200);
+		cr_assert_eq(lcheck(&l, 0, 200, 1), 0);
+		cr_assert_eq(in_child(cut_in_child, &size), 0);
+		cr_assert_eq(plfs_pread(l.f, buf, 100, 50), 100);
+		cr_expect_arr_eq(buf, zeros, 100, "cut to %d", size);
+		cr_assert_eq(plfs_pread(l.f, buf, 200, 0), 150);
+		cr_assert_eq(lfill(&l, 60, 10, 2), 10);
+		cr_assert_eq(lcheck(&l, 60, 10, 2), 0);
+		lclose(&l);
+		cr_assert_eq(lunlink("a"), 0);
+	}
+}
+
 static int close_in_child(void *arg)
 {
 	lclose(arg);
