@@ -6,11 +6,10 @@
 
 #include "alloc.h"
 #include "critical.h"
-#include "newer.h"
 #include "own.h"
 #include "sys.h"
+#include "tree.h"
 
-#include <linux/openat2.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -34,37 +33,9 @@ struct walk {
 	unsigned nr_parts, busy, nr_threads;
 };
 
-/* ---- directories ---- */
-
-static int open_dir_plainly(struct plfs_mount *m, const char *path)
-{
-	struct stat st;
-	int fd = own_openat(m->store.root, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-
-	if (fd < 0)
-		return -errno;
-	if (!sys.fstat(fd, &st) && st.st_dev != m->dev) {
-		own_close(fd);
-		return -EXDEV;
-	}
-	return fd;
-}
-
 int backend_open_dir(struct plfs_mount *m, const char *path)
 {
-	struct open_how how = {
-		.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK,
-		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
-	};
-	long fd;
-
-	path = *path ? path : ".";
-	do {
-		fd = sys.syscall(SYS_openat2, m->store.root, path, &how, sizeof(how));
-	} while (fd < 0 && (errno == EAGAIN || errno == EINTR));
-	if (fd < 0 && (errno == ENOSYS || errno == EPERM || errno == EINVAL))
-		return open_dir_plainly(m, path);
-	return fd < 0 ? -errno : (int)fd;
+	return tree_open(m->store.root, *path ? path : ".");
 }
 
 int walk_open(const struct walk_entry *e)
@@ -253,27 +224,33 @@ static void *work(void *arg)
 	return NULL;
 }
 
-void backend_walk(const struct backend_walk *w, const char *const *starts, size_t nr_starts)
+void threads_run(unsigned nr, void *(*fn)(void *arg), void *arg)
 {
-	struct walk k = { .w = w, .nr_threads = 1 };
 	pthread_t threads[THREADS_MAX];
 	unsigned started = 0;
 	sigset_t all, old;
 
+	sigfillset(&all); /* a thread of our own takes no signals */
+	pthread_sigmask(SIG_BLOCK, &all, &old);
+	while (started + 1 < nr && started < THREADS_MAX && !pthread_create(&threads[started], NULL, fn, arg))
+		started++;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	fn(arg);
+	while (started)
+		pthread_join(threads[--started], NULL);
+}
+
+void backend_walk(const struct backend_walk *w, const char *const *starts, size_t nr_starts)
+{
+	struct walk k = { .w = w, .nr_threads = 1 };
+
 	pthread_mutex_init(&k.lock, NULL);
 	pthread_cond_init(&k.changed, NULL);
 	if (w->nr_threads > 1)
-		k.nr_threads = w->nr_threads < THREADS_MAX ? w->nr_threads : THREADS_MAX;
+		k.nr_threads = w->nr_threads;
 	for (size_t i = nr_starts; i-- > 0;)
 		push(&k, starts[i], NULL, 0, 0);
-	sigfillset(&all); /* a thread of our own takes no signals */
-	pthread_sigmask(SIG_BLOCK, &all, &old);
-	while (started + 1 < k.nr_threads && !pthread_create(&threads[started], NULL, work, &k))
-		started++;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	work(&k);
-	while (started)
-		pthread_join(threads[--started], NULL);
+	threads_run(k.nr_threads, work, &k);
 	pthread_cond_destroy(&k.changed);
 	pthread_mutex_destroy(&k.lock);
 }

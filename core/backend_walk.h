@@ -16,6 +16,9 @@ struct walk_entry {
 	int dirfd;
 };
 
+/* Run @fn in @nr threads, of which this is one; fewer, if there cannot be so many. Returns when all have. */
+void threads_run(unsigned nr, void *(*fn)(void *arg), void *arg);
+
 /* The functions are called by all threads at once; what they are given lives until they return. */
 struct backend_walk {
 	struct plfs_mount *m;

@@ -349,6 +349,16 @@ static int check_format(struct plfs_mount *m)
 	return version ? -EPROTONOSUPPORT : -EIO;
 }
 
+const char *plfs_backend(const struct plfs_mount *m)
+{
+	return m->backend;
+}
+
+int mount_check_format(struct plfs_mount *m)
+{
+	return check_format(m);
+}
+
 /*
  * The mark must survive, or no stub could be told from a plain file: try it once, when a backend is first used. ESTALE: what the name led to
  * has been replaced by another host.

@@ -241,6 +241,64 @@ bool plfs_wait_flattened(int dirfd, const char *path);
  */
 int plfs_copy_out(struct plfs_file *f, int from, int to, uint64_t size, bool alone, struct plfs_watch *watch);
 
+/* ---- whole backends, for the plfs command ---- */
+
+/* The directory behind @m, canonical. */
+const char *plfs_backend(const struct plfs_mount *m);
+
+enum plfs_gc_kind {
+	PLFS_GC_CONTAINER, /* no file leads to it */
+	PLFS_GC_TEMP,      /* a temporary file of somebody who was killed */
+};
+
+enum plfs_gc_fate {
+	PLFS_GC_REMOVED,
+	PLFS_GC_WOULD_BE, /* removed */
+	PLFS_GC_KEPT,     /* for the reason in @why */
+	PLFS_GC_FAILED,   /* to go: that is in @why */
+};
+
+struct plfs_gc_item {
+	enum plfs_gc_kind kind;
+	enum plfs_gc_fate fate;
+	const char *path; /* below the backend */
+	uint64_t bytes;   /* allocated */
+	uint64_t age_ns;  /* since it was last changed */
+	const char *why;
+};
+
+struct plfs_gc {
+	/* What is to be done. */
+	uint64_t age_ns;     /* what has changed later than so long ago stays */
+	bool dry;            /* remove nothing */
+	unsigned nr_threads;
+	uint64_t later_ns;   /* as if it were so much later, for tests */
+
+	/* Whom to tell, one call at a time, from any thread. NULL: nobody. */
+	void (*item)(void *arg, const struct plfs_gc_item *item);
+	void (*trouble)(void *arg, const char *path, const char *why); /* what could not be looked at */
+	void (*progress)(void *arg, const char *what, uint64_t done, uint64_t total); /* total 0: not known */
+	void *arg;
+
+	/* What came of it. */
+	uint64_t nr_files;      /* regular ones, below the backend */
+	uint64_t nr_containers;
+	uint64_t nr_removed, removed_bytes;
+	uint64_t nr_left, left_bytes; /* found but not removed */
+	uint64_t nr_failed;
+	uint64_t nr_troubles;
+	uint64_t nr_unknown;    /* containers to which no file led that could be looked at, where not all could be: none is touched */
+};
+
+/*
+ * Find and remove the containers below a backend to which no file leads, while programs use it. None goes that a file had at one moment after it was
+ * looked for, wherever the file was renamed to meanwhile; that has changed within the age, by the file system's clock; whose live files
+ * are of a process that lives; or that a process of this host has open, as far as it may be seen. Names
+ * outside the backend are not looked at. If anything below the backend cannot be looked at, or something is mounted there, no container goes. Temporary files of dead processes
+ * go as well. 0 or -errno: the backend cannot be used (a line, or a call of trouble(), says why).
+ */
+int plfs_gc(struct plfs_mount *m, struct plfs_gc *gc);
+
 /* ---- looking inside, for the plfs command ---- */
 
 struct plfs_info {

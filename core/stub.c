@@ -81,7 +81,7 @@ const char *stub_name(int fd, char *buf, size_t len)
 }
 
 /* A header being rewritten by another process may be seen half old, half new: read again before believing it. */
-static int read_header(int fd, struct stub *stub)
+int stub_look(int fd, struct stub *stub)
 {
 	uint8_t buf[STUB_HEADER_LEN];
 	int ret = -EIO;
@@ -102,7 +102,7 @@ static int read_header(int fd, struct stub *stub)
 int stub_read(int fd, struct stub *stub)
 {
 	char name[PATH_MAX];
-	int ret = read_header(fd, stub);
+	int ret = stub_look(fd, stub);
 
 	if (ret == -EIO)
 		log_error("%s: damaged stub: its header is neither whole nor empty; "

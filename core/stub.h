@@ -69,6 +69,9 @@ int stub_decode(struct stub *stub, const void *buf, size_t len);
 /* Read the header through @fd. An error is logged with the file's name, as the kernel knows it. */
 int stub_read(int fd, struct stub *stub);
 
+/* The same without a word. */
+int stub_look(int fd, struct stub *stub);
+
 /*
  * Make sure that the stub has a container id: write a header unless there is one (another process may be doing the same at
  * the same time; both then have the same id). Before that @make makes the container with this id: where there

@@ -17,26 +17,12 @@ static const char HELP[] =
 	"\n"
 	"A FILE is named by its path below the prefix or by that on the backend.\n";
 
-static void print_json_string(const char *s)
-{
-	putchar('"');
-	for (; *s; s++) {
-		if (*s == '"' || *s == '\\')
-			printf("\\%c", *s);
-		else if ((unsigned char)*s < 0x20)
-			printf("\\u%04x", *s);
-		else
-			putchar(*s);
-	}
-	putchar('"');
-}
-
 static void print_json(const struct target *t, const struct plfs_info *info)
 {
 	printf("{\"file\": ");
-	print_json_string(t->name);
+	tool_print_json(t->name);
 	printf(", \"path\": ");
-	print_json_string(t->path);
+	tool_print_json(t->path);
 	printf(", \"type\": \"%s\", \"size\": %llu, \"disk_bytes\": %llu", t->file ? "log" : "plain",
 	       (unsigned long long)t->size, (unsigned long long)info->disk_bytes);
 	if (t->file) {
@@ -45,7 +31,7 @@ static void print_json(const struct target *t, const struct plfs_info *info)
 		       (unsigned long long)info->nr_logs, (unsigned long long)info->nr_writers,
 		       (unsigned long long)info->nr_hosts, (unsigned long long)info->nr_records,
 		       (unsigned long long)info->log_bytes, (unsigned long long)info->index_bytes, info->id);
-		print_json_string(info->container);
+		tool_print_json(info->container);
 	}
 	puts("}");
 }

@@ -14,6 +14,7 @@ static const struct verb {
 	{ "run", cmd_run, "run a command with its files below the mapping kept by libplfs" },
 	{ "stat", cmd_stat, "show how files are stored" },
 	{ "map", cmd_map, "show which log holds which bytes of a file" },
+	{ "gc", cmd_gc, "remove what no file leads to from whole backends" },
 	{ "flatten", cmd_flatten, "turn files into plain files, or copy one to a plain file" },
 };
 
@@ -52,6 +53,20 @@ int tool_finish(int rc)
 		return rc ? rc : TOOL_FAILED;
 	}
 	return rc;
+}
+
+void tool_print_json(const char *s)
+{
+	putchar('"');
+	for (; *s; s++) {
+		if (*s == '"' || *s == '\\')
+			printf("\\%c", *s);
+		else if ((unsigned char)*s < 0x20)
+			printf("\\u%04x", *s);
+		else
+			putchar(*s);
+	}
+	putchar('"');
 }
 
 static int help(void)

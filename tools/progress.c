@@ -47,6 +47,25 @@ void progress_show(struct progress *p, uint64_t done)
 	p->shown_ms = now;
 }
 
+void progress_tally(struct progress *p, const char *what, uint64_t done, uint64_t total)
+{
+	uint64_t now = p->on ? now_ms() : 0;
+
+	if (!p->on || now - p->shown_ms < SHOW_MS)
+		return;
+	fprintf(stderr, "\r\033[K%-*s %llu", NAME_WIDTH, p->name, (unsigned long long)done);
+	if (total)
+		fprintf(stderr, " of %llu", (unsigned long long)total);
+	fprintf(stderr, " %s", what);
+	p->shown_ms = now;
+}
+
+void progress_hide(struct progress *p)
+{
+	if (p->on && p->shown_ms != p->begun_ms)
+		fputs("\r\033[K", stderr);
+}
+
 void progress_end(struct progress *p)
 {
 	if (p->on && p->shown_ms != p->begun_ms)

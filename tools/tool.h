@@ -14,6 +14,7 @@ enum { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_USAGE = 2, TOOL_SETTINGS = 78 };
 int cmd_run(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
 int cmd_map(int argc, char **argv);
+int cmd_gc(int argc, char **argv);
 int cmd_flatten(int argc, char **argv);
 
 /* One line to standard error, "plfs: " before it. */
@@ -24,6 +25,9 @@ int tool_misuse(const char *verb, const char *fmt, ...) __attribute__((format(pr
 
 /* Flush standard output: a verb's last word. @rc, or TOOL_FAILED if what was printed did not arrive. */
 int tool_finish(int rc);
+
+/* @s in quotes, as JSON wants it, to standard output. */
+void tool_print_json(const char *s);
 
 /*
  * If the library is in front of us, start over without it, with the arguments of the process: below it every name
