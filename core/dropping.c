@@ -62,6 +62,14 @@ void dropping_live_path(const char *log_path, char *path)
 	snprintf(path, CONTAINER_PATH_LEN, "%.*slive.%s", (int)(name - log_path), log_path, name + sizeof("data.") - 1);
 }
 
+void dropping_index_path(const char *live_path, char *path)
+{
+	const char *host = strchr(live_path, '/') + sizeof("/live.") - 1;
+
+	snprintf(path, CONTAINER_PATH_LEN, "%.*sindex.%.*s", (int)(host - (sizeof("live.") - 1) - live_path), live_path,
+		 (int)strcspn(host, "."), host);
+}
+
 unsigned dropping_hostdir(const struct container *c)
 {
 	const char *host = dropping_host();
@@ -304,76 +312,4 @@ int dropping_read_index(const struct container *c, const char *path,
 	*damaged += idx.damaged;
 	node_index_close(&idx);
 	return ret;
-}
-
-struct collect_arg {
-	const struct container *c;
-	uint64_t generation_ns;
-	const char *index; /* relative to the container */
-	bool later;
-};
-
-static int find_later(void *arg, const struct index_block *block)
-{
-	struct collect_arg *ca = arg;
-
-	if (block->max_stamp_ns > ca->generation_ns)
-		ca->later = true;
-	return 0;
-}
-
-/* An index must not go before all logs that it names, or those would seem to have lost theirs. */
-static int remove_log(void *arg, const struct index_block *block)
-{
-	struct collect_arg *ca = arg;
-	struct store *s = ca->c->store;
-	char log[CONTAINER_PATH_LEN], path[CONTAINER_PATH_LEN];
-	const char *name;
-	struct stat st;
-	int ret;
-
-	dropping_log_path(ca->index, block, log);
-	name = strchr(log, '/') + sizeof("/data.") - 1;
-	snprintf(path, sizeof(path), "%s/%.*slive.%s", ca->c->dir, (int)(name - log - (sizeof("data.") - 1)), log, name);
-	ret = s->ops->stat(s, path, &st);
-	if (ret != -ENOENT)
-		return ret ? ret : -EBUSY;
-	container_path(ca->c, log, path);
-	ret = s->ops->unlink(s, path);
-	return ret == -ENOENT ? 0 : ret;
-}
-
-/* The lock keeps a process from adding its block to an index that is about to go. */
-static int collect_index(void *arg, const char *path, const char *name, enum dropping_kind kind)
-{
-	struct collect_arg *ca = arg;
-	struct store *s = ca->c->store;
-	char full[CONTAINER_PATH_LEN];
-	unsigned damaged = 0;
-	int h;
-
-	(void)name;
-	if (kind != DROPPING_INDEX)
-		return 0;
-	ca->index = path;
-	container_path(ca->c, path, full);
-	h = store_open(s, full, O_RDWR | STORE_BRIEFLY, 0);
-	if (h < 0)
-		return 0;
-	if (!s->ops->lock(s, h)) {
-		ca->later = false;
-		if (!dropping_read_index(ca->c, path, find_later, ca, &damaged) && !ca->later && !damaged &&
-		    !dropping_read_index(ca->c, path, remove_log, ca, &damaged))
-			s->ops->unlink(s, full);
-		s->ops->unlock(s, h);
-	}
-	store_close(s, &h);
-	return 0;
-}
-
-void dropping_collect(const struct container *c, uint64_t generation_ns)
-{
-	struct collect_arg ca = { .c = c, .generation_ns = generation_ns };
-
-	container_list(c, collect_index, &ca);
 }

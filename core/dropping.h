@@ -47,6 +47,9 @@ bool dropping_live_is_ours(const char *name);
 /* Where the live file is that belongs to the log @log_path, both relative to the container; @path: CONTAINER_PATH_LEN. */
 void dropping_live_path(const char *log_path, char *path);
 
+/* Where the node index is that the writer of the live file @live_path appends to, likewise. */
+void dropping_index_path(const char *live_path, char *path);
+
 /* The hostdir of this host in @c. */
 unsigned dropping_hostdir(const struct container *c);
 
@@ -95,11 +98,5 @@ int node_index_next(struct node_index *idx, struct index_block *block);
  */
 int dropping_read_index(const struct container *c, const char *path,
 			int (*fn)(void *arg, const struct index_block *block), void *arg, unsigned *damaged);
-
-/*
- * After a truncation to 0 at @generation_ns: remove node indexes that hold nothing later, and the logs that they
- * name unless their process still has them open.
- */
-void dropping_collect(const struct container *c, uint64_t generation_ns);
 
 #endif

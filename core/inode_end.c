@@ -6,6 +6,7 @@
 
 #include "bare.h"
 #include "body.h"
+#include "collect.h"
 #include "stamp.h"
 #include "sys.h"
 
@@ -67,7 +68,7 @@ static int new_generation(struct inode *ino, int fd)
 	}
 	reader_release(&ino->r);
 	if (!stub_is_copy(&ino->stub, ino->key.ino))
-		dropping_collect(&ino->c, ino->stub.generation_ns);
+		collect_void(&ino->c, ino->stub.generation_ns, ino->shared ? -1 : fd);
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include "../core/container.h"
 #include "../core/crc32c.h"
+#include "../core/collect.h"
 #include "../core/dropping.h"
 
 #include <criterion/criterion.h>
@@ -435,9 +436,9 @@ Test(dropping_index, is_collected_with_its_logs_when_all_is_void)
 	make_log(name[0]);
 	make_log(name[1]);
 	cr_assert_eq(append_to(name[0], 0, 10), 0);
-	dropping_collect(&c, 9); /* the last stamp is 10 */
+	collect_void(&c, 9, -1); /* the last stamp is 10 */
 	cr_assert(exists(name[0]));
-	dropping_collect(&c, 10);
+	collect_void(&c, 10, -1);
 	cr_assert_not(exists(name[0]));
 	cr_assert(exists(name[1])); /* no index names it yet */
 	cr_assert_eq(mode_of(index_path(rest)), 0);
@@ -451,7 +452,7 @@ Test(dropping_index, is_kept_while_one_of_its_logs_is_written_to)
 	snprintf(live, sizeof(live), "hostdir.%u/live.%s", dropping_hostdir(&c), name + 5);
 	touch(live);
 	cr_assert_eq(append_to(name, 0, 10), 0);
-	dropping_collect(&c, 100);
+	collect_void(&c, 100, -1);
 	cr_assert(exists(name));
 	cr_assert_neq(mode_of(index_path(rest)), 0);
 }
@@ -475,7 +476,7 @@ Test(dropping_index, appending_and_collecting_at_once_loses_nothing)
 	cr_assert_eq(append(4, 0, 1), 0);
 	pid = start_child(append_slowly, NULL);
 	for (int i = 0; i < 200; i++) {
-		dropping_collect(&c, 500);
+		collect_void(&c, 500, -1);
 		if (i % 10 == 0)
 			append(4, 0, 1);
 	}
