@@ -3,6 +3,7 @@
 # make                    build/libplfs.so and build/plfs
 # make check|demo|bench   test, show, measure; each installs the packages it needs first
 #                         BENCH='--quick' or '--only n1 files': less of it (test/bench/run --help)
+# make check-long         what takes hours: random kills, processes that race, long runs; SCALE=100
 # make check-cluster|bench-cluster   the same on CephFS and GlusterFS, several hosts on this machine; CLUSTER='ceph-ec'
 # make bench-plot         the history of make bench as build/bench-history.svg
 # make install            PREFIX=/usr/local DESTDIR=
@@ -102,6 +103,11 @@ check:
 	@scripts/install-deps check
 	@scripts/check $(STAGES)
 
+SCALE = 100
+check-long:
+	@scripts/install-deps check
+	@SCALE=$(SCALE) scripts/check $(or $(STAGES),build long)
+
 demo:
 	@scripts/install-deps demo
 	@$(MAKE) --no-print-directory all
@@ -133,6 +139,6 @@ install: all
 clean:
 	rm -rf $(O)
 
-.PHONY: all tests check demo bench bench-plot check-cluster bench-cluster install clean FORCE
+.PHONY: all tests check check-long demo bench bench-plot check-cluster bench-cluster install clean FORCE
 .SECONDARY: $(TESTS:$(O)/test/%=$(O)/obj/test/%.o)
 -include $(patsubst %.o,%.d,$(filter-out $(JEMALLOC_OBJ),$(SO_OBJS) $(CMD_OBJS)) $(TESTS:$(O)/test/%=$(O)/obj/test/%.o))

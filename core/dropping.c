@@ -170,13 +170,18 @@ int dropping_open_log(const struct container *c, const char *path, bool growing)
 	return ret;
 }
 
+static void index_path(const struct container *c, char *path)
+{
+	snprintf(path, CONTAINER_PATH_LEN, "%s/hostdir.%u/index.%s", c->dir, dropping_hostdir(c), dropping_host());
+}
+
 static int open_index(const struct container *c, char *path)
 {
 	struct store *s = c->store;
 	mode_t mode = container_file_mode(c, true);
 	int h, ret;
 
-	snprintf(path, CONTAINER_PATH_LEN, "%s/hostdir.%u/index.%s", c->dir, dropping_hostdir(c), dropping_host());
+	index_path(c, path);
 	h = store_open(s, path, O_RDWR | STORE_BRIEFLY, 0);
 	if (h != -ENOENT)
 		return h;
@@ -209,6 +214,33 @@ void dropping_log_path(const char *index, const struct index_block *block, char 
 
 	snprintf(path, CONTAINER_PATH_LEN, "%.*sdata.%s.%u.%u", slash ? (int)(slash + 1 - index) : 0, index,
 		 slash ? slash + sizeof("/index.") - 1 : "", block->pid, block->seq);
+}
+
+int dropping_lock_index(const struct container *c)
+{
+	struct store *s = c->store;
+	char path[CONTAINER_PATH_LEN];
+	struct stat st;
+	int h, ret;
+
+	index_path(c, path);
+	h = store_open(s, path, O_RDWR | STORE_BRIEFLY, 0);
+	if (h < 0)
+		return h;
+	ret = s->ops->lock(s, h);
+	if (!ret)
+		ret = s->ops->fstat(s, h, &st);
+	if (!ret && !st.st_nlink)
+		ret = -ENOENT;
+	if (ret)
+		store_close(s, &h);
+	return ret ? ret : h;
+}
+
+void dropping_unlock_index(const struct container *c, int h)
+{
+	c->store->ops->unlock(c->store, h);
+	store_close(c->store, &h);
 }
 
 int dropping_append_index(const struct container *c, const void *block, size_t len)

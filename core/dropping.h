@@ -74,6 +74,13 @@ void dropping_log_path(const char *index, const struct index_block *block, char 
 /* Append a block, @len bytes, to this host's node index, whole or not at all. Other processes may do the same at the same time. */
 int dropping_append_index(const struct container *c, const void *block, size_t len);
 
+/*
+ * Lock this host's node index, so that nobody collects a log of it meanwhile. Returns a handle; -ENOENT: there is none; -EOPNOTSUPP: there
+ * are no locks.
+ */
+int dropping_lock_index(const struct container *c);
+void dropping_unlock_index(const struct container *c, int h);
+
 /* A node index in memory. */
 struct node_index {
 	void *buf;

@@ -66,7 +66,19 @@ static void write_header(struct stage *s, const struct container *c, const char 
 	__atomic_store_n((uint64_t *)s->map, magic, __ATOMIC_RELEASE);
 }
 
-int stage_create(struct stage *s, const struct container *c, const char *log_name)
+static void begin_as(struct stage *s, const struct stage_start *start)
+{
+	s->flushed_len = start->flushed_len;
+	s->first_chunk = start->first_chunk;
+	set(s, OFF_FLUSHED, s->flushed_len);
+	set(s, OFF_FIRST_CHUNK, s->first_chunk);
+	for (unsigned i = 0; i < start->nr_whole; i++)
+		stage_put_chunk(s, start->whole[i]);
+	stage_set_chunk_crc(s, start->chunk_crc);
+	stage_set_trailers(s, start->last_trailer, start->last_table);
+}
+
+int stage_create(struct stage *s, const struct container *c, const char *log_name, const struct stage_start *start)
 {
 	struct store *store = c->store;
 	int ret;
@@ -92,6 +104,8 @@ int stage_create(struct stage *s, const struct container *c, const char *log_nam
 	ret = -ENOMEM;
 	if (!s->map)
 		goto fail;
+	if (start)
+		begin_as(s, start);
 	write_header(s, c, log_name);
 	ret = s->shared ? 0 : stage_save(s); /* other hosts need not see it before there is something in it */
 	if (!ret)
@@ -103,6 +117,8 @@ fail:
 
 void stage_close(struct stage *s, bool unlink)
 {
+	if (s->map && unlink)
+		__atomic_store_n((uint64_t *)s->map, 0, __ATOMIC_RELEASE);
 	if (s->map && s->shared)
 		s->store->ops->unmap(s->store, s->map, FILE_LEN);
 	else

@@ -67,13 +67,20 @@ struct stage {
 	uint64_t nr_records, flushed_len, staged_len, first_chunk, nr_chunks;
 };
 
-/*
- * Make the live file of the log @log_name. Its space, for the stage that of stage_prepare(), is reserved: -ENOSPC now, never
- * SIGBUS later.
- */
-int stage_create(struct stage *s, const struct container *c, const char *log_name);
+/* What a log has that is not new (resume.h). */
+struct stage_start {
+	uint64_t flushed_len, first_chunk, last_trailer, last_table;
+	uint32_t whole[2], chunk_crc; /* of the whole chunks from first_chunk on, and of the one under way */
+	unsigned nr_whole;
+};
 
-/* Give up the mapping and the handle; @unlink: and remove the file, its contents being elsewhere. */
+/*
+ * Make the live file of the log @log_name; @start, or NULL: the log is new. Its space, for the stage that of stage_prepare(), is reserved: -ENOSPC
+ * now, never SIGBUS later.
+ */
+int stage_create(struct stage *s, const struct container *c, const char *log_name, const struct stage_start *start);
+
+/* Give up the mapping and the handle; @unlink: and remove the file, its contents being elsewhere. Who has it mapped sees that it is over. */
 void stage_close(struct stage *s, bool unlink);
 
 /* At release points: write the state to the file where nothing is mapped, and let other hosts see it. */
@@ -172,6 +179,9 @@ int stage_digest(const struct container *c, const char *path, uint64_t *digest);
 /* Whether the file is as long as a live file is: its first STAGE_INDEX_LEN bytes, header and records, can be mapped. */
 #define STAGE_INDEX_LEN (4096 + STAGE_RECORDS_CAP * INDEX_RECORD_LEN)
 bool stage_is_whole(struct store *s, int h);
+
+/* Whether the owner has removed it, from a mapping: there may be another one by its name. */
+bool stage_mapped_is_over(const uint8_t *map);
 
 /* The same as stage_digest(), though not the same number, from a mapping of these bytes. */
 uint64_t stage_mapped_digest(const uint8_t *map);

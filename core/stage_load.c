@@ -329,6 +329,11 @@ bool stage_is_whole(struct store *s, int h)
 	return !s->ops->fstat(s, h, &st) && st.st_size >= STAGE_INDEX_LEN;
 }
 
+bool stage_mapped_is_over(const uint8_t *map)
+{
+	return !load_le64(map);
+}
+
 /* A sum of products with odd numbers: another value of any one of them is another sum, by however much it has grown. */
 uint64_t stage_mapped_digest(const uint8_t *map)
 {

@@ -84,7 +84,8 @@ static bool look_at(struct watched *live, const struct container *c, const char 
 	int h;
 
 	for (uint32_t i = 0; i < old->nr_lives; i++) {
-		if (old->lives[i].path && !strcmp(old->lives[i].path, path) && !mapping_is_broken(old->lives[i].map)) {
+		if (old->lives[i].path && !strcmp(old->lives[i].path, path) && !mapping_is_broken(old->lives[i].map) &&
+		    !stage_mapped_is_over(old->lives[i].map)) {
 			*live = old->lives[i];
 			old->lives[i] = (struct watched){ 0 };
 			return true;

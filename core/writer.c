@@ -11,6 +11,7 @@
 #include "bytes.h"
 #include "globalcache.h"
 #include "log.h"
+#include "resume.h"
 #include "stamp.h"
 #include "sys.h"
 #include "watch.h"
@@ -26,30 +27,49 @@
  */
 #define IDLE_NS 100000000
 
+static void remove_log(struct writer *w)
+{
+	char path[CONTAINER_PATH_LEN];
+
+	container_path(w->c, w->log_path, path);
+	store_close(w->c->store, &w->log);
+	w->c->store->ops->unlink(w->c->store, path);
+}
+
+static int make_log(struct writer *w)
+{
+	int ret;
+
+	w->log = dropping_create_log(w->c, stamp_next(), w->log_name);
+	if (w->log < 0)
+		return w->log;
+	snprintf(w->log_path, sizeof(w->log_path), "hostdir.%u/%s", dropping_hostdir(w->c), w->log_name);
+	ret = stage_create(&w->stage, w->c, w->log_name, NULL);
+	if (ret)
+		remove_log(w);
+	return ret;
+}
+
 int writer_open(struct writer *w, const struct container *c)
 {
+	bool resumed;
 	int ret;
 
 	memset(w, 0, sizeof(*w));
 	w->c = c;
 	w->next_off = UINT64_MAX;
-	w->log = dropping_create_log(c, stamp_next(), w->log_name);
-	if (w->log < 0)
-		return w->log;
-	snprintf(w->log_path, sizeof(w->log_path), "hostdir.%u/%s", dropping_hostdir(c), w->log_name);
-	ret = stage_create(&w->stage, c, w->log_name);
+	resumed = !resume_open(w);
+	ret = resumed ? 0 : make_log(w);
+	if (ret)
+		return ret;
 	/* The live file before the map goes, and that before readers are told and the first write returns (globalcache.h). */
-	if (!ret) {
-		ret = global_revoke(c);
-		if (ret)
-			stage_close(&w->stage, true);
-	}
+	ret = global_revoke(c);
 	if (ret) {
-		char path[CONTAINER_PATH_LEN];
-
-		container_path(c, w->log_path, path);
-		store_close(c->store, &w->log);
-		c->store->ops->unlink(c->store, path);
+		stage_close(&w->stage, true);
+		if (resumed)
+			store_close(c->store, &w->log);
+		else
+			remove_log(w);
 		return ret;
 	}
 	watch_raise(c);
@@ -160,6 +180,8 @@ static int spill_last(struct writer *w)
 		ret = append_last_block(w, &block, &piece);
 	if (!ret)
 		ret = dropping_append_index(w->c, piece.block_buf, piece.block_len);
+	if (!ret)
+		resume_remember(w, &piece);
 	mem_free((void *)block.records);
 	mem_free(piece.buf);
 	return ret;

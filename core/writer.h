@@ -40,7 +40,7 @@ struct writer {
 	void *arg;
 };
 
-/* Make a log in @c, which must outlive the writer. -ENOSPC, -EACCES, -EROFS ...: nothing is left behind. */
+/* Make a log in @c, which must outlive the writer, or go on with one of this process (resume.h). -ENOSPC, -EACCES, -EROFS ...: nothing is left behind. */
 int writer_open(struct writer *w, const struct container *c);
 
 /*
