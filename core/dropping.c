@@ -279,17 +279,6 @@ int dropping_append_index(const struct container *c, const void *block, size_t l
 	return ret;
 }
 
-/*
- * Whether the block at @p, which cannot be parsed, is what a killed process left of an append, with later blocks behind
- * it. Such a block was never acknowledged: its log still has its live index.
- */
-static bool is_torn(const uint8_t *p, size_t len)
-{
-	size_t next = index_block_skip(p, len);
-
-	return next < len && next < index_block_claims(p, len);
-}
-
 int node_index_open(struct node_index *idx, const struct container *c, const char *path)
 {
 	memset(idx, 0, sizeof(*idx));
@@ -318,7 +307,7 @@ int node_index_next(struct node_index *idx, struct index_block *block)
 			log_error("%s: index block at byte %zu is of another version than this library's", idx->path, idx->pos);
 			return (int)n;
 		}
-		if (n != -ENODATA && !is_torn(p, left)) {
+		if (n != -ENODATA && !index_block_is_torn(p, left)) {
 			log_error("%s: damaged index block at byte %zu", idx->path, idx->pos);
 			idx->damaged++;
 		}

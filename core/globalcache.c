@@ -158,6 +158,14 @@ bool global_made_from(const struct global_index *gi, const struct index_inputs *
 	return p == end && !in->nr_lives;
 }
 
+const char *global_inputs(const struct global_index *gi, const char **end)
+{
+	const char *p = (const char *)gi->base + GLOBAL_HEADER_LEN;
+
+	*end = p + get_le64(gi->base + 40);
+	return p;
+}
+
 uint64_t global_logs_digest(const struct global_index *gi)
 {
 	uint64_t digest = 0;

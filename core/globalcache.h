@@ -73,6 +73,9 @@ int global_take(const struct global_index *gi, struct index_map *map, char ***lo
 /* Whether it was made from the node indexes of @in, no more and no less, and there are no live files. */
 bool global_made_from(const struct global_index *gi, const struct index_inputs *in);
 
+/* The list of what it was made from, up to *@end: lines "PATH SIZE\n". */
+const char *global_inputs(const struct global_index *gi, const char **end);
+
 /* As index_inputs.logs_digest, of the logs that it knows. */
 uint64_t global_logs_digest(const struct global_index *gi);
 

@@ -14,6 +14,7 @@
 #define EXIT_CONFIG 78 /* EX_CONFIG of sysexits.h */
 
 unsigned log_mask;
+bool log_is_muted;
 
 static int log_fd = STDERR_FILENO;
 
@@ -138,6 +139,8 @@ void log_error(const char *fmt, ...)
 	int saved_errno = errno;
 	va_list args;
 
+	if (log_is_muted)
+		return;
 	va_start(args, fmt);
 	put_error(fmt, args);
 	va_end(args);

@@ -29,6 +29,9 @@ extern unsigned log_mask; /* categories that are on; written once, at start */
  */
 int log_init(const char *setting, char *err, size_t err_len);
 
+/* Whether log_error() says nothing: for who tells of errors himself (plfs check). */
+extern bool log_is_muted;
+
 /* One line to standard error, "libplfs: " before it. Leaves errno alone. */
 void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

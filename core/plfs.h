@@ -299,6 +299,58 @@ struct plfs_gc {
  */
 int plfs_gc(struct plfs_mount *m, struct plfs_gc *gc);
 
+/* ---- damage ---- */
+
+enum plfs_severity {
+	PLFS_NOTED,    /* nothing is lost or wrong: what killed processes left, what a repair tidies up */
+	PLFS_DAMAGED,  /* bytes, or what finds them or checks them, are lost */
+	PLFS_REPAIRED, /* has been done; with dry_run, would be */
+	PLFS_REMAINS,  /* damage that a repair cannot set right */
+	PLFS_FAILED,   /* could not be looked at, or done */
+};
+
+struct plfs_finding {
+	enum plfs_severity severity;
+	const char *file;          /* the backend path */
+	const char *code;          /* a word for scripts, see plfs(1) */
+	const char *path;          /* relative to the container; "" : the file itself */
+	const char *text;          /* for people; "" of code "lost" */
+	uint64_t logical_off, len; /* of code "lost": bytes of the file that cannot be read */
+};
+
+/* What plfs_check() is asked for, and what it found. */
+struct plfs_check {
+	bool repair;  /* set right what can be */
+	bool dry_run; /* but only say what would be done */
+	bool partial; /* also where the file can be read afterwards, but lacks a part */
+	bool quick;   /* the bytes of the logs are not read */
+	/* The strings live until it returns. Of a tree it is called by one thread at a time. */
+	void (*found)(void *arg, const struct plfs_finding *finding);
+	void (*progress)(void *arg, const struct plfs_check *check); /* now and then; may be NULL */
+	void *arg;
+	/* Added up: */
+	uint64_t nr_files;   /* logical ones */
+	uint64_t nr_plain;   /* others */
+	uint64_t nr_damaged; /* logical files that are, or remain, damaged; or with dry_run have to be repaired */
+	uint64_t nr_repaired;
+	uint64_t nr_failed;  /* what could not be looked at, or repaired */
+	uint64_t log_bytes;  /* that have been read */
+};
+
+/*
+ * Look for damage of the logical file (dirfd, path), a backend path below @m, whatever its state. What others write meanwhile is no damage.
+ * With @repair it is set right where that takes no guessing; nothing is thrown away that could be read. Returns 0: it is sound; 1: it is
+ * damaged, or something remains to be done; -errno: it could not be checked or repaired, which has been told, but not that the path
+ * could not be opened: -EISDIR, -ELOOP (a symbolic link), -ENOENT ...
+ */
+int plfs_check(struct plfs_mount *m, int dirfd, const char *path, struct plfs_check *check);
+
+/*
+ * The same of all logical files in the directory @path, a backend path, and below it, by @nr_threads at once, and of what only shows when all are looked at:
+ * files that share a container. Follows no symbolic link. Returns 0, 1 or the first -errno.
+ */
+int plfs_check_tree(struct plfs_mount *m, const char *path, unsigned nr_threads, struct plfs_check *check);
+
 /* ---- looking inside, for the plfs command ---- */
 
 struct plfs_info {

@@ -171,6 +171,16 @@ int stage_load(const struct container *c, const char *path, struct stage_state *
  */
 ssize_t stage_load_bytes(const struct container *c, const char *path, uint64_t log_off, void *buf, size_t len);
 
+/* The checksums in a live file, of chunks that are in the log. */
+struct stage_sums {
+	uint64_t first_chunk, nr_chunks;
+	uint8_t *crcs;      /* get_le32(); mem_alloc()ed */
+	uint32_t chunk_crc; /* of the beginning of the next chunk, as far as it is in the log */
+};
+
+/* Those of one moment. -EAGAIN: the owner was changing them, or is of another host; -ENOENT, -EBADMSG as stage_load(). */
+int stage_load_sums(const struct container *c, const char *path, struct stage_sums *sums);
+
 /*
  * A number that changes whenever a live file's records do. -ENOENT: its log was closed meanwhile.
  */

@@ -343,6 +343,17 @@ int stub_lock_out(int fd)
 	return ret ? stub_wait_flattened(fd) ? -EAGAIN : ret : 0;
 }
 
+int stub_lock_alone(int fd)
+{
+	struct flock lk = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCK_IN_USE, .l_len = 1 };
+	int ret;
+
+	do {
+		ret = own_fcntl(fd, F_OFD_SETLK, &lk);
+	} while (ret < 0 && errno == EINTR);
+	return !ret ? 0 : errno == EAGAIN || errno == EACCES ? -EBUSY : -EOPNOTSUPP;
+}
+
 int stub_reopen(int fd, int flags)
 {
 	char link[64];

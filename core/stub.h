@@ -133,6 +133,9 @@ void stub_end_append(int fd);
  */
 int stub_lock_out(int fd);
 
+/* The same, but only if it is certain that nobody has the file open: -EOPNOTSUPP where locks do not work. */
+int stub_lock_alone(int fd);
+
 /* Wait for somebody who does that. 0: nobody; -EBUSY: the file is open; -EAGAIN: somebody did, it is to be looked at again. */
 int stub_wait_flattened(int fd);
 

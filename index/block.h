@@ -95,6 +95,17 @@ size_t index_block_skip(const void *buf, size_t len);
 size_t index_block_claims(const void *buf, size_t len);
 
 /*
+ * Whether the block at @buf, which cannot be parsed, is what a killed process left of an append, with later blocks behind
+ * it. Such a block was never acknowledged: its log still has its live index.
+ */
+static inline bool index_block_is_torn(const void *buf, size_t len)
+{
+	size_t next = index_block_skip(buf, len);
+
+	return next < len && next < index_block_claims(buf, len);
+}
+
+/*
  * Iterate. Returns 1 and @rec, 0 at the end, -EBADMSG for a record that cannot be (the iteration is over).
  * Records of a kind unknown here are passed over.
  */

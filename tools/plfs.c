@@ -16,6 +16,8 @@ static const struct verb {
 	{ "map", cmd_map, "show which log holds which bytes of a file" },
 	{ "gc", cmd_gc, "remove what no file leads to from whole backends" },
 	{ "flatten", cmd_flatten, "turn files into plain files, or copy one to a plain file" },
+	{ "check", cmd_check, "look for damage" },
+	{ "repair", cmd_repair, "set right what check finds, as far as that takes no guessing" },
 };
 
 static void say(const char *fmt, va_list args)

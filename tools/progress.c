@@ -60,6 +60,17 @@ void progress_tally(struct progress *p, const char *what, uint64_t done, uint64_
 	p->shown_ms = now;
 }
 
+void progress_count(struct progress *p, uint64_t files, uint64_t bytes, uint64_t bad)
+{
+	uint64_t now = p->on ? now_ms() : 0;
+
+	if (!p->on || now - p->shown_ms < SHOW_MS)
+		return;
+	fprintf(stderr, "\r\033[K%llu files, %.1f MiB, %.1f MiB/s, %llu damaged", (unsigned long long)files, (double)bytes / 1048576,
+		(double)bytes / 1048.576 / (double)(now - p->begun_ms), (unsigned long long)bad);
+	p->shown_ms = now;
+}
+
 void progress_hide(struct progress *p)
 {
 	if (p->on && p->shown_ms != p->begun_ms)

@@ -16,6 +16,8 @@ int cmd_stat(int argc, char **argv);
 int cmd_map(int argc, char **argv);
 int cmd_gc(int argc, char **argv);
 int cmd_flatten(int argc, char **argv);
+int cmd_check(int argc, char **argv);
+int cmd_repair(int argc, char **argv);
 
 /* One line to standard error, "plfs: " before it. */
 void tool_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Closing logs whose processes were killed, as they would have done it themselves.
+ */
+#ifndef PLFS_FINISH_H
+#define PLFS_FINISH_H
+
+#include "container.h"
+
+/*
+ * Close the log of the live file @live, relative to the container, that nobody writes any more: what is staged goes to the log, with its checksums and
+ * its records; the records to the node index, the live file away, and space that the log was given ahead back. Interrupted at any
+ * moment it leaves what is as readable as before, and can be done again. *@unsummed: the checksums in the live file were caught in a change; the log has got
+ * new ones, of its bytes as they are. -errno: the live file is there still; -EBADMSG: it is damaged.
+ */
+int finish_log(const struct container *c, const char *live, bool *unsummed);
+
+#endif

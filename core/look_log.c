@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Looking at the data logs: header, trailers, tables of checksums, and the bytes, chunk by chunk.
+ */
+#include "look.h"
+
+#include "crc32c.h"
+#include "trailers.h"
+
+#include <stdlib.h>
+
+#define READ_LEN ((size_t)16 * INDEX_CHUNK_LEN)
+
+/* A log under way. */
+struct log_look {
+	struct look *l;
+	struct look_log *log;
+	int h;
+	uint8_t *buf; /* READ_LEN bytes */
+	uint64_t bad_from, bad_to;       /* chunks in a row that do not match */
+	uint64_t next_chunk;             /* all before it are in the tables */
+	bool tables_ok;
+};
+
+/* ---- chunks ---- */
+
+static void tell_bad_chunks(struct log_look *ll)
+{
+	const struct finding *f;
+
+	if (ll->bad_to == ll->bad_from)
+		return;
+	f = findings_add(ll->l->found, PLFS_DAMAGED, "chunk", ll->log->path, ll->bad_from,
+			 "bytes %llu to %llu of its data do not match their checksums", (unsigned long long)ll->bad_from,
+			 (unsigned long long)ll->bad_to - 1);
+	if (look_add_bad(ll->l, ll->log, ll->bad_from, ll->bad_to - ll->bad_from, f))
+		ll->l->found->ret = -ENOMEM;
+	ll->bad_from = ll->bad_to = 0;
+}
+
+static void add_bad_chunk(struct log_look *ll, uint64_t from, uint64_t to)
+{
+	if (ll->bad_to != from)
+		tell_bad_chunks(ll);
+	if (ll->bad_to == ll->bad_from)
+		ll->bad_from = from;
+	ll->bad_to = to;
+}
+
+/* Compare the bytes [off, end) of the log, which begin a chunk, with their checksums. What cannot be read matches none. */
+static int check_chunks(struct log_look *ll, uint64_t off, uint64_t end, const uint8_t *crcs)
+{
+	struct store *s = ll->l->c->store;
+
+	while (off < end) {
+		size_t want = (size_t)min_u64(READ_LEN, end - off);
+		ssize_t n = s->ops->pread(s, ll->h, ll->buf, want, DROPPING_DATA_OFF + off);
+
+		if (n < 0 && n != -EIO && n != -EINVAL)
+			return (int)n;
+		if (n < 0) { /* piece by piece: most of it may be readable */
+			want = (size_t)min_u64(INDEX_CHUNK_LEN, end - off);
+			n = s->ops->pread(s, ll->h, ll->buf, want, DROPPING_DATA_OFF + off);
+		}
+		for (size_t pos = 0; pos < want; pos += INDEX_CHUNK_LEN, crcs += 4) {
+			size_t len = min_size(INDEX_CHUNK_LEN, want - pos);
+
+			if (n < (ssize_t)(pos + len) || crc32c(0, ll->buf + pos, len) != get_le32(crcs))
+				add_bad_chunk(ll, off + pos, off + pos + len);
+		}
+		off += want;
+		ll->l->check->log_bytes += want;
+		if (ll->l->check->progress)
+			ll->l->check->progress(ll->l->check->arg, ll->l->check);
+	}
+	return 0;
+}
+
+/* ---- tables ---- */
+
+/* The table that @block tells of: mem_alloc()ed *@buf. -EBADMSG: it is damaged. */
+static int read_table(struct log_look *ll, const struct index_block *block, struct index_chunks *table, void **buf)
+{
+	struct store *s = ll->l->c->store;
+	uint8_t head[INDEX_CHUNKS_HEADER_LEN];
+	uint64_t nr;
+	size_t len;
+	ssize_t n = s->ops->pread(s, ll->h, head, sizeof(head), DROPPING_DATA_OFF + block->chunks_off);
+
+	*buf = NULL;
+	if (n != sizeof(head))
+		return n < 0 && n != -EIO ? (int)n : -EBADMSG;
+	nr = get_le32(head + 12);
+	if (nr > block->log_len / INDEX_CHUNK_LEN + 1)
+		return -EBADMSG;
+	len = index_chunks_len(nr);
+	*buf = mem_alloc(len);
+	if (!*buf)
+		return -ENOMEM;
+	n = s->ops->pread(s, ll->h, *buf, len, DROPPING_DATA_OFF + block->chunks_off);
+	if (n >= 0)
+		n = index_chunks_parse(table, *buf, (size_t)n);
+	return n > 0 ? 0 : n == -ENODATA || n == -EIO ? -EBADMSG : (int)n;
+}
+
+static int check_table(struct log_look *ll, const struct index_block *block)
+{
+	struct look *l = ll->l;
+	struct index_chunks table;
+	uint64_t off, end;
+	void *buf;
+	int ret = read_table(ll, block, &table, &buf);
+
+	if (!ret && (table.first_chunk > ll->next_chunk || table.first_chunk * INDEX_CHUNK_LEN > block->log_len ||
+		     table.nr_chunks > (block->log_len + INDEX_CHUNK_LEN - 1) / INDEX_CHUNK_LEN - table.first_chunk))
+		ret = -EBADMSG;
+	if (ret == -EBADMSG) {
+		findings_add(l->found, PLFS_DAMAGED, "table", ll->log->path, block->chunks_off,
+			     "the table of checksums at %llu of its data is damaged: what it is for cannot be checked",
+			     (unsigned long long)block->chunks_off);
+		ll->tables_ok = false;
+		ret = 0;
+	} else if (!ret) {
+		off = table.first_chunk * INDEX_CHUNK_LEN;
+		end = min_u64(off + (uint64_t)table.nr_chunks * INDEX_CHUNK_LEN, block->log_len);
+		ll->next_chunk = max_u64(ll->next_chunk, table.first_chunk + table.nr_chunks);
+		if (!l->check->quick)
+			ret = check_chunks(ll, off, end, table.chunk_crc);
+	}
+	mem_free(buf);
+	return ret;
+}
+
+static int by_chunks_off(const void *a, const void *b)
+{
+	const struct look_block *x = *(struct look_block *const *)a, *y = *(struct look_block *const *)b;
+
+	return x->block.chunks_off < y->block.chunks_off ? -1 : x->block.chunks_off > y->block.chunks_off;
+}
+
+/* All blocks of the log that tell of a table, each table once, in the order of the log. *@nr of them; mem_alloc()ed. */
+static struct look_block **tables_of(struct log_look *ll, uint32_t *nr)
+{
+	struct look *l = ll->l;
+	struct look_block **tables = mem_alloc((ll->log->nr_blocks + (size_t)1) * sizeof(*tables));
+	uint32_t out = 0;
+
+	*nr = 0;
+	for (uint32_t i = ll->log->first_block; tables && i != LOOK_NONE; i = l->blocks[i].next)
+		if (l->blocks[i].block.chunks_off)
+			tables[(*nr)++] = &l->blocks[i];
+	if (!tables || !*nr)
+		return tables;
+	qsort(tables, *nr, sizeof(*tables), by_chunks_off);
+	for (uint32_t i = 0; i < *nr; i++)
+		if (!out || tables[i]->block.chunks_off != tables[out - 1]->block.chunks_off)
+			tables[out++] = tables[i];
+	*nr = out;
+	return tables;
+}
+
+/* What the live file of a log has of checksums comes behind what the tables have. */
+static int check_live_chunks(struct log_look *ll)
+{
+	const struct look_live *live = ll->log->live == LOOK_NONE ? NULL : &ll->l->lives[ll->log->live];
+	struct stage_sums sums;
+	uint64_t off;
+	int ret;
+
+	if (!live || live->ret || ll->l->check->quick)
+		return 0;
+	ret = stage_load_sums(ll->l->c, live->path, &sums);
+	if (ret == -ENOENT || ret == -EAGAIN) /* it has just been closed, or is too busy to be looked at */
+		return 0;
+	if (ret)
+		return ret;
+	off = sums.first_chunk * INDEX_CHUNK_LEN;
+	ret = check_chunks(ll, off, off + sums.nr_chunks * INDEX_CHUNK_LEN, sums.crcs);
+	mem_free(sums.crcs);
+	return ret;
+}
+
+static int check_sums(struct log_look *ll)
+{
+	uint32_t nr;
+	struct look_block **tables = tables_of(ll, &nr);
+	int ret = tables ? 0 : -ENOMEM;
+
+	ll->tables_ok = true;
+	for (uint32_t i = 0; i < nr && !ret && ll->tables_ok; i++)
+		ret = check_table(ll, &tables[i]->block);
+	if (!ret && ll->tables_ok && ll->log->live == LOOK_NONE && ll->log->complete &&
+	    ll->next_chunk * INDEX_CHUNK_LEN < ll->log->indexed_len)
+		findings_add(ll->l->found, PLFS_DAMAGED, "unchecked", ll->log->path, ll->next_chunk,
+			     "no table has the checksums of its data from byte %llu on: that cannot be checked",
+			     (unsigned long long)ll->next_chunk * INDEX_CHUNK_LEN);
+	if (!ret)
+		ret = check_live_chunks(ll);
+	tell_bad_chunks(ll);
+	mem_free(tables);
+	return ret;
+}
+
+/* ---- trailers ---- */
+
+static const struct look_block *find_block(const struct look *l, const struct look_log *log, const void *buf, size_t len)
+{
+	for (uint32_t i = log->first_block; i != LOOK_NONE; i = l->blocks[i].next)
+		if (l->blocks[i].len == len && !memcmp(l->blocks[i].p, buf, len))
+			return &l->blocks[i];
+	return NULL;
+}
+
+static bool is_same(const struct index_record *a, const struct index_record *b)
+{
+	return a->type == b->type && a->stamp_ns == b->stamp_ns && a->logical_off == b->logical_off && a->log_off == b->log_off &&
+	       a->length == b->length && a->count == b->count && a->stride == b->stride && a->outer_count == b->outer_count &&
+	       a->outer_stride == b->outer_stride;
+}
+
+static bool has_record(const struct look *l, const struct look_log *log, const struct index_record *want)
+{
+	const struct look_live *live = log->live == LOOK_NONE ? NULL : &l->lives[log->live];
+
+	for (uint32_t i = log->first_block; i != LOOK_NONE; i = l->blocks[i].next) {
+		struct index_cursor cur = { 0 };
+		struct index_record rec;
+
+		if (l->blocks[i].block.max_stamp_ns < want->stamp_ns)
+			continue;
+		while (index_block_record(&l->blocks[i].block, &cur, &rec) > 0)
+			if (is_same(&rec, want))
+				return true;
+	}
+	for (uint64_t i = 0; live && !live->ret && i < live->state.nr_records; i++)
+		if (is_same(&live->records[i], want))
+			return true;
+	return false;
+}
+
+/* A block whose append to the node index failed is in the log all the same; its records are in a later one then. */
+static bool has_records(const struct look *l, const struct look_log *log, const struct index_block *block)
+{
+	struct index_cursor cur = { 0 };
+	struct index_record rec;
+
+	while (index_block_record(block, &cur, &rec) > 0)
+		if (rec.stamp_ns > l->stub.generation_ns && !has_record(l, log, &rec))
+			return false;
+	return true;
+}
+
+static void tell_trailer(struct log_look *ll, uint64_t at)
+{
+	findings_add(ll->l->found, PLFS_DAMAGED, "trailer", ll->log->path, at,
+		     "its own copy of its index, at %llu of its data, is damaged: nothing is lost as long as the node index is whole",
+		     (unsigned long long)at);
+}
+
+/* A trailer of the log, and whether the node index has its block. @missing counts those that it has not. */
+static int take_trailer(struct log_look *ll, const struct index_trailer *t, unsigned *missing)
+{
+	struct look *l = ll->l;
+	struct index_block block;
+	uint32_t pid, seq;
+	void *buf;
+	ssize_t n = trailer_block(l->c->store, ll->h, t, &buf);
+
+	if (n == -ENOMEM)
+		return -ENOMEM;
+	dropping_log_numbers(ll->log->path, &pid, &seq);
+	if (n < 0 || index_block_parse(&block, buf, (size_t)n) != n || block.pid != pid || block.seq != seq) {
+		tell_trailer(ll, t->self - t->block_len);
+		mem_free(buf);
+		return 0;
+	}
+	if (find_block(l, ll->log, buf, (size_t)n) || has_records(l, ll->log, &block)) {
+		mem_free(buf);
+		return 0;
+	}
+	++*missing;
+	if (look_keep(l, buf))
+		return -ENOMEM;
+	return look_add_block(l, LOOK_NONE, ll->log, buf, (size_t)n, &block);
+}
+
+struct scan_arg {
+	struct log_look *ll;
+	unsigned *missing;
+};
+
+static int scan_trailer(void *arg, const struct index_trailer *t)
+{
+	struct scan_arg *sa = arg;
+
+	return take_trailer(sa->ll, t, sa->missing);
+}
+
+static void tell_missing(struct log_look *ll, unsigned missing, uint32_t known)
+{
+	if (missing && !known)
+		findings_add(ll->l->found, PLFS_DAMAGED, "no-index", ll->log->path, 0,
+			     "no index knows it: the file cannot be read; it says itself what is in it");
+	else if (missing)
+		findings_add(ll->l->found, PLFS_DAMAGED, "index-missing", ll->log->path, 0,
+			     "its node index lacks %u of the blocks that it has itself: parts of the file are taken for unwritten", missing);
+}
+
+/* The latest trailer. The one that a live file tells of may be staged still: then its block's records may be, too. */
+static int find_last(struct log_look *ll, struct index_trailer *t)
+{
+	struct look *l = ll->l;
+	const struct look_live *live = ll->log->live == LOOK_NONE ? NULL : &l->lives[ll->log->live];
+	int ret;
+
+	if (!live)
+		return trailer_last(l->c->store, ll->h, l->c->id, t);
+	if (live->ret)
+		return -EBADMSG;
+	if (!live->state.last_trailer)
+		return -ENODATA;
+	if (live->state.last_trailer >= live->state.flushed_len) /* those before it are found by a search */
+		return l->check->quick && ll->log->nr_blocks ? -ENODATA : -EBADMSG;
+	ret = trailer_at(l->c->store, ll->h, l->c->id, live->state.last_trailer, t);
+	if (ret == -EBADMSG)
+		tell_trailer(ll, live->state.last_trailer);
+	return ret;
+}
+
+/* Walk from the end to the beginning; where that does not lead on, look everywhere. */
+static int check_trailers(struct log_look *ll)
+{
+	struct look *l = ll->l;
+	struct store *s = l->c->store;
+	struct scan_arg sa = { ll, &(unsigned){ 0 } };
+	uint32_t known = ll->log->nr_blocks;
+	struct index_trailer t;
+	int ret = find_last(ll, &t);
+
+	if (ret == -ENODATA) { /* nothing was written, or no block yet */
+		ll->log->complete = true;
+		return 0;
+	}
+	ll->log->complete = !ret || ll->log->live != LOOK_NONE;
+	while (!ret) {
+		uint64_t prev = t.prev;
+
+		ret = take_trailer(ll, &t, sa.missing);
+		if (!ret)
+			ret = trailer_prev(s, ll->h, l->c->id, &t);
+		if (ret == -EBADMSG)
+			tell_trailer(ll, prev);
+	}
+	if (ret == -EBADMSG || (ret == -EIO && !l->check->quick))
+		ret = trailer_scan(s, ll->h, l->c->id, 0, scan_trailer, &sa);
+	if (ret && ret != -ENODATA && ret != -EIO)
+		return ret;
+	tell_missing(ll, *sa.missing, known);
+	if (ll->log->complete)
+		return 0;
+	if (known || *sa.missing)
+		findings_add(l->found, PLFS_DAMAGED, "no-end", ll->log->path, 0,
+			     "it does not end as a closed log does, and has no live file: what came behind byte %llu of its data is lost, or cannot be placed",
+			     (unsigned long long)ll->log->indexed_len);
+	else if (ll->log->len)
+		findings_add(l->found, PLFS_DAMAGED, "unplaced", ll->log->path, 0,
+			     "no index knows it, its live file is lost, and it does not say itself what is in it: "
+			     "%llu bytes, of which nobody knows where in the file they belong", (unsigned long long)ll->log->len);
+	return 0;
+}
+
+/* ---- all ---- */
+
+/* Up to where the bytes of the log can be had, staged ones included. */
+static uint64_t readable_len(const struct look *l, const struct look_log *log)
+{
+	const struct look_live *live = log->live == LOOK_NONE ? NULL : &l->lives[log->live];
+
+	return max_u64(log->len, live && !live->ret ? live->state.flushed_len + live->state.staged_len : 0);
+}
+
+static int check_length(struct look *l, struct look_log *log)
+{
+	uint64_t have = readable_len(l, log), want = log->records_end;
+	const struct finding *f;
+
+	if (want <= have)
+		return 0;
+	f = findings_add(l->found, PLFS_DAMAGED, "log-cut", log->path, have, "cut off: its index knows %llu bytes of data, there are %llu",
+			 (unsigned long long)want, (unsigned long long)have);
+	return look_add_bad(l, log, have, INT64_MAX, f);
+}
+
+static int tell_unreadable(struct look *l, struct look_log *log)
+{
+	const struct finding *f;
+
+	if (log->state == -EPROTONOSUPPORT) {
+		l->unknown = true;
+		findings_add(l->found, PLFS_FAILED, "version", log->path, 0, "a log of another version than this library's");
+		return 0;
+	}
+	if (log->state == -ENOENT && !log->needed)
+		return 0; /* all in it was void: collected */
+	if (log->state == -ENOENT)
+		f = findings_add(l->found, PLFS_DAMAGED, "log-missing", log->path, 0, "the log is missing");
+	else if (log->state == -EIO)
+		f = findings_add(l->found, PLFS_DAMAGED, "log-header", log->path, 0,
+				 "its header is damaged, or that of another log: none of it is read");
+	else
+		f = findings_add(l->found, PLFS_DAMAGED, "log-unreadable", log->path, 0, "it cannot be read: %s", strerror(-log->state));
+	return look_add_bad(l, log, 0, INT64_MAX, f);
+}
+
+/* A log that has just been begun, or whose process was killed then, has no whole header. */
+static bool is_newborn(struct look *l, const struct look_log *log)
+{
+	char full[CONTAINER_PATH_LEN];
+	struct stat st;
+
+	container_path(l->c, log->path, full);
+	return !log->nr_blocks && !log->needed && !l->c->store->ops->stat(l->c->store, full, &st) && st.st_size < 4096;
+}
+
+static int look_at_log(struct log_look *ll)
+{
+	struct look *l = ll->l;
+	struct look_log *log = ll->log;
+	struct store *s = l->c->store;
+	struct stat st;
+	int ret;
+
+	ll->h = dropping_open_log(l->c, log->path, log->live != LOOK_NONE);
+	log->state = ll->h < 0 ? ll->h : 0;
+	if (log->state == -EMFILE || log->state == -ENFILE || log->state == -ENOMEM || log->state == -EACCES)
+		return log->state;
+	if (log->state == -EIO && is_newborn(l, log))
+		return 0;
+	if (log->state)
+		return tell_unreadable(l, log);
+	ret = s->ops->fstat(s, ll->h, &st);
+	if (!ret)
+		log->len = (uint64_t)max_u64((uint64_t)st.st_size, DROPPING_DATA_OFF) - DROPPING_DATA_OFF;
+	if (!ret)
+		ret = check_trailers(ll);
+	if (!ret)
+		ret = check_length(l, log);
+	if (!ret)
+		ret = check_sums(ll);
+	store_close(s, &ll->h);
+	return ret;
+}
+
+int look_at_logs(struct look *l)
+{
+	uint8_t *buf = mem_alloc(READ_LEN);
+	int ret = buf ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; i < l->nr_logs && !ret; i++) {
+		struct log_look ll = { .l = l, .log = l->logs[i], .h = -1, .buf = buf };
+
+		ret = look_at_log(&ll);
+	}
+	mem_free(buf);
+	return ret;
+}

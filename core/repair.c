@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Repairing a file: what a look has found is set right step by step, each under the locks that it needs, and then looked at again. Each
+ * step leaves the file as readable as before, whenever it is interrupted.
+ */
+#include "check.h"
+
+#include "finish.h"
+#include "globalcache.h"
+#include "own.h"
+#include "rebuild.h"
+#include "sys.h"
+#include "watch.h"
+
+#include <stdio.h>
+
+#define TRIES 5
+
+struct repair {
+	struct checked *k;
+	struct look *l;
+	int fd;       /* of the stub, writable */
+	bool alone;   /* nobody else has the file open, and nobody can open it */
+	bool changed;
+};
+
+static bool dry(const struct repair *r) { return r->k->check->dry_run; }
+
+/* What has been done, or would be; or has failed, with @ret. Returns @ret. */
+static int tell(struct repair *r, int ret, const char *code, const char *path, const char *text)
+{
+	if (ret == -EAGAIN)
+		return ret;
+	if (ret)
+		check_tell(r->k, PLFS_FAILED, code, path, "%s: could not be done: %s", text, strerror(-ret));
+	else
+		check_tell(r->k, PLFS_REPAIRED, code, path, "%s", text);
+	r->changed |= !ret;
+	return ret;
+}
+
+/* ---- steps ---- */
+
+static int rebuild_indexes(struct repair *r)
+{
+	bool partial = r->k->check->partial;
+	struct rebuild rb = { .path = "" };
+	char kept[CONTAINER_PATH_LEN], text[CONTAINER_PATH_LEN + 200];
+	int ret = 0;
+
+	while (!ret && rebuild_next(r->l, &rb, partial)) {
+		*kept = '\0';
+		/* A map that was made from less than this must not be believed any more. One that knows of what is lost else stays. */
+		if (!dry(r) && !r->l->nr_extras)
+			ret = global_revoke(&r->k->c);
+		if (!ret && !dry(r))
+			ret = rebuild_index(r->l, &rb, partial, kept);
+		if (!ret && !dry(r) && !r->l->nr_extras)
+			ret = global_revoke(&r->k->c);
+		if (!dry(r))
+			watch_raise(&r->k->c);
+		snprintf(text, sizeof(text), "made anew with %u blocks, %u of them from the logs%s%s", rb.nr_blocks, rb.nr_new,
+			 *kept ? "; what it was is kept as " : "", kept);
+		ret = tell(r, ret, "index", rb.path, text);
+	}
+	return ret;
+}
+
+static int finish_logs(struct repair *r)
+{
+	struct look *l = r->l;
+	int ret = 0;
+
+	for (uint32_t i = 0; r->alone && i < l->nr_lives; i++) {
+		const struct look_live *live = &l->lives[i];
+		bool unsummed = false;
+		char full[CONTAINER_PATH_LEN];
+		int h, one;
+
+		if (live->ret)
+			continue;
+		if (l->c->store->remote) { /* its owner has that lock: nobody else may be asked */
+			bool locked;
+
+			container_path(l->c, live->path, full);
+			h = store_open(l->c->store, full, O_RDWR | STORE_BRIEFLY, 0);
+			if (h < 0)
+				continue;
+			locked = l->c->store->ops->locked(l->c->store, h);
+			store_close(l->c->store, &h);
+			if (locked)
+				continue;
+		}
+		one = dry(r) ? 0 : finish_log(l->c, live->path, &unsummed);
+		tell(r, one, "finished", live->path,
+		     unsummed ? "closed what its process could not close any more; its checksums are new, of the bytes as they are" :
+				"closed what its process could not close any more");
+		ret = ret ? ret : one;
+	}
+	return ret;
+}
+
+static int extend(int fd, uint64_t end)
+{
+	off_t last = (off_t)(PLFS_BODY_OFF + end - 1);
+	int ret;
+
+	do {
+		ret = own_fallocate(fd, 0, last, 1);
+	} while (ret < 0 && errno == EINTR);
+	return ret < 0 && sys.ftruncate(fd, last + 1) ? -errno : 0;
+}
+
+/* Nobody has the file open, so nobody cuts it meanwhile. */
+static int publish_size(struct repair *r)
+{
+	char text[64];
+
+	if (!r->alone || !r->l->end)
+		return 0;
+	snprintf(text, sizeof(text), "its stub says %llu bytes now", (unsigned long long)r->l->end);
+	return tell(r, dry(r) ? 0 : extend(r->fd, r->l->end), "size", "", text);
+}
+
+static int drop_global(struct repair *r)
+{
+	if (!r->l->stale_global || r->l->nr_extras)
+		return 0;
+	return tell(r, dry(r) ? 0 : global_revoke(&r->k->c), "global", "index.global", "removed: the next reader makes it anew");
+}
+
+static int drop_leftovers(struct repair *r)
+{
+	char full[CONTAINER_PATH_LEN];
+	int ret = 0;
+
+	for (uint32_t i = 0; r->alone && i < r->l->nr_leftovers; i++) {
+		const struct look_leftover *one = &r->l->leftovers[i];
+
+		if (!one->doomed)
+			continue;
+		container_path(r->l->c, one->path, full);
+		ret = tell(r, dry(r) ? 0 : r->l->c->store->ops->unlink(r->l->c->store, full), "temporary", one->path, "removed");
+	}
+	return ret;
+}
+
+/* ---- all ---- */
+
+/* Whether there is anything that a repair could do. */
+static bool has_work(struct look *l, const struct findings *found)
+{
+	bool work = l->end || l->stale_global || l->nr_lives || found->nr_damaged;
+
+	for (uint32_t i = 0; i < l->nr_leftovers; i++)
+		work |= l->leftovers[i].doomed;
+	return work && !l->missing;
+}
+
+/* Look again, now that others are locked out if that could be, and do what is to be done. */
+static int run(struct repair *r)
+{
+	struct findings found = { 0 };
+	bool quick = r->k->check->quick;
+	struct look l;
+	int ret;
+
+	r->k->check->quick = true;
+	r->l = &l;
+	ret = check_look(r->k, &l, &found);
+	r->k->check->quick = quick;
+	if (!ret && !r->k->gone)
+		ret = rebuild_indexes(r);
+	if (!ret && !r->k->gone)
+		ret = finish_logs(r);
+	if (!ret && !r->k->gone)
+		ret = publish_size(r);
+	if (!ret && !r->k->gone)
+		ret = drop_global(r);
+	if (!ret && !r->k->gone)
+		ret = drop_leftovers(r);
+	findings_release(&found);
+	look_release(&l);
+	return ret;
+}
+
+static int lock_out(struct repair *r)
+{
+	int ret;
+
+	r->fd = stub_reopen(r->k->fd, O_RDWR);
+	if (r->fd < 0) {
+		check_tell(r->k, PLFS_FAILED, "read-only", "", "its stub cannot be written to: %s", strerror(-r->fd));
+		return r->fd;
+	}
+	ret = stub_lock_alone(r->fd);
+	r->alone = !ret;
+	if (r->k->check->dry_run)
+		stub_unmark_in_use(r->fd);
+	return 0;
+}
+
+static void tell_not_alone(struct repair *r, const struct look *l)
+{
+	if (r->alone)
+		return;
+	for (uint32_t i = 0; i < l->nr_lives; i++)
+		if (l->lives[i].owner != OWNER_LIVES) {
+			check_tell(r->k, PLFS_NOTED, "in-use", "",
+				   "others have the file open, or that cannot be told here: what killed processes have left stays as it is");
+			return;
+		}
+}
+
+int check_repair(struct checked *k, struct look *l, struct findings *found)
+{
+	struct repair r = { .k = k, .fd = -1 };
+	bool had_damage = found->nr_damaged;
+	int ret = 0;
+
+	if (!has_work(l, found)) {
+		check_report(k, l, found, true);
+		return check_result(l, found);
+	}
+	ret = lock_out(&r);
+	if (!ret) {
+		tell_not_alone(&r, l);
+		ret = -EAGAIN;
+	}
+	for (int tries = 0; ret == -EAGAIN && tries < TRIES; tries++)
+		ret = run(&r);
+	if (r.fd >= 0)
+		stub_unmark_in_use(r.fd);
+	sys_fd_close(&r.fd);
+	if (ret == -EAGAIN)
+		check_tell(k, PLFS_FAILED, "busy", "", "it is being changed all the time: try again when it is not");
+	k->check->nr_repaired += r.changed;
+	if (k->gone || ret)
+		return ret;
+	if (k->check->dry_run) {
+		check_report(k, l, found, true);
+		return r.changed || had_damage ? 1 : check_result(l, found);
+	}
+	if (r.changed) {
+		findings_release(found);
+		look_release(l);
+		ret = check_look(k, l, found);
+		if (ret || k->gone)
+			return ret;
+	}
+	check_report(k, l, found, true);
+	return check_result(l, found);
+}
