@@ -17,7 +17,7 @@ killed_file() {
 		(LAUNCH_EXEC=1; launch $stack $ranks "$prg" write $mode "$file" "$progress" $seed $how >"$work/log/killed" 2>&1) &
 		"$prg" kill "$progress" $ranks $how $!
 		{ wait $! || :; } 2>/dev/null
-		! grep "^$file: " "$work/log/killed"
+		if grep "^$file: " "$work/log/killed"; then return 1; fi # a call that failed
 		under timeout 60 "$prg" check $mode "$file" "$progress" $seed $ranks
 	done
 	launch $stack $ranks "$prg" finish $mode "$file" "$progress" $seed
