@@ -84,9 +84,10 @@ void inode_enter_body(struct inode *ino, const struct stub *now)
 	if (ino->writing)
 		writer_abandon(&ino->w); /* what it has is in the body: an index would make the container anew */
 	ino->writing = false;
+	inode_not_counted(ino);
 	reader_release(&ino->r);
 	if (ino->stub.has_container) /* or what we have made of it since he who moved the file removed it */
-		inode_remove_container(ino);
+		inode_remove_container(ino, false);
 	ino->stub = *now;
 	ino->own_end = 0;
 	ino->touched = false;

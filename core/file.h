@@ -26,4 +26,7 @@ void file_end(struct plfs_file *f);
 /* A descriptor of @ino's stub for core's own use, writable if there is one. */
 int file_any_fd(const struct inode *ino);
 
+/* A description of the stub @fd, whose own descriptor stays; *@out: NULL if it is none below a backend. 0 or -errno. */
+int file_of(int fd, struct plfs_file **out);
+
 #endif

@@ -180,7 +180,7 @@ static void drop_container(struct flatten *f)
 		*f->temp = '\0';
 	if (*f->temp || !ino->stub.has_container || (!f->alone && stub_in_use(f->fd)))
 		return;
-	inode_remove_container(ino);
+	inode_remove_container(ino, true);
 }
 
 /* The stub is open and, if possible, locked. */

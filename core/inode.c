@@ -12,6 +12,7 @@
 #include "stamp.h"
 #include "sys.h"
 #include "usermem.h"
+#include "writers.h"
 
 bool inode_posix;
 bool inode_exiting;
@@ -30,9 +31,13 @@ void inode_adopt_container(struct inode *ino, mode_t mode)
 	stamp_seen(ino->stub.generation_ns); /* what is written from here on is later than the truncation */
 }
 
-void inode_remove_container(const struct inode *ino)
+void inode_remove_container(const struct inode *ino, bool alone)
 {
-	if (!stub_is_copy(&ino->stub, ino->key.ino))
+	if (stub_is_copy(&ino->stub, ino->key.ino))
+		return;
+	if (alone)
+		writers_remove_container(ino->m, &ino->c, ino->key.ino);
+	else
 		container_remove(&ino->c);
 }
 

@@ -34,6 +34,7 @@ struct inode {
 	struct container c; /* valid if stub.has_container */
 	struct writer w;    /* valid if writing */
 	bool writing;
+	bool counted;       /* among those that write (writers.h) */
 	struct reader r;
 	struct timespec first_ctim; /* of the stub, when it was first looked at */
 	uint64_t body_len;  /* logical size that the stub said when last looked at */
@@ -135,11 +136,14 @@ void inode_init_container(struct plfs_mount *m, struct container *c, const uint8
 /* Set ino->c up, the header having been read; stamps are later than its generation from here on. */
 void inode_adopt_container(struct inode *ino, mode_t mode);
 
-/* Remove the container, unless the stub may not be the one that it belongs to. */
-void inode_remove_container(const struct inode *ino);
+/* Remove the container, unless the stub may not be the one that it belongs to. @alone: nobody else has the file open. */
+void inode_remove_container(const struct inode *ino, bool alone);
 
 /* The header says that the file is in its body (body.h): let go of log and maps. @now: the header. */
 void inode_enter_body(struct inode *ino, const struct stub *now);
+
+/* Whatever this process had to say of the file's size, the stub says it: it does not count as a writer any more. */
+void inode_not_counted(struct inode *ino);
 
 /* See whether the header says so, waiting for whoever is moving the file (stub_settle()): then ino->stub.in_body is set. 0 or -errno. */
 int inode_settle(struct inode *ino, int fd);

@@ -54,7 +54,7 @@ static int new_generation(struct inode *ino, int fd)
 	uint64_t now_ns;
 	int ret;
 
-	inode_close_writer(ino, -1);
+	inode_close_writer(ino, fd);
 	now_ns = stamp_next();
 	inode_notify(ino, now_ns); /* before the size goes: writers must not bring it back */
 	ret = resize_body(ino, fd, 0);

@@ -102,7 +102,7 @@ static void remove_if_unlinked(struct inode *ino, int *fd)
 	}
 	ask = ino->shared ? other : *fd;
 	if (ask >= 0 && !stub_in_use(ask))
-		inode_remove_container(ino);
+		inode_remove_container(ino, true);
 	sys_fd_close(&other);
 }
 
@@ -120,7 +120,7 @@ void inode_finish(struct inode *ino, int fd)
 	for (const struct plfs_file *f = ino->files; f; f = f->next)
 		stub_unmark_in_use(f->fd);
 	if (other >= 0 && !stub_in_use(other)) {
-		inode_remove_container(ino);
+		inode_remove_container(ino, true);
 		ino->removed = true;
 	}
 	sys_fd_close(&other);

@@ -13,6 +13,7 @@
 #include "stamp.h"
 #include "sys.h"
 #include "usermem.h"
+#include "writers.h"
 
 /*
  * While a file grows its stub is told at least so often, so that ls shows a checkpoint grow, and what a
@@ -91,6 +92,7 @@ int inode_make_writer(struct inode *ino, int fd)
 	ret = ino->stub.has_container ? heed_clock(ino, fd) : claim(ino, fd);
 	if (ret || ino->stub.in_body)
 		return ret;
+	ino->counted = writers_begin(ino->m, ino->key.ino);
 	ret = writer_open(&ino->w, &ino->c);
 	if (!ret) {
 		ino->w.before_spill = before_spill;
@@ -100,6 +102,8 @@ int inode_make_writer(struct inode *ino, int fd)
 		ino->last_publish_ns = stamp_coarse_ns();
 		ino->notified_ns = ino->cut_ns = stage_notified(&ino->w.stage);
 	}
+	if (ret)
+		inode_not_counted(ino);
 	/*
 	 * Who moves the file into its body, and has not seen our live file yet, has said so in the header before. Or he has
 	 * already removed the container in which we tried to make it.
@@ -110,16 +114,27 @@ int inode_make_writer(struct inode *ino, int fd)
 	return ret ? ret : ret2;
 }
 
+void inode_not_counted(struct inode *ino)
+{
+	if (ino->counted)
+		writers_end(ino->m, ino->key.ino);
+	ino->counted = false;
+}
+
 void inode_close_writer(struct inode *ino, int fd)
 {
+	bool told = !ino->own_end && !ino->touched;
+
 	/* The size before the live file goes: until then that tells appenders where the end is. */
-	if (fd >= 0 && (ino->own_end || ino->touched))
-		inode_publish(ino, fd);
+	if (fd >= 0 && !told)
+		told = !inode_publish(ino, fd);
 	if (!ino->writing)
 		return;
 	if (ino->r.loaded && reader_add_own(&ino->r, &ino->w))
 		reader_release(&ino->r);
-	writer_close(&ino->w);
+	if (!writer_close(&ino->w) && told)
+		inode_not_counted(ino);
+	ino->counted = false;
 	ino->writing = false;
 	ino->r.own_log = UINT32_MAX;
 }

@@ -256,6 +256,16 @@ int mount_cwd_class(const char *cwd, struct plfs_mount **m)
 	return 0;
 }
 
+int mount_count(void)
+{
+	return nr_mounts;
+}
+
+struct plfs_mount *mount_at(int i)
+{
+	return &mounts[i];
+}
+
 bool mount_has_dev(dev_t dev)
 {
 	for (int i = 0; i < nr_mounts; i++)

@@ -18,6 +18,8 @@ struct plfs_mount {
 	ino_t ino;
 	mode_t mode;
 	bool prepared;      /* mount_prepare() has succeeded in this process */
+	uint8_t *writers, *writers_seen; /* the table of writers.h, mapped for writing and for reading; NULL: not yet */
+	uint64_t writers_tried_ns;       /* when it was looked for last, to be read */
 };
 
 /*
@@ -25,6 +27,10 @@ struct plfs_mount {
  * is a directory and not inside a container directory. Returns their number, or -errno with one sentence in @err.
  */
 int mount_setup(struct config *c, char *err, size_t err_len);
+
+/* All of them. */
+int mount_count(void);
+struct plfs_mount *mount_at(int i);
 
 /* As plfs_path_map(), plfs_path_unmap(), plfs_cwd_class() in plfs.h. */
 int mount_path_map(const char *path, char *out, struct plfs_mount **m);

@@ -6,6 +6,7 @@
 #include "file.h"
 
 #include "own.h"
+#include "writers.h"
 
 #include <sys/sysmacros.h>
 
@@ -53,7 +54,7 @@ static void doomed_finish(struct doomed *d, struct plfs_mount *m)
 	if (!stub_read(d->fd, &stub) && stub.has_container && !sys.fstat(d->fd, &st) && !st.st_nlink &&
 	    !stub_is_copy(&stub, st.st_ino) && !stub_in_use(d->fd)) {
 		container_init(&c, &m->store, stub.id, st.st_mode);
-		container_remove(&c);
+		writers_remove_container(m, &c, st.st_ino);
 	}
 	sys_fd_close(&d->fd);
 }
@@ -221,8 +222,45 @@ static void tell_times(struct inode *ino, int fd, struct stat *st)
 	st->st_ctim = now.st_ctim;
 }
 
-/* The logical size of a stub, from the inode if it is open here. */
-static uint64_t size_of(struct stat *st)
+static int find_any_live(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	(void)arg, (void)path, (void)name;
+	return kind == DROPPING_LIVE;
+}
+
+/*
+ * The size of a file that somebody may be writing, or was when he was killed: what the stub does not say yet is in live files. @size
+ * stays what it is if the file cannot be read, or another one has its name by now.
+ */
+static __attribute__((noinline, cold)) void ask_live_files(const struct plfs_name *name, const struct stat *st, uint64_t *size)
+{
+	int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+	struct plfs_file *f = NULL;
+	struct stat now;
+	int fd;
+
+	if (*name->path) {
+		fd = own_openat(name->dirfd, name->path, flags | (name->at_flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0));
+		fd = sys_fd_hide_briefly(fd < 0 ? -errno : fd);
+	} else {
+		fd = stub_reopen(name->dirfd, flags);
+	}
+	if (fd >= 0 && !sys.fstat(fd, &now) && now.st_ino == st->st_ino && now.st_dev == st->st_dev && !file_of(fd, &f) && f) {
+		const struct inode *ino = f->ino;
+		off_t known = (off_t)stub_body_len(now.st_size);
+
+		if (ino->stub.has_container && container_list(&ino->c, find_any_live, NULL) == 1)
+			known = plfs_size(f);
+		if (known >= 0)
+			*size = (uint64_t)known;
+	}
+	sys_fd_close(&fd);
+	if (f)
+		plfs_close(f);
+}
+
+/* The logical size of a stub, from the inode if it is open here. @name: where it was found, or NULL. */
+static uint64_t size_of(struct stat *st, const struct plfs_name *name)
 {
 	int saved ERRNO_KEPT = errno;
 	bool section CRITICAL = critical_begin();
@@ -243,6 +281,8 @@ static uint64_t size_of(struct stat *st)
 		tell_times(ino, fd, st);
 		mutex_unlock(&ino->lock);
 		inode_put(ino, &none);
+	} else if (name && st->st_size && writers_may_be(st->st_dev, st->st_ino, name->ended)) {
+		ask_live_files(name, st, &size);
 	}
 	return size;
 }
@@ -253,10 +293,15 @@ static uint64_t blocks_of(uint64_t size)
 	return (size + 4095) / 4096 * 8;
 }
 
-void plfs_fix_stat(struct stat *st)
+uint64_t plfs_before_stat(void)
+{
+	return writers_ended();
+}
+
+void plfs_fix_stat(struct stat *st, const struct plfs_name *name)
 {
 	if (stub_marked(st->st_mode) && mount_has_dev(st->st_dev)) {
-		uint64_t size = size_of(st);
+		uint64_t size = size_of(st, name);
 
 		st->st_size = (off_t)size;
 		st->st_blocks = (blkcnt_t)blocks_of(size);
@@ -266,7 +311,7 @@ void plfs_fix_stat(struct stat *st)
 	}
 }
 
-void plfs_fix_statx(struct statx *stx)
+void plfs_fix_statx(struct statx *stx, const struct plfs_name *name)
 {
 	struct stat st = {
 		.st_mode = stx->stx_mode,
@@ -279,7 +324,7 @@ void plfs_fix_statx(struct statx *stx)
 	};
 	bool stub = stub_marked(st.st_mode);
 
-	plfs_fix_stat(&st);
+	plfs_fix_stat(&st, name);
 	stx->stx_nlink = (uint32_t)st.st_nlink;
 	if (!stub || stub_marked(st.st_mode))
 		return;

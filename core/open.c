@@ -7,6 +7,7 @@
 
 #include "log.h"
 #include "own.h"
+#include "writers.h"
 
 /* Whether this process has taken record locks on the stub. */
 static bool has_record_locks(const struct stat *st)
@@ -127,7 +128,7 @@ static void remove_unlinked(struct plfs_mount *m, int fd, const struct stat *st)
 	if (stub_in_use(fd))
 		return;
 	container_init(&c, &m->store, stub.id, st->st_mode);
-	container_remove(&c);
+	writers_remove_container(m, &c, st->st_ino);
 }
 
 /*
@@ -249,9 +250,8 @@ int plfs_open(struct plfs_mount *m, int dirfd, const char *path, int flags, mode
 	return ret;
 }
 
-int plfs_adopt(int fd, struct plfs_file **out)
+int file_of(int fd, struct plfs_file **out)
 {
-	int saved ERRNO_KEPT = errno;
 	char name[PATH_MAX];
 	struct plfs_mount *m;
 	struct stat st;
@@ -266,10 +266,17 @@ int plfs_adopt(int fd, struct plfs_file **out)
 	flags = sys.fcntl(fd, F_GETFL);
 	if (!m || flags < 0 || flags & O_PATH)
 		return 0;
-	flags = file_new(m, fd, &st, flags, out);
-	if (!flags)
+	return file_new(m, fd, &st, flags, out);
+}
+
+int plfs_adopt(int fd, struct plfs_file **out)
+{
+	int saved ERRNO_KEPT = errno;
+	int ret = file_of(fd, out);
+
+	if (*out)
 		(*out)->ino->shared = true;
-	return flags;
+	return ret;
 }
 
 int plfs_close(struct plfs_file *f)

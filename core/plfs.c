@@ -121,7 +121,7 @@ static void disown_one(struct inode *ino, int fd)
 	(void)fd;
 	if (ino->writing) {
 		writer_abandon(&ino->w);
-		ino->writing = false;
+		ino->writing = ino->counted = false;
 		reader_release(&ino->r); /* it lacks what the parent wrote since it last read */
 	}
 	logset_after_fork(&ino->r.logs);

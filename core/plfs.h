@@ -174,9 +174,19 @@ void plfs_sync_all(void);
  * Turn what the kernel says of a stub into what the program should see of the logical file: size, blocks,
  * mode without the mark. Anything but a stub below one of our backends is left alone; a backend's root
  * loses the link that its container directory adds. Costs nothing unless the mark is set.
+ *
+ * @name: what was asked for, as the kernel was given it; then a file that other processes of this host are writing, or were
+ * when they were killed, is as long as what they wrote. NULL: its size may be that of 50 ms ago.
  */
-void plfs_fix_stat(struct stat *st);
-void plfs_fix_statx(struct statx *stx);
+struct plfs_name {
+	int dirfd;
+	const char *path;
+	int at_flags;
+	uint64_t ended; /* plfs_before_stat() before the kernel was asked, or UINT64_MAX */
+};
+uint64_t plfs_before_stat(void);
+void plfs_fix_stat(struct stat *st, const struct plfs_name *name);
+void plfs_fix_statx(struct statx *stx, const struct plfs_name *name);
 
 /* The mark that tells a stub from a plain file: to tell, before calling plfs_fix_stat(), that there is nothing to do. */
 static inline bool plfs_maybe_stub(mode_t mode) { return (mode & (S_IFMT | S_ISVTX)) == (S_IFREG | S_ISVTX); }

@@ -354,7 +354,7 @@ int writer_sync(struct writer *w)
 	return ret ? ret : sync_dirs(w);
 }
 
-void writer_close(struct writer *w)
+int writer_close(struct writer *w)
 {
 	struct store *s = w->c->store;
 	int ret = spill_last(w);
@@ -366,6 +366,7 @@ void writer_close(struct writer *w)
 	stage_close(&w->stage, !ret);
 	append_give_back(w);
 	store_close(s, &w->log);
+	return ret;
 }
 
 int writer_give_up(struct writer *w, int *sync_error)

@@ -75,9 +75,9 @@ int writer_sync(struct writer *w);
 
 /*
  * Flush, move the records to the node index, remove the live file. Where there is no space for that, the live
- * file stays and serves readers as well; nothing is lost either way. The writer is gone afterwards.
+ * file stays and serves readers as well, and the error is returned; nothing is lost either way. The writer is gone afterwards.
  */
-void writer_close(struct writer *w);
+int writer_close(struct writer *w);
 
 /*
  * The mapping of the live file is broken (stage_is_broken()): leave log and live file as a killed process does. What was acknowledged is in them,

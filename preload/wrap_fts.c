@@ -126,13 +126,13 @@ static void set_stat(const struct walk *w, struct entry *e)
 	if (real->fts_info == FTS_NS || real->fts_info == FTS_NSOK || real->fts_level < FTS_ROOTLEVEL)
 		return;
 	if (real->fts_info == FTS_D || real->fts_info == FTS_DP) {
-		plfs_fix_stat(&dir); /* may lose a link */
+		plfs_fix_stat(&dir, NULL); /* may lose a link */
 		e->shown.fts_nlink = dir.st_nlink;
 	}
 	if (w->options & FTS_NOSTAT)
 		return;
 	e->st = *real->fts_statp;
-	plfs_fix_stat(&e->st);
+	plfs_fix_stat(&e->st, NULL);
 }
 
 /* Bring @e up to date with the library's entry. Names of others are not looked at, so any order will do. */

@@ -6,80 +6,68 @@
 #include "fdtable.h"
 #include "path.h"
 
-static int stat_done(int r, struct stat *st)
+static inline int stat_done(int r, struct stat *st, int dirfd, const char *path, int flags, uint64_t ended)
 {
 	if (r == 0 && (plfs_maybe_stub(st->st_mode) || S_ISDIR(st->st_mode)) && shim_active)
-		plfs_fix_stat(st);
+		plfs_fix_stat(st, &(struct plfs_name){dirfd, path, flags, ended});
 	return r;
 }
 
-/* stat_done() for a path that may be a symbolic link's. */
-static int lstat_done(int r, struct stat *st, const struct where *w)
+/* Not below a mount by its name; it may be all the same. */
+static inline int far_done(int r, struct stat *st, int dirfd, const char *path, int flags)
 {
-	if (r == 0 && w->m && S_ISLNK(st->st_mode))
-		st->st_size = path_shown_link_len(w, st->st_size);
-	return stat_done(r, st);
+	return stat_done(r, st, dirfd, path, flags, UINT64_MAX);
 }
 
-static COLD int stat_near(const char *path, struct stat *st)
+/* All of them but statx(), @w found. */
+static COLD int stat_near(int dirfd, const char *path, struct stat *st, int flags)
 {
 	struct where w;
-	int r = path_find_at(&w, AT_FDCWD, path);
+	int r = path_find_at(&w, dirfd, path);
+	uint64_t ended = plfs_before_stat();
 
 	if (r < 0)
 		return (int)done(r);
-	return stat_done(w.m ? sys.fstatat(w.dirfd, w.path, st, 0) : sys.stat(w.path, st), st);
+	r = sys.fstatat(w.dirfd, w.path, st, flags);
+	if (r == 0 && w.m && S_ISLNK(st->st_mode))
+		st->st_size = path_shown_link_len(&w, st->st_size);
+	return stat_done(r, st, w.dirfd, w.path, flags, ended);
 }
 
 EXPORT HOT int stat(const char *path, struct stat *st)
 {
-	return likely(path_is_far(AT_FDCWD, path)) ? stat_done(sys.stat(path, st), st) : stat_near(path, st);
+	return likely(path_is_far(AT_FDCWD, path)) ? far_done(sys.stat(path, st), st, AT_FDCWD, path, 0)
+	                                           : stat_near(AT_FDCWD, path, st, 0);
 }
 ALIAS64(stat64, stat);
 
-static COLD int lstat_near(const char *path, struct stat *st)
-{
-	struct where w;
-	int r = path_find_at(&w, AT_FDCWD, path);
-
-	if (r < 0)
-		return (int)done(r);
-	return lstat_done(w.m ? sys.fstatat(w.dirfd, w.path, st, AT_SYMLINK_NOFOLLOW) : sys.lstat(w.path, st), st, &w);
-}
-
 EXPORT HOT int lstat(const char *path, struct stat *st)
 {
-	return likely(path_is_far(AT_FDCWD, path)) ? stat_done(sys.lstat(path, st), st) : lstat_near(path, st);
+	const int flags = AT_SYMLINK_NOFOLLOW;
+
+	return likely(path_is_far(AT_FDCWD, path)) ? far_done(sys.lstat(path, st), st, AT_FDCWD, path, flags)
+	                                           : stat_near(AT_FDCWD, path, st, flags);
 }
 ALIAS64(lstat64, lstat);
 
 EXPORT HOT int fstat(int fd, struct stat *st)
 {
 	shim_on();
-	return stat_done(sys.fstat(fd, st), st);
+	return far_done(sys.fstat(fd, st), st, fd, "", AT_EMPTY_PATH);
 }
 ALIAS64(fstat64, fstat);
 
-static COLD int fstatat_near(int dirfd, const char *path, struct stat *st, int flags)
-{
-	struct where w;
-	int r = path_find_at(&w, dirfd, path);
-
-	return r < 0 ? (int)done(r) : lstat_done(sys.fstatat(w.dirfd, w.path, st, flags), st, &w);
-}
-
 EXPORT HOT int fstatat(int dirfd, const char *path, struct stat *st, int flags)
 {
-	if (likely(path_is_far(dirfd, path)))
-		return stat_done(sys.fstatat(dirfd, path, st, flags), st);
-	return fstatat_near(dirfd, path, st, flags);
+	return likely(path_is_far(dirfd, path)) ? far_done(sys.fstatat(dirfd, path, st, flags), st, dirfd, path, flags)
+	                                        : stat_near(dirfd, path, st, flags);
 }
 ALIAS64(fstatat64, fstatat);
 
-static inline int statx_done(int r, struct statx *stx)
+static inline int statx_done(int r, struct statx *stx, int dirfd, const char *path, int flags, uint64_t ended)
 {
 	if (r == 0 && (plfs_maybe_stub(stx->stx_mode) || S_ISDIR(stx->stx_mode)) && shim_active)
-		plfs_fix_statx(stx);
+		plfs_fix_statx(stx, &(struct plfs_name){dirfd, path, flags, ended});
 	return r;
 }
 
@@ -88,10 +76,11 @@ static COLD int statx_near(int dirfd, const char *path, int flags, unsigned mask
 {
 	struct where w;
 	int r = path_find_at(&w, dirfd, path);
+	uint64_t ended = plfs_before_stat();
 
 	if (r < 0)
 		return (int)done(r);
-	r = statx_done(sys.statx(w.dirfd, w.path, flags, mask, stx), stx);
+	r = statx_done(sys.statx(w.dirfd, w.path, flags, mask, stx), stx, w.dirfd, w.path, flags, ended);
 	if (r == 0 && w.m && S_ISLNK(stx->stx_mode))
 		stx->stx_size = (uint64_t)path_shown_link_len(&w, (off_t)stx->stx_size);
 	return r;
@@ -101,7 +90,7 @@ EXPORT HOT int statx(int dirfd, const char *path, int flags, unsigned mask, stru
 {
 	mask |= STATX_MODE | STATX_TYPE;
 	if (likely(path_is_far(dirfd, path)))
-		return statx_done(sys.statx(dirfd, path, flags, mask, stx), stx);
+		return statx_done(sys.statx(dirfd, path, flags, mask, stx), stx, dirfd, path, flags, UINT64_MAX);
 	return statx_near(dirfd, path, flags, mask, stx);
 }
 

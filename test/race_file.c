@@ -149,7 +149,7 @@ static void *stating(void *arg)
 	lpath("shared", path);
 	for (int i = 0; i < 2 * rounds; i++) {
 		check(!sys.stat(path, &st), "stat", *(int *)arg);
-		plfs_fix_stat(&st);
+		plfs_fix_stat(&st, NULL);
 		check(st.st_size >= 0, "size", *(int *)arg);
 		if (i % 20 == 0)
 			plfs_sync_all();

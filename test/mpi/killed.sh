@@ -5,6 +5,7 @@
 
 KILLS_PER_FILE=5
 export OMPI_MCA_odls_base_sigkill_timeout=0 # or Open MPI gives each rank that it ends a second
+export OMPI_MCA_orte_tmpdir_base=$work OMPI_MCA_btl_vader_backing_directory=$work # what killed jobs leave goes with it
 
 # killed_file STACK MODE SEED: SEED decides all, but what the scheduler does.
 killed_file() {
