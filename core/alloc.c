@@ -118,10 +118,38 @@ UNUSED(backtrace)
 UNUSED(backtrace_ip)
 #undef UNUSED
 
-static void *raw_alloc(size_t len) { return mallocx(len ? len : 1, 0); }
-static void *raw_zalloc(size_t len) { return mallocx(len ? len : 1, MALLOCX_ZERO); }
-static void *raw_realloc(void *p, size_t len) { return rallocx(p, len ? len : 1, 0); }
-static void raw_free(void *p) { dallocx(p, 0); }
+/*
+ * A thread's first call makes its cache, and in the first of all what the arena needs; where there is no memory for that jemalloc 5.3 goes on
+ * without, and falls over it. So such a call is only made when there is plenty.
+ */
+#define PLENTY ((size_t)8 << 20)
+
+static __thread bool thread_is_ready __attribute__((tls_model("initial-exec")));
+
+static bool make_ready(void)
+{
+	int saved_errno = errno;
+	void *p;
+
+	os_init();
+	p = os.mmap(NULL, PLENTY, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p != MAP_FAILED)
+		os.munmap(p, PLENTY);
+	errno = saved_errno;
+	return thread_is_ready = p != MAP_FAILED;
+}
+
+static inline bool is_ready(void) { return likely(thread_is_ready) || make_ready(); }
+
+static void *raw_alloc(size_t len) { return is_ready() ? mallocx(len ? len : 1, 0) : NULL; }
+static void *raw_zalloc(size_t len) { return is_ready() ? mallocx(len ? len : 1, MALLOCX_ZERO) : NULL; }
+static void *raw_realloc(void *p, size_t len) { return is_ready() ? rallocx(p, len ? len : 1, 0) : NULL; }
+
+static void raw_free(void *p)
+{
+	if (is_ready()) /* else it is lost: a thread that frees something first, while there is no memory */
+		dallocx(p, 0);
+}
 
 #else /* PLFS_NO_JEMALLOC */
 
@@ -247,24 +275,30 @@ static void *raw_realloc(void *p, size_t len)
 #endif /* PLFS_NO_JEMALLOC */
 #endif /* PLFS_SANITIZE */
 
+bool (*mem_refuses)(void);
+
+static inline bool refuses(void) { return unlikely(mem_refuses) && mem_refuses(); }
+
 void *mem_alloc(size_t len)
 {
 	bool section CRITICAL = critical_begin();
 
-	return raw_alloc(len);
+	return refuses() ? NULL : raw_alloc(len);
 }
 
 void *mem_zalloc(size_t len)
 {
 	bool section CRITICAL = critical_begin();
 
-	return raw_zalloc(len);
+	return refuses() ? NULL : raw_zalloc(len);
 }
 
 void *mem_realloc(void *p, size_t len)
 {
 	bool section CRITICAL = critical_begin();
 
+	if (refuses())
+		return NULL;
 	return p ? raw_realloc(p, len) : raw_alloc(len);
 }
 

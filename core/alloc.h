@@ -20,4 +20,7 @@ char *mem_strdup(const char *s);
 /* Free what one of the above returned; NULL is ignored. */
 void mem_free(void *p);
 
+/* For tests, which let memory be refused: asked before each of the above. NULL: it is not. */
+extern bool (*mem_refuses)(void);
+
 #endif

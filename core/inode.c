@@ -202,7 +202,7 @@ static int loaded(struct inode *ino, int ret)
 	struct stub now;
 	struct stat st;
 
-	ret2 = fd < 0 ? 0 : ret == -ESTALE ? stub_settle(fd, &now) : stub_read(fd, &now);
+	ret2 = fd < 0 ? 0 : ret == -EIDRM ? stub_settle(fd, &now) : stub_read(fd, &now);
 	if (fd >= 0 && !ret2 && now.in_body) {
 		inode_enter_body(ino, &now);
 		if (sys.fstat(fd, &st))
@@ -215,11 +215,11 @@ static int loaded(struct inode *ino, int ret)
 		stamp_seen(now.generation_ns);
 		return -EAGAIN;
 	}
-	if (ret == -ESTALE && !ret2)
+	if (ret == -EIDRM && !ret2)
 		log_error("%s: its container %s is missing", stub_name(fd, name, sizeof(name)), ino->c.dir);
 	if (ret == -ENOMSG)
 		log_error("%s/%s: the data log is not in any index: the index is lost", ino->c.dir, ino->r.lost);
-	return ret == -ESTALE || ret == -ENOMSG ? -EIO : ret ? ret : ret2;
+	return ret == -EIDRM || ret == -ENOMSG ? -EIO : ret ? ret : ret2;
 }
 
 int inode_load(struct inode *ino)

@@ -97,8 +97,8 @@ int inode_size(struct inode *ino, int fd, const struct stat *st, uint64_t *size)
 /* Have a container and a log. */
 int inode_make_writer(struct inode *ino, int fd);
 
-/* Close the log if there is one; the next write opens another. Publishes. */
-void inode_close_writer(struct inode *ino, int fd);
+/* Close the log if there is one; the next write opens another. Publishes. -EIO: acknowledged bytes could not be kept (writer_close()). */
+int inode_close_writer(struct inode *ino, int fd);
 
 /*
  * At exit: close the log, and remove the container of a file that has no name left if only this process has it open. Whoever

@@ -121,7 +121,7 @@ void inode_not_counted(struct inode *ino)
 	ino->counted = false;
 }
 
-void inode_close_writer(struct inode *ino, int fd)
+int inode_close_writer(struct inode *ino, int fd)
 {
 	bool told = !ino->own_end && !ino->touched;
 
@@ -129,7 +129,7 @@ void inode_close_writer(struct inode *ino, int fd)
 	if (fd >= 0 && !told)
 		told = !inode_publish(ino, fd);
 	if (!ino->writing)
-		return;
+		return 0;
 	if (ino->r.loaded && reader_add_own(&ino->r, &ino->w))
 		reader_release(&ino->r);
 	if (!writer_close(&ino->w) && told)
@@ -137,6 +137,9 @@ void inode_close_writer(struct inode *ino, int fd)
 	ino->counted = false;
 	ino->writing = false;
 	ino->r.own_log = UINT32_MAX;
+	if (!ino->w.lost || (fd >= 0 && !inode_settle(ino, fd) && ino->stub.in_body)) /* whoever moved it there has removed the log */
+		return 0;
+	return -EIO;
 }
 
 static inline bool is_publish_due(const struct inode *ino)
@@ -191,7 +194,7 @@ int inode_mend(struct inode *ino)
 
 		dropping_live_path(ino->w.log_path, path);
 		ret = writer_give_up(&ino->w, &sync_error);
-		ino->writing = false;
+		ino->writing = ino->counted = false; /* it goes on to be told of, as a killed process's */
 		if (!ino->sync_error)
 			ino->sync_error = sync_error;
 		if (ret != -ENOSPC && ret != -EDQUOT)

@@ -126,11 +126,45 @@ static void put_line(int fd, char *line, size_t len, const char *fmt, va_list ar
 		;
 }
 
+/* What was just said is not said again: a file that is damaged is read piece by piece. */
+#define SAID_NS 10000000000
+
+static bool is_said(const char *fmt, va_list args)
+{
+	static struct said {
+		uint64_t hash, when_ns;
+	} recent[8];
+	uint64_t hash = 0xcbf29ce484222325, now_ns;
+	char line[LINE_LEN] = "";
+	struct timespec now;
+	struct said *s;
+
+	if (sys.clock_gettime(CLOCK_MONOTONIC_COARSE, &now))
+		return false;
+	now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	vsnprintf(line, sizeof(line), fmt, args);
+	for (const char *p = line; *p; p++)
+		hash = (hash ^ (unsigned char)*p) * 0x100000001b3;
+	s = &recent[hash % ARRAY_SIZE(recent)];
+	if (__atomic_load_n(&s->hash, __ATOMIC_RELAXED) == hash && now_ns - __atomic_load_n(&s->when_ns, __ATOMIC_RELAXED) < SAID_NS)
+		return true;
+	__atomic_store_n(&s->hash, hash, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->when_ns, now_ns, __ATOMIC_RELAXED);
+	return false;
+}
+
 static void put_error(const char *fmt, va_list args)
 {
 	char line[LINE_LEN] = "libplfs: ";
+	va_list same;
+	bool said;
 
 	sys_init();
+	va_copy(same, args);
+	said = is_said(fmt, same);
+	va_end(same);
+	if (said)
+		return;
 	put_line(STDERR_FILENO, line, strlen(line), fmt, args);
 }
 

@@ -93,6 +93,12 @@ static int stub_flags(int flags)
 	return (flags & ~(O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_DIRECT)) | access_mode;
 }
 
+static int close_failed(int fd, int ret)
+{
+	own_close(fd);
+	return ret;
+}
+
 /* Give the kernel's descriptor @fd of a stub a description, or close it. */
 static int finish_open(struct plfs_mount *m, int fd, const struct stat *st, int flags, struct plfs_file **out)
 {
@@ -161,7 +167,9 @@ static int open_existing(struct plfs_mount *m, int dirfd, const char *path, int 
 		return fd;
 	stub_mark_in_use(fd);
 	/* Replaced in between by something else, or unlinked by somebody who did or did not see that we have it open. */
-	if (sys.fstat(fd, &st) || !stub_marked(st.st_mode) || (!st.st_nlink && *gone != st.st_ino)) {
+	if (sys.fstat(fd, &st))
+		return close_failed(fd, -errno);
+	if (!stub_marked(st.st_mode) || (!st.st_nlink && *gone != st.st_ino)) {
 		*gone = st.st_ino;
 		remove_unlinked(m, fd, &st);
 		own_close(fd);
@@ -179,12 +187,8 @@ static int make_plain(int fd, const struct stat *st, int dirfd, const char *path
 	int again;
 
 	stub_unmark_in_use(fd);
-	if (sys.fchmod(fd, st->st_mode & 06777)) {
-		int ret = -errno;
-
-		own_close(fd);
-		return ret;
-	}
+	if (sys.fchmod(fd, st->st_mode & 06777))
+		return close_failed(fd, -errno);
 	again = kernel_open(dirfd, path, flags & ~(O_CREAT | O_EXCL | O_TRUNC), 0);
 	if (again >= 0) { /* its mode may forbid it, then the descriptor can do more than it should */
 		sys.dup3(again, fd, flags & O_CLOEXEC);
@@ -208,12 +212,10 @@ static int create(struct plfs_mount *m, int dirfd, const char *path, int flags, 
 	if (fd < 0 || !log)
 		return fd;
 	stub_mark_in_use(fd);
-	if (sys.fstat(fd, &st) || !st.st_nlink) { /* unlinked or replaced before we could say that we have it open? */
-		int ret = -EAGAIN;
-
-		own_close(fd);
-		return ret;
-	}
+	if (sys.fstat(fd, &st))
+		return close_failed(fd, -errno);
+	if (!st.st_nlink) /* unlinked or replaced before we could say that we have it open? */
+		return close_failed(fd, -EAGAIN);
 	if (!mount_has_dev(st.st_dev))
 		return make_plain(fd, &st, dirfd, path, flags);
 	if (!stub_marked(st.st_mode)) {
@@ -237,7 +239,7 @@ int plfs_open(struct plfs_mount *m, int dirfd, const char *path, int flags, mode
 	/* Whether it exists may change under us; each time round somebody else has got on. */
 	if (flags & O_CREAT && flags & (O_EXCL | O_TRUNC)) /* most likely it does not */
 		ret = create(m, dirfd, path, flags, mode, out);
-	for (int tries = 0; ret == -EAGAIN && tries < 100; tries++) {
+	for (int tries = 0; (ret == -EAGAIN && tries < 100) || (ret == -ESTALE && tries < 5); tries++) {
 		ret = open_existing(m, dirfd, path, flags, mode, &gone, out);
 		if (ret == -ENOENT && flags & O_CREAT)
 			ret = create(m, dirfd, path, flags, mode, out);
@@ -283,10 +285,11 @@ int plfs_close(struct plfs_file *f)
 {
 	int saved ERRNO_KEPT = errno;
 	struct inode *ino = f->ino;
+	int ret = 0;
 
 	file_begin(f);
 	if (ino->files == f && !f->next) /* most likely the last: close the log while the stub can be written to */
-		inode_close_writer(ino, f->fd);
+		ret = inode_close_writer(ino, f->fd);
 	else
 		inode_commit(ino, f->fd);
 	inode_publish_found(ino, f->fd);
@@ -299,5 +302,5 @@ int plfs_close(struct plfs_file *f)
 	file_end(f);
 	inode_put(ino, &f->fd);
 	mem_free(f);
-	return 0;
+	return ret;
 }

@@ -166,7 +166,7 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 			return 0;
 		ret = index_inputs_list(&in, r->c, w ? own : NULL);
 		if (ret == -ENOENT)
-			return -ESTALE;
+			return -EIDRM;
 		if (!ret)
 			watch_lives(&r->watch, r->c, &in);
 		if (!ret)

@@ -60,7 +60,7 @@ void reader_release(struct reader *r);
 /*
  * Make the base anew from all that is in the container, records stamped at or before @generation_ns left out. @w, this
  * process's writer or NULL, has been committed; its records are in the base afterwards. -EIO: an index is damaged (one line names it);
- * -ENOMSG: one is lost (@lost names its log); -ESTALE: there is no container.
+ * -ENOMSG: one is lost (@lost names its log); -EIDRM: there is no container.
  */
 int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns);
 

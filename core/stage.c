@@ -152,7 +152,10 @@ int stage_sync(struct stage *s)
 	return ret ? ret : s->store->ops->sync(s->store, s->h, false);
 }
 
-/* A byte at the beginning of the page is written as it is: only we change it, in a page of the header nobody does. */
+/*
+ * A byte at the beginning of the page is written as it is: only we change it, in a page of the header nobody does. Where that can be done though the
+ * store could not (btrfs has space set aside for calls that a mapping does not get), it is asked for more.
+ */
 int stage_why_broken(struct stage *s)
 {
 	size_t at = 0;
@@ -163,6 +166,8 @@ int stage_why_broken(struct stage *s)
 	n = s->store->ops->pread(s->store, s->h, &byte, 1, at - at % HEADER_LEN);
 	if (n == 1)
 		n = s->store->ops->pwrite(s->store, s->h, &byte, 1, at - at % HEADER_LEN);
+	if (n == 1)
+		n = s->store->ops->reserve(s->store, s->h, FILE_LEN, FIRST_LEN);
 	return n < 0 ? (int)n : -EIO;
 }
 

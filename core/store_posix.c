@@ -173,6 +173,7 @@ static int posix_reserve(struct store *s, int h, uint64_t off, uint64_t len)
 static int posix_allocate_ahead(struct store *s, int h, uint64_t off, uint64_t len)
 {
 	struct statfs fs;
+	int ret;
 
 	if (!s->allocates_ahead)
 		return -EOPNOTSUPP;
@@ -180,7 +181,10 @@ static int posix_allocate_ahead(struct store *s, int h, uint64_t off, uint64_t l
 		return -errno;
 	if ((uint64_t)fs.f_bavail / 256 < len / (uint64_t)fs.f_bsize)
 		return -ENOSPC;
-	return err(own_fallocate(h, FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)len));
+	do {
+		ret = own_fallocate(h, FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)len);
+	} while (ret < 0 && errno == EINTR);
+	return err(ret);
 }
 
 static void *posix_map(struct store *s, int h, size_t len, bool writable)

@@ -81,7 +81,7 @@ const char *stub_name(int fd, char *buf, size_t len)
 }
 
 /* A header being rewritten by another process may be seen half old, half new: read again before believing it. */
-int stub_look(int fd, struct stub *stub)
+static int read_header(int fd, struct stub *stub, bool *damaged)
 {
 	uint8_t buf[STUB_HEADER_LEN];
 	int ret = -EIO;
@@ -94,17 +94,28 @@ int stub_look(int fd, struct stub *stub)
 			own_nanosleep(&wait, NULL);
 		store_posix_forget(fd, PLFS_BODY_OFF);
 		n = own_pread_all(fd, buf, sizeof(buf), 0);
+		*damaged = n >= 0;
 		ret = n < 0 ? (int)n : stub_decode(stub, buf, (size_t)n);
 	}
 	return ret;
 }
 
+int stub_look(int fd, struct stub *stub)
+{
+	bool damaged;
+
+	return read_header(fd, stub, &damaged);
+}
+
 int stub_read(int fd, struct stub *stub)
 {
 	char name[PATH_MAX];
-	int ret = stub_look(fd, stub);
+	bool damaged = false;
+	int ret = read_header(fd, stub, &damaged);
 
-	if (ret == -EIO)
+	if (ret == -EIO && !damaged)
+		log_error("%s: the header cannot be read: %s", stub_name(fd, name, sizeof(name)), strerror(-ret));
+	if (ret == -EIO && damaged)
 		log_error("%s: damaged stub: its header is neither whole nor empty; "
 			  "the data in %s is untouched", stub_name(fd, name, sizeof(name)), PLFS_DIR_NAME);
 	if (ret == -EPROTONOSUPPORT)

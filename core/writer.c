@@ -343,8 +343,16 @@ static int sync_dirs(struct writer *w)
 int writer_sync(struct writer *w)
 {
 	struct store *s = w->c->store;
+	struct stat st;
 	int ret;
 
+	ret = s->ops->fstat(s, w->log, &st);
+	if (ret)
+		return ret;
+	if (!st.st_nlink) {
+		log_error("%s/%s: removed under its writer: what is written to it is lost when the file is closed", w->c->dir, w->log_path);
+		return -EIO;
+	}
 	/* Bytes that cannot be appended now are synced where they are, in the stage. */
 	writer_break(w);
 	writer_flush(w);
@@ -354,6 +362,17 @@ int writer_sync(struct writer *w)
 	return ret ? ret : sync_dirs(w);
 }
 
+/* Its records could not be moved to the node index: has the live file not got them either? */
+static bool is_lost(struct writer *w)
+{
+	struct store *s = w->c->store;
+	struct stat st;
+
+	if (stage_is_broken(&w->stage))
+		return stage_why_broken(&w->stage) == -EIO;
+	return stage_save(&w->stage) || s->ops->fstat(s, w->stage.h, &st) || !st.st_nlink;
+}
+
 int writer_close(struct writer *w)
 {
 	struct store *s = w->c->store;
@@ -361,7 +380,7 @@ int writer_close(struct writer *w)
 
 	if (ret) {
 		log_debug(LOG_WRITE, "%s: the live index stays: %s", w->log_name, strerror(-ret));
-		stage_save(&w->stage);
+		w->lost = is_lost(w);
 	}
 	stage_close(&w->stage, !ret);
 	append_give_back(w);

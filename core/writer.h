@@ -34,6 +34,7 @@ struct writer {
 	uint32_t chunk_crc[WRITER_CHUNKS_MAX]; /* of the chunks that summed.nr counts */
 	uint64_t last_trailer, last_table; /* in the log: of the latest block, and of the latest one with a table; 0: none */
 	bool dirs_synced;
+	bool lost; /* see writer_close() */
 	uint64_t allocated_end; /* offset in the log file up to which it has been given space; UINT64_MAX: it gets none */
 	/* Called before records leave the live index for the node index. */
 	void (*before_spill)(void *arg);
@@ -70,12 +71,13 @@ int writer_flush(struct writer *w);
 /* Release: writer_break(), writer_flush(), and the live index where others can read it. */
 int writer_commit(struct writer *w);
 
-/* Everything written so far on stable storage. */
+/* Everything written so far on stable storage. -EIO also if somebody has removed the log. */
 int writer_sync(struct writer *w);
 
 /*
  * Flush, move the records to the node index, remove the live file. Where there is no space for that, the live
- * file stays and serves readers as well, and the error is returned; nothing is lost either way. The writer is gone afterwards.
+ * file stays and serves readers as well, and the error is returned; nothing is lost either way. But if w->lost is set the live file has been
+ * cut, or removed with its container, and acknowledged bytes with it. The writer is gone afterwards.
  */
 int writer_close(struct writer *w);
 

@@ -100,6 +100,14 @@ static ssize_t call_pread(int fd, void *buf, size_t len, off_t off)
 	return err > 0 ? -1 : real.pread(fd, buf, shortened(err, len), off);
 }
 
+static ssize_t call_preadv(int fd, const struct iovec *iov, int cnt, off_t off)
+{
+	int err = on_call ? on_call(CALL_PREAD) : 0;
+
+	errno = err > 0 ? err : errno;
+	return err > 0 ? -1 : real.preadv(fd, iov, err && cnt > 1 ? cnt / 2 : cnt, off);
+}
+
 static int call_fcntl(int fd, int cmd, ...)
 {
 	va_list args;
@@ -190,6 +198,7 @@ static void calls_intercept(void)
 	sys.pwrite = call_pwrite;
 	sys.pwritev = call_pwritev;
 	sys.pread = call_pread;
+	sys.preadv = call_preadv;
 	sys.ftruncate = call_ftruncate;
 	sys.fallocate = call_fallocate;
 	sys.mmap = call_mmap;

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #define FILE_MAX (400 * 1024)
+#define CALL_ALLOC NR_CALLS /* of memory: the allocator's own way (alloc.h) */
 
 static enum call bad_call;
 static int bad_errno;
@@ -39,6 +40,15 @@ static int maybe_fail(enum call call)
 	return bad_errno;
 }
 
+static bool refuse_memory(void)
+{
+	int saved = errno;
+	bool refused = on_call && maybe_fail(CALL_ALLOC);
+
+	errno = saved;
+	return refused;
+}
+
 static void begin_op(void)
 {
 	op_no++;
@@ -49,6 +59,8 @@ static void begin_op(void)
 static void failed(const char *what, long ret)
 {
 	errno = (int)-ret;
+	if (bad_errno > 0 && ret != -bad_errno && !(bad_call == CALL_PREAD && ret == -EIO))
+		die("operation %d (%s) fails with another error than the call in it, %s,", op_no, what, strerror(bad_errno));
 	if (never_noticed || (fired == op_fired && !excused && !(persistent && fired)))
 		die("operation %d (%s) fails without a fault in it", op_no, what);
 }
@@ -74,7 +86,7 @@ static void op_write(struct lfile *l, long off, long len)
 	begin_op();
 	n = lfill(l, off, (size_t)len, (unsigned)op_no);
 	if (n < len)
-		failed("write", n < 0 ? n : -ENOSPC);
+		failed("write", n < 0 ? n : -bad_errno);
 	if (n <= 0)
 		return;
 	pattern_fill(model + off, (size_t)n, (uint64_t)off, (unsigned)op_no);
@@ -94,7 +106,7 @@ static void op_append(struct lfile *l, long len)
 	pattern_fill(buf, (size_t)len, (uint64_t)size, (unsigned)op_no);
 	n = lappend(l, buf, (size_t)len, &end);
 	if (n < len) {
-		failed("append", n < 0 ? n : -ENOSPC);
+		failed("append", n < 0 ? n : -bad_errno);
 		size_known = n >= 0;
 		if (n < 0)
 			memset(unsure + size, 1, (size_t)len);
@@ -216,6 +228,8 @@ static void check_afterwards(int fds)
 	struct lfile l;
 	char path[PATH_MAX];
 
+	bool persisted = persistent;
+
 	on_call = NULL;
 	excused = persistent = false;
 	if (count_fds() != fds)
@@ -236,7 +250,8 @@ static void check_afterwards(int fds)
 	if (count_files("data.") + count_files("live.") + count_files("index."))
 		die("%d logs, %d live files, %d indexes are left behind", count_files("data."), count_files("live."),
 		    count_files("index."));
-	if (find_file("hostdir.", path))
+	/* Who cannot read a header cannot know that it does not name the container that he has just made for it. */
+	if (!(persisted && bad_call == CALL_PREAD) && find_file("hostdir.", path))
 		die("%s is left behind", path);
 	if (count_fds() != fds)
 		die("%d descriptors, %d before, after the check", count_fds(), fds);
@@ -253,6 +268,7 @@ static int one_run(void *arg)
 	be_single_threaded();
 	calls_intercept();
 	on_call = maybe_fail;
+	mem_refuses = refuse_memory;
 	live_a_life();
 	check_afterwards(fds);
 	return fired ? 10 : 0;
@@ -267,32 +283,48 @@ static void clear_scratch(void)
 		die("rm");
 }
 
-/* From the 1st call on, each in turn where there are few of them, in growing steps where there are many. */
-static void fail_each(enum call call, int err, bool from_there_on)
+/*
+ * From the 1st call on, each in turn where there are few of them, in growing steps where there are many: the larger the coarser. With
+ * PLFS_FAULTS=all each and every one.
+ */
+static void sweep(enum call call, int err, bool from_there_on, long coarse)
 {
+	bool all = getenv("PLFS_FAULTS") && !strcmp(getenv("PLFS_FAULTS"), "all");
 	int code = 10;
 	long nr;
 
-	scratch_in_memory = true;
-	scratch_map(options);
 	bad_call = call;
 	bad_errno = err;
 	persistent = from_there_on;
-	for (nr = 1; code == 10; nr += 1 + nr / 25) {
+	for (nr = 1; code == 10; nr += all ? 1 : 1 + nr / coarse) {
 		calls_left = nr;
 		code = in_child(one_run, NULL);
-		cr_expect(code == 0 || code == 10, "%s number %ld failing with %s%s: exit code %d", CALL_NAMES[call], nr,
+		cr_expect(code == 0 || code == 10, "%s number %ld failing with %s%s: exit code %d", call == CALL_ALLOC ? "allocation" : CALL_NAMES[call], nr,
 			  err > 0 ? strerror(err) : "half a transfer", from_there_on ? " from there on" : "", code);
 		clear_scratch();
 	}
-	cr_log_info("%ld calls\n", nr);
+	cr_log_info("%s: %ld calls\n", strerrorname_np(err), nr);
+}
+
+static void map_scratch(void)
+{
+	scratch_in_memory = true;
+	scratch_map(options);
+}
+
+static void fail_each(enum call call, int err, bool from_there_on)
+{
+	map_scratch();
+	sweep(call, err, from_there_on, 25);
 	scratch_remove();
 }
 
 #define FAILING(call_name, call) \
 	Test(fault_file, call_name##_failing_once_loses_nothing, .timeout = 300) \
 	{ \
-		fail_each(call, call == CALL_OPENAT || call == CALL_OPEN || call == CALL_FCNTL ? EMFILE : EIO, false); \
+		fail_each(call, call == CALL_OPENAT || call == CALL_OPEN || call == CALL_FCNTL ? EMFILE : \
+				call == CALL_MMAP || call == CALL_ALLOC			       ? ENOMEM : \
+													 EIO, false); \
 	}
 
 FAILING(openat, CALL_OPENAT)
@@ -313,6 +345,7 @@ FAILING(fstatat, CALL_FSTATAT)
 FAILING(getdents64, CALL_GETDENTS)
 FAILING(fcntl, CALL_FCNTL)
 FAILING(futimens, CALL_FUTIMENS)
+FAILING(allocation, CALL_ALLOC)
 
 Test(fault_file, openat_without_space_for_a_name_loses_nothing, .timeout = 300)
 {
@@ -386,6 +419,85 @@ Test(fault_file, a_process_without_descriptors_loses_nothing, .timeout = 300)
 Test(fault_file, a_quota_that_is_used_up_loses_nothing, .timeout = 300)
 {
 	fail_each(CALL_PWRITE, EDQUOT, true);
+}
+
+/* What other errors there are, once and from there on, where they can come from. */
+static void fail_all(int err, const enum call *calls, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		sweep(calls[i], err, false, 4);
+		sweep(calls[i], err, true, 4);
+	}
+}
+
+#define FAIL_ALL(err, ...) fail_all(err, (const enum call[]){ __VA_ARGS__ }, sizeof((int[]){ __VA_ARGS__ }) / sizeof(int))
+
+TestSuite(fault_kinds, .init = map_scratch, .fini = scratch_remove, .timeout = 600);
+
+Test(fault_kinds, files_that_went_stale_lose_nothing)
+{
+	FAIL_ALL(ESTALE, CALL_OPENAT, CALL_PWRITE, CALL_PREAD, CALL_FTRUNCATE, CALL_FALLOCATE, CALL_FSYNC, CALL_FDATASYNC, CALL_UNLINKAT,
+		 CALL_RENAMEAT, CALL_MKDIRAT, CALL_FSTAT, CALL_FSTATAT, CALL_GETDENTS, CALL_FCNTL);
+}
+
+Test(fault_kinds, a_file_system_that_goes_read_only_loses_nothing)
+{
+	FAIL_ALL(EROFS, CALL_OPENAT, CALL_PWRITE, CALL_FTRUNCATE, CALL_FALLOCATE, CALL_FSYNC, CALL_FDATASYNC, CALL_UNLINKAT, CALL_RENAMEAT,
+		 CALL_MKDIRAT, CALL_FCHMODAT, CALL_FUTIMENS);
+}
+
+Test(fault_kinds, a_quota_that_is_used_up_anywhere_loses_nothing)
+{
+	FAIL_ALL(EDQUOT, CALL_OPENAT, CALL_PWRITE, CALL_FTRUNCATE, CALL_FALLOCATE, CALL_FSYNC, CALL_FDATASYNC, CALL_RENAMEAT, CALL_MKDIRAT,
+		 CALL_FUTIMENS);
+}
+
+Test(fault_kinds, a_disk_that_is_full_anywhere_loses_nothing)
+{
+	FAIL_ALL(ENOSPC, CALL_OPENAT, CALL_FTRUNCATE, CALL_FALLOCATE, CALL_FSYNC, CALL_FDATASYNC, CALL_RENAMEAT, CALL_MKDIRAT, CALL_FUTIMENS,
+		 CALL_UNLINKAT);
+}
+
+Test(fault_kinds, devices_that_fail_for_good_lose_nothing)
+{
+	FAIL_ALL(EIO, CALL_OPENAT, CALL_PWRITE, CALL_PREAD, CALL_FTRUNCATE, CALL_FALLOCATE, CALL_FSYNC, CALL_FDATASYNC, CALL_UNLINKAT,
+		 CALL_RENAMEAT, CALL_MKDIRAT, CALL_FCHMODAT, CALL_FSTAT, CALL_FSTATAT, CALL_GETDENTS, CALL_FCNTL, CALL_FUTIMENS);
+}
+
+Test(fault_kinds, rights_that_are_taken_away_lose_nothing)
+{
+	FAIL_ALL(EACCES, CALL_OPENAT, CALL_UNLINKAT, CALL_RENAMEAT, CALL_MKDIRAT, CALL_FSTATAT, CALL_MMAP, CALL_FUTIMENS);
+}
+
+Test(fault_kinds, memory_that_the_kernel_refuses_loses_nothing)
+{
+	FAIL_ALL(ENOMEM, CALL_OPENAT, CALL_PWRITE, CALL_PREAD, CALL_MMAP, CALL_FSTAT, CALL_FSTATAT, CALL_GETDENTS, CALL_UNLINKAT,
+		 CALL_RENAMEAT, CALL_MKDIRAT);
+}
+
+Test(fault_kinds, memory_that_the_allocator_refuses_loses_nothing)
+{
+	FAIL_ALL(ENOMEM, CALL_ALLOC);
+}
+
+Test(fault_kinds, a_system_without_descriptors_loses_nothing)
+{
+	FAIL_ALL(ENFILE, CALL_OPENAT, CALL_FCNTL);
+	FAIL_ALL(EMFILE, CALL_OPENAT, CALL_FCNTL);
+}
+
+Test(fault_kinds, a_file_system_without_locks_loses_nothing)
+{
+	FAIL_ALL(ENOLCK, CALL_FCNTL);
+}
+
+/* A program gets those that it would get of a plain file: of an open, a truncation, a sync, a wait for a lock. */
+Test(fault_kinds, signals_lose_nothing)
+{
+	static const enum call calls[] = { CALL_OPENAT, CALL_FTRUNCATE, CALL_FSYNC, CALL_FDATASYNC, CALL_FCNTL };
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+		sweep(calls[i], EINTR, false, 4);
 }
 
 /* The same for a file that begins in its stub. */

@@ -132,7 +132,7 @@ Test(mapping, close_that_meets_a_cut_live_file_keeps_what_is_there)
 	cr_assert_eq(lfill(&l, 0, 600000, 1), 600000);
 	cr_assert_eq(lfill(&l, 600000, 1000, 1), 1000);
 	cut("live.", 49152);
-	lclose(&l);
+	cr_assert_eq(lclose(&l), -EIO);
 	l = lopen("f", O_RDWR);
 	cr_assert_eq(lcheck(&l, 0, 500000, 1), 0);
 	cr_assert_eq(lcheck(&l, 600000, 1000, 1), -EIO);
@@ -247,3 +247,39 @@ static void cut_global_at(off_t len)
 
 Test(mapping, kept_map_cut_to_nothing_is_not_needed) { cut_global_at(0); }
 Test(mapping, kept_map_cut_after_a_page_is_not_needed) { cut_global_at(4096); }
+
+/* ---- a container that somebody removes ---- */
+
+static void remove_containers(void)
+{
+	char cmd[300];
+
+	snprintf(cmd, sizeof(cmd), "rm -rf %s/.plfs", scratch);
+	if (system(cmd))
+		die("rm");
+}
+
+Test(mapping, sync_and_close_say_that_the_log_was_removed)
+{
+	struct lfile l = made("f");
+
+	cr_assert_eq(lfill(&l, 0, 1000, 1), 1000);
+	remove_containers();
+	cr_assert_eq(plfs_sync(l.f), -EIO);
+	cr_assert_eq(lclose(&l), -EIO);
+	l = lopen("f", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, 1000, 1), -EIO);
+	lclose(&l);
+	cr_assert_eq(lunlink("f"), 0);
+}
+
+Test(mapping, close_of_a_file_without_a_name_is_no_failure)
+{
+	struct lfile l = made("f");
+
+	cr_assert_eq(lfill(&l, 0, 1000, 1), 1000);
+	cr_assert_eq(lunlink("f"), 0);
+	cr_assert_eq(plfs_sync(l.f), 0);
+	cr_assert_eq(lclose(&l), 0);
+	cr_assert_eq(count_files("data."), 0);
+}
