@@ -199,12 +199,16 @@ static int find_object(struct dl_phdr_info *info, size_t size, void *arg)
 /* dladdr() would tell as well, but it goes through all symbols: 20 us, and every program pays. */
 bool sys_is_libc(void *function)
 {
-	static struct range libc; /* whoever comes first stores the same */
+	static struct range libc; /* whoever comes first stores the same, the end last */
 	struct range r = { (uintptr_t)gnu_get_libc_version, 0 };
+	uintptr_t end = __atomic_load_n(&libc.end, __ATOMIC_ACQUIRE);
 
-	if (!libc.end && dl_iterate_phdr(find_object, &r))
-		libc = r;
-	return (uintptr_t)function >= libc.start && (uintptr_t)function < libc.end;
+	if (!end && dl_iterate_phdr(find_object, &r)) {
+		end = r.end;
+		__atomic_store_n(&libc.start, r.start, __ATOMIC_RELAXED);
+		__atomic_store_n(&libc.end, end, __ATOMIC_RELEASE);
+	}
+	return (uintptr_t)function >= __atomic_load_n(&libc.start, __ATOMIC_RELAXED) && (uintptr_t)function < end;
 }
 
 static bool remember(int fd, bool hidden)

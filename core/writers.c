@@ -5,6 +5,7 @@
 #include "writers.h"
 
 #include "dropping.h"
+#include "mapping.h"
 #include "stamp.h"
 
 #include <fcntl.h>
@@ -89,10 +90,25 @@ static uint8_t *keep_table(struct plfs_mount *m, uint8_t **known, uint8_t *mine)
 	return other;
 }
 
+/*
+ * Whether the file was cut, or failed, under the mapping @table, which is not used from here on then. Its memory stays: other threads may be
+ * at it.
+ */
+static bool is_gone(uint8_t **known, uint8_t *table)
+{
+	if (likely(!mapping_is_broken(table)))
+		return false;
+	if (__atomic_compare_exchange_n(known, &table, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		mapping_remove(table);
+	return true;
+}
+
 static uint8_t *table_to_write(struct plfs_mount *m)
 {
 	uint8_t *table = __atomic_load_n(&m->writers, __ATOMIC_ACQUIRE);
 
+	if (table && is_gone(&m->writers, table))
+		table = NULL;
 	return table || m->store.remote ? table : keep_table(m, &m->writers, map_table(m, true));
 }
 
@@ -118,9 +134,13 @@ bool writers_begin(struct plfs_mount *m, ino_t number)
 {
 	uint8_t *table = table_to_write(m);
 
-	if (table)
+	for (int tries = 0; table && tries < 3; tries++) {
 		__atomic_fetch_add(slot_of(table, number), 1, __ATOMIC_SEQ_CST);
-	return table;
+		if (!is_gone(&m->writers, table))
+			return true;
+		table = table_to_write(m);
+	}
+	return false;
 }
 
 /* In this order: who finds the slot empty that was not when he looked at the stub finds that a log has ended. */
@@ -136,7 +156,10 @@ static void end_many(uint8_t *table, ino_t number, uint32_t nr)
 
 void writers_end(struct plfs_mount *m, ino_t number)
 {
-	end_many(m->writers, number, 1);
+	uint8_t *table = table_to_write(m);
+
+	if (table)
+		end_many(table, number, 1);
 }
 
 static int count_live(void *arg, const char *path, const char *name, enum dropping_kind kind)
@@ -166,9 +189,12 @@ uint64_t writers_ended(void)
 	uint64_t ended = 0;
 
 	for (int i = 0; i < mount_count(); i++) {
-		uint8_t *table = table_to_read(mount_at(i));
+		struct plfs_mount *m = mount_at(i);
+		uint8_t *table = table_to_read(m);
 
 		ended += table ? __atomic_load_n(ended_of(table), __ATOMIC_ACQUIRE) : 0;
+		if (table && is_gone(&m->writers_seen, table))
+			return WRITERS_UNKNOWN - 1;
 	}
 	return ended;
 }
@@ -179,7 +205,7 @@ bool writers_may_be(dev_t dev, ino_t number, uint64_t ended)
 		struct plfs_mount *m = mount_at(i);
 		uint8_t *table = m->dev == dev ? table_to_read(m) : NULL;
 
-		if (table && __atomic_load_n(slot_of(table, number), __ATOMIC_ACQUIRE))
+		if (table && (__atomic_load_n(slot_of(table, number), __ATOMIC_ACQUIRE) || is_gone(&m->writers_seen, table)))
 			return true;
 	}
 	return ended != WRITERS_UNKNOWN && writers_ended() != ended;

@@ -13,9 +13,10 @@
 
 /* ---- libaio ---- */
 
-static bool is_served(const struct iocb *cb)
+static bool is_served(struct iocb *const *at)
 {
-	struct ofile *f = user_readable(cb, sizeof(*cb)) == sizeof(*cb) ? fd_get((int)cb->aio_fildes) : NULL;
+	const struct iocb *cb = user_has_bytes(at, sizeof(*at)) ? *at : NULL;
+	struct ofile *f = cb && user_readable(cb, sizeof(*cb)) == sizeof(*cb) ? fd_get((int)cb->aio_fildes) : NULL;
 
 	if (!f)
 		return false;
@@ -110,14 +111,14 @@ static long submit(aio_context_t ctx, long nr, struct iocb **list)
 	int saved ERRNO_KEPT = errno;
 	long i, ret = 0;
 
-	for (i = 0; shim_on() && user_has_byte(list) && i < nr && !is_served(list[i]); i++)
+	for (i = 0; shim_on() && i < nr && user_has_bytes(list + i, sizeof(*list)) && !is_served(list + i); i++)
 		;
-	if (!shim_active || !user_has_byte(list) || i >= nr) {
+	if (!shim_active || i >= nr || !user_has_bytes(list + i, sizeof(*list))) {
 		ret = sys.syscall(SYS_io_submit, ctx, nr, list);
 		return ret < 0 ? -errno : ret;
 	}
 	for (i = 0; i < nr && ret >= 0; i++) {
-		if (is_served(list[i])) {
+		if (is_served(list + i)) {
 			ret = submit_ours(ctx, list[i]);
 		} else {
 			ret = sys.syscall(SYS_io_submit, ctx, 1L, list + i);

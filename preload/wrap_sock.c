@@ -14,8 +14,11 @@
 
 static bool has_path(const struct sockaddr_un *un, socklen_t len)
 {
-	return un && len > NAME_OFF && len <= sizeof(*un) && un->sun_family == AF_UNIX && un->sun_path[0];
+	return len > NAME_OFF && len <= sizeof(*un) && user_has_bytes(un, len) && un->sun_family == AF_UNIX && un->sun_path[0];
 }
+
+/* What the program says there is room for; the kernel judges a bad address. */
+static socklen_t room_at(const socklen_t *len) { return user_has_bytes(len, sizeof(*len)) ? *len : 0; }
 
 /* An address for the kernel, when it is not the caller's own. */
 struct name {
@@ -152,28 +155,28 @@ static long shown(long ret, struct sockaddr *addr, socklen_t *len, socklen_t roo
 
 EXPORT int getsockname(int sock, __SOCKADDR_ARG addr, socklen_t *restrict len)
 {
-	socklen_t room = len ? *len : 0;
+	socklen_t room = room_at(len);
 
 	return (int)shown(sys.getsockname(sock, addr.__sockaddr__, len), addr.__sockaddr__, len, room);
 }
 
 EXPORT int getpeername(int sock, __SOCKADDR_ARG addr, socklen_t *restrict len)
 {
-	socklen_t room = len ? *len : 0;
+	socklen_t room = room_at(len);
 
 	return (int)shown(sys.getpeername(sock, addr.__sockaddr__, len), addr.__sockaddr__, len, room);
 }
 
 EXPORT int accept(int sock, __SOCKADDR_ARG addr, socklen_t *restrict len)
 {
-	socklen_t room = len ? *len : 0;
+	socklen_t room = room_at(len);
 
 	return (int)shown(sys.accept(sock, addr.__sockaddr__, len), addr.__sockaddr__, len, room);
 }
 
 EXPORT int accept4(int sock, __SOCKADDR_ARG addr, socklen_t *restrict len, int flags)
 {
-	socklen_t room = len ? *len : 0;
+	socklen_t room = room_at(len);
 
 	return (int)shown(sys.accept4(sock, addr.__sockaddr__, len, flags), addr.__sockaddr__, len, room);
 }
@@ -181,7 +184,7 @@ EXPORT int accept4(int sock, __SOCKADDR_ARG addr, socklen_t *restrict len, int f
 EXPORT ssize_t recvfrom(int sock, void *restrict data, size_t size, int flags, __SOCKADDR_ARG addr,
                         socklen_t *restrict len)
 {
-	socklen_t room = len ? *len : 0;
+	socklen_t room = room_at(len);
 
 	return shown(sys.recvfrom(sock, data, size, flags, addr.__sockaddr__, len), addr.__sockaddr__, len, room);
 }
@@ -203,7 +206,7 @@ static void each_sent_fd(const struct msghdr *msg, void (*fn)(int fd))
 	size_t i, nr;
 	int fd;
 
-	if (!msg->msg_control || !msg->msg_controllen)
+	if (!msg->msg_controllen || !user_has_bytes(msg->msg_control, msg->msg_controllen))
 		return;
 	for (c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR((struct msghdr *)msg, c)) {
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len < CMSG_LEN(0))
@@ -234,7 +237,7 @@ EXPORT ssize_t sendmsg(int sock, const struct msghdr *msg, int flags)
 	const struct sockaddr *to;
 	int err;
 
-	if (!shim_on() || !msg)
+	if (!shim_on() || !user_has_bytes(msg, sizeof(*msg)))
 		return sys.sendmsg(sock, msg, flags);
 	each_sent_fd(msg, share_sent);
 	if (!has_path(msg->msg_name, msg->msg_namelen))
@@ -248,7 +251,7 @@ EXPORT ssize_t sendmsg(int sock, const struct msghdr *msg, int flags)
 EXPORT ssize_t recvmsg(int sock, struct msghdr *msg, int flags)
 {
 	bool on = shim_on();
-	socklen_t room = on && msg ? msg->msg_namelen : 0;
+	socklen_t room = on && user_has_bytes(msg, sizeof(*msg)) ? msg->msg_namelen : 0;
 	ssize_t ret = sys.recvmsg(sock, msg, flags);
 
 	if (ret >= 0 && on) {
@@ -265,6 +268,11 @@ static int send_each(int sock, struct mmsghdr *msgs, unsigned nr, int flags)
 	ssize_t ret = 0;
 
 	for (i = 0; i < nr && i < MESSAGES_MAX; i++) {
+		if (!user_has_bytes(msgs + i, sizeof(*msgs))) {
+			errno = EFAULT;
+			ret = -1;
+			break;
+		}
 		ret = sendmsg(sock, &msgs[i].msg_hdr, flags);
 		if (ret < 0)
 			break;
@@ -277,7 +285,7 @@ EXPORT int sendmmsg(int sock, struct mmsghdr *msgs, unsigned nr, int flags)
 {
 	unsigned i;
 
-	for (i = 0; shim_on() && msgs && i < nr; i++) {
+	for (i = 0; shim_on() && i < nr && user_has_bytes(msgs + i, sizeof(*msgs)); i++) {
 		if (has_path(msgs[i].msg_hdr.msg_name, msgs[i].msg_hdr.msg_namelen))
 			return send_each(sock, msgs, nr, flags);
 		each_sent_fd(&msgs[i].msg_hdr, share_sent);
@@ -291,7 +299,7 @@ EXPORT int recvmmsg(int sock, struct mmsghdr *msgs, unsigned nr, int flags, stru
 	bool on = shim_on();
 	int i, ret;
 
-	for (i = 0; on && msgs && i < MESSAGES_MAX && (unsigned)i < nr; i++)
+	for (i = 0; on && i < MESSAGES_MAX && (unsigned)i < nr && user_has_bytes(msgs + i, sizeof(*msgs)); i++)
 		rooms[i] = msgs[i].msg_hdr.msg_namelen;
 	ret = sys.recvmmsg(sock, msgs, nr, flags, timeout);
 	for (i = 0; on && i < ret && i < MESSAGES_MAX; i++) {

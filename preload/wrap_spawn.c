@@ -212,37 +212,50 @@ EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_act
 
 /* ---- the same with a descriptor for the child instead of its number: glibc 2.39 ---- */
 
-/* Nobody else waits for @pid, so it is the child's still. 0, or the error. */
-static int open_child(pid_t pid, int *pidfd)
-{
-	long fd = sys.syscall(SYS_pidfd_open, pid, 0);
+typedef int spawn_fn(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
+                     char *const argv[], char *const envp[]);
 
-	if (fd < 0)
+/*
+ * A number for the descriptor is kept free, so that there is one when the child has been made: where there is none, there
+ * is to be no child. Nobody else waits for the child. 0, or the error.
+ */
+static int spawn_with_fd(spawn_fn *fn, int *pidfd, const char *file, const posix_spawn_file_actions_t *actions,
+                         const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
+{
+	int saved ERRNO_KEPT = errno;
+	int kept = sys.open("/dev/null", O_RDONLY | O_CLOEXEC), r;
+	pid_t pid;
+	long fd;
+
+	if (kept < 0)
 		return errno;
-	*pidfd = (int)fd;
-	return 0;
+	r = fn(&pid, file, actions, attr, argv, envp);
+	sys.close(kept);
+	if (r)
+		return r;
+	fd = sys.syscall(SYS_pidfd_open, pid, 0);
+	if (fd >= 0) {
+		*pidfd = (int)fd;
+		return 0;
+	}
+	r = errno; /* another thread was faster */
+	sys.syscall(SYS_kill, pid, SIGKILL);
+	sys.syscall(SYS_wait4, pid, NULL, 0, NULL);
+	return r;
 }
 
 EXPORT int pidfd_spawn(int *pidfd, const char *path, const posix_spawn_file_actions_t *actions,
                        const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
 {
-	int saved ERRNO_KEPT = errno, r;
-	pid_t pid;
-
 	if (!shim_on() && sys.pidfd_spawn)
 		return sys.pidfd_spawn(pidfd, path, actions, attr, argv, envp);
-	r = posix_spawn(&pid, path, actions, attr, argv, envp);
-	return r ? r : open_child(pid, pidfd);
+	return spawn_with_fd(posix_spawn, pidfd, path, actions, attr, argv, envp);
 }
 
 EXPORT int pidfd_spawnp(int *pidfd, const char *file, const posix_spawn_file_actions_t *actions,
                         const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
 {
-	int saved ERRNO_KEPT = errno, r;
-	pid_t pid;
-
 	if (!shim_on() && sys.pidfd_spawnp)
 		return sys.pidfd_spawnp(pidfd, file, actions, attr, argv, envp);
-	r = posix_spawnp(&pid, file, actions, attr, argv, envp);
-	return r ? r : open_child(pid, pidfd);
+	return spawn_with_fd(posix_spawnp, pidfd, file, actions, attr, argv, envp);
 }

@@ -283,3 +283,33 @@ Test(mapping, close_of_a_file_without_a_name_is_no_failure)
 	cr_assert_eq(lclose(&l), 0);
 	cr_assert_eq(count_files("data."), 0);
 }
+
+/* ---- the host's table of writers ---- */
+
+Test(mapping, table_of_writers_that_was_cut_is_done_without)
+{
+	struct lfile l = made("f"), other;
+	struct stat st;
+	char path[PATH_MAX];
+	struct plfs_name name = { .dirfd = AT_FDCWD, .path = path };
+
+	cr_assert_eq(lfill(&l, 0, 1000, 1), 1000);
+	lpath("f", path);
+	name.ended = plfs_before_stat();
+	cr_assert_eq(stat(path, &st), 0);
+	plfs_fix_stat(&st, &name);
+	cut("writers.", 0);
+	cr_assert_eq(lfill(&l, 1000, 100000, 1), 100000);
+	name.ended = plfs_before_stat();
+	cr_assert_eq(stat(path, &st), 0);
+	plfs_fix_stat(&st, &name);
+	cr_assert_eq(st.st_size, 101000);
+	other = made("g");
+	cr_assert_eq(lfill(&other, 0, 1000, 2), 1000);
+	cr_assert_eq(lclose(&other), 0);
+	cr_assert_eq(lclose(&l), 0);
+	cr_assert_eq(mapping_nr_broken, 0);
+	l = lopen("f", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, 101000, 1), 0);
+	lclose(&l);
+}

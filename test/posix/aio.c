@@ -452,6 +452,27 @@ CASE(kernel_aio_by_number) { kernel_aio(false); }
 
 CASE(kernel_aio_by_name) { kernel_aio(true); }
 
+/* A list, or a request in it, that is not there: what comes before it is done. */
+CASE(bad_addresses_of_kernel_aio)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	char *map = mmap(NULL, (size_t)page * 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct iocb cb = {.aio_fildes = (uint32_t)given("f"), .aio_lio_opcode = IOCB_CMD_PWRITE, .aio_buf = (uintptr_t) "some", .aio_nbytes = 4};
+	struct iocb **last = (struct iocb **)(void *)(map + page) - 1, *list[2] = {&cb, (struct iocb *)(map + page)};
+	aio_context_t ctx = 0;
+
+	munmap(map + page, (size_t)page);
+	*last = &cb;
+	T((int)syscall(SYS_io_setup, 32, &ctx));
+	for (int named = 0; named < 2; named++) {
+		say("%ld\n", io_submit_by(named, ctx, 1, (struct iocb **)(void *)(map + page)));
+		say("%ld\n", io_submit_by(named, ctx, 2, last));
+		say("%ld\n", io_submit_by(named, ctx, 2, list));
+		say("%ld\n", io_submit_by(named, ctx, 1, list + 1));
+	}
+	show("f");
+}
+
 /* Appending may be refused, and is not done then. */
 CASE(an_appending_descriptor_of_kernel_aio)
 {

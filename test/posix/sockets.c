@@ -178,3 +178,34 @@ CASE(other_names)
 	make("file", "no socket");
 	T(connect(peer = socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&un, address(&un, "file")));
 }
+
+static void *bad(void) { return (void *)0x1234567000; }
+
+/* Addresses of names, of their lengths, of messages: the kernel says of each that it is bad. */
+CASE(bad_addresses)
+{
+	struct sockaddr_un un;
+	socklen_t len = address(&un, "s"), *bad_len = bad();
+	struct mmsghdr msgs[2] = {{.msg_hdr = {.msg_name = bad(), .msg_namelen = 20}}, {.msg_hdr = {.msg_control = bad(), .msg_controllen = 64}}};
+	struct msghdr named = {.msg_name = bad(), .msg_namelen = sizeof un}, controlled = {.msg_control = bad(), .msg_controllen = 64};
+	int s = socket(AF_UNIX, SOCK_STREAM, 0), d = socket(AF_UNIX, SOCK_DGRAM, 0), pair[2];
+
+	T(bind(s, bad(), len));
+	T(bind(s, (struct sockaddr *)&un, len));
+	T(listen(s, 3));
+	T(connect(d, bad(), len));
+	T((int)sendto(d, "x", 1, 0, bad(), len));
+	T(getsockname(s, (struct sockaddr *)&un, bad_len));
+	T(getsockname(s, bad(), &len));
+	T(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair));
+	T(getpeername(pair[0], bad(), bad_len));
+	T((int)sendmsg(pair[0], bad(), 0));
+	T((int)sendmsg(pair[0], &named, 0));
+	T((int)sendmsg(pair[0], &controlled, 0));
+	T(sendmmsg(pair[0], bad(), 2, 0));
+	T(sendmmsg(pair[0], msgs, 2, 0));
+	T((int)recvmsg(pair[1], bad(), MSG_DONTWAIT));
+	T(recvmmsg(pair[1], bad(), 2, MSG_DONTWAIT, NULL));
+	T((int)send(pair[0], "x", 1, 0));
+	T((int)recvfrom(pair[1], &un, 1, MSG_DONTWAIT, (struct sockaddr *)&un, bad_len));
+}
