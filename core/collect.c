@@ -156,24 +156,30 @@ static bool collect_live(struct collect_arg *ca, const char *live)
 }
 
 /* The live files were found before it was asked who has the file open: so none is of somebody who has opened it since. */
-static bool collect_lives(struct collect_arg *ca)
+static bool collect_lives(struct collect_arg *ca, unsigned *nr_ours)
 {
 	bool any = false;
 
-	for (const char *live = ca->lives; live < ca->lives + ca->lives_len; live += strlen(live) + 1)
-		any |= collect_live(ca, live);
+	for (const char *live = ca->lives; live < ca->lives + ca->lives_len; live += strlen(live) + 1) {
+		if (!collect_live(ca, live))
+			continue;
+		any = true;
+		*nr_ours += dropping_live_is_ours(strchr(live, '/') + 1);
+	}
 	return any;
 }
 
-void collect_void(const struct container *c, uint64_t generation_ns, int stub_fd)
+unsigned collect_void(const struct container *c, uint64_t generation_ns, int stub_fd)
 {
 	int saved ERRNO_KEPT = errno;
 	struct collect_arg ca = { .c = c, .generation_ns = generation_ns };
+	unsigned nr_ours = 0;
 
 	container_list(c, collect_index, &ca);
-	if (ca.lives && stub_fd >= 0 && stub_is_alone(stub_fd) && collect_lives(&ca)) {
+	if (ca.lives && stub_fd >= 0 && stub_is_alone(stub_fd) && collect_lives(&ca, &nr_ours)) {
 		ca.lives_len = 0;
 		container_list(c, collect_index, &ca); /* what named their logs as well */
 	}
 	mem_free(ca.lives);
+	return nr_ours;
 }

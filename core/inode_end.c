@@ -9,6 +9,7 @@
 #include "collect.h"
 #include "stamp.h"
 #include "sys.h"
+#include "writers.h"
 
 /* ---- one at a time: whoever appends, and whoever cuts ---- */
 
@@ -52,14 +53,19 @@ static int resize_body(struct inode *ino, int fd, uint64_t size)
 static int new_generation(struct inode *ino, int fd)
 {
 	uint64_t now_ns;
+	bool counted;
 	int ret;
 
 	inode_close_writer(ino, fd);
 	now_ns = stamp_next();
 	inode_notify(ino, now_ns); /* before the size goes: writers must not bring it back */
+	/* Between the two the file is still the old one, whatever the stub's length says. */
+	counted = writers_begin(ino->m, ino->key.ino);
 	ret = resize_body(ino, fd, 0);
 	if (!ret)
 		ret = stub_set_generation(fd, &ino->stub, now_ns);
+	if (counted)
+		writers_end(ino->m, ino->key.ino);
 	if (ret)
 		return ret;
 	if (ino->stub.in_body) { /* moved meanwhile: what was copied is to go as well */
@@ -68,7 +74,7 @@ static int new_generation(struct inode *ino, int fd)
 	}
 	reader_release(&ino->r);
 	if (!stub_is_copy(&ino->stub, ino->key.ino))
-		collect_void(&ino->c, ino->stub.generation_ns, ino->shared ? -1 : fd);
+		writers_gone(ino->m, ino->key.ino, collect_void(&ino->c, ino->stub.generation_ns, ino->shared ? -1 : fd));
 	return 0;
 }
 

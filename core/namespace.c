@@ -222,12 +222,6 @@ static void tell_times(struct inode *ino, int fd, struct stat *st)
 	st->st_ctim = now.st_ctim;
 }
 
-static int find_any_live(void *arg, const char *path, const char *name, enum dropping_kind kind)
-{
-	(void)arg, (void)path, (void)name;
-	return kind == DROPPING_LIVE;
-}
-
 /*
  * The size of a file that somebody may be writing, or was when he was killed: what the stub does not say yet is in live files. @size
  * stays what it is if the file cannot be read, or another one has its name by now.
@@ -246,11 +240,8 @@ static __attribute__((noinline, cold)) void ask_live_files(const struct plfs_nam
 		fd = stub_reopen(name->dirfd, flags);
 	}
 	if (fd >= 0 && !sys.fstat(fd, &now) && now.st_ino == st->st_ino && now.st_dev == st->st_dev && !file_of(fd, &f) && f) {
-		const struct inode *ino = f->ino;
-		off_t known = (off_t)stub_body_len(now.st_size);
+		off_t known = plfs_size(f);
 
-		if (ino->stub.has_container && container_list(&ino->c, find_any_live, NULL) == 1)
-			known = plfs_size(f);
 		if (known >= 0)
 			*size = (uint64_t)known;
 	}

@@ -162,6 +162,14 @@ void writers_end(struct plfs_mount *m, ino_t number)
 		end_many(table, number, 1);
 }
 
+void writers_gone(struct plfs_mount *m, ino_t number, unsigned nr)
+{
+	uint8_t *table = nr ? table_to_write(m) : NULL;
+
+	if (table)
+		end_many(table, number, nr);
+}
+
 static int count_live(void *arg, const char *path, const char *name, enum dropping_kind kind)
 {
 	(void)path;
@@ -178,9 +186,8 @@ int writers_remove_container(struct plfs_mount *m, const struct container *c, in
 	if (table && __atomic_load_n(slot_of(table, number), __ATOMIC_RELAXED))
 		container_list(c, count_live, &nr);
 	ret = container_remove(c);
-	table = nr && !ret ? table_to_write(m) : NULL;
-	if (table)
-		end_many(table, number, nr);
+	if (!ret)
+		writers_gone(m, number, nr);
 	return ret;
 }
 

@@ -23,6 +23,9 @@ bool writers_begin(struct plfs_mount *m, ino_t number);
 /* After the size has been published and the live file is gone; only what was begun. */
 void writers_end(struct plfs_mount *m, ino_t number);
 
+/* So many live files of dead processes of this host, of the stub @number, are gone. */
+void writers_gone(struct plfs_mount *m, ino_t number, unsigned nr);
+
 /*
  * Remove @c, that of the stub @number, as container_remove(). The caller knows that nobody has the file open: what live files
  * there are, are of the dead, and are not counted any more.

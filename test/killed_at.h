@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * For the tests that kill a process at each of its system calls in turn, and in the middle of each write: a process carries out a plan of
+ * steps on a few names, and dies. A fresh process must then find what the dead one had been told is done: all bytes,
+ * the names, and the sizes, by stat() before anything has been opened. What it was doing when it died may be
+ * found done, undone, or, byte by byte, half done. The file must then go on working, and when all names are removed nothing may be left.
+ */
+#ifndef TEST_KILLED_AT_H
+#define TEST_KILLED_AT_H
+
+#include "scratch.h"
+
+#include "calls.h"
+
+#include <criterion/criterion.h>
+#include <sys/mman.h>
+
+#define SIZE_MAX_TESTED (400 * 1024)
+
+enum action {
+	CREATE, OPEN, OPEN_TRUNC, WRITE, APPEND, READ, TRUNCATE, SYNC, COMMIT, CLOSE, MOVE, /* on the open file */
+	RENAME, LINK, UNLINK, FLATTEN,                                                     /* on names */
+};
+
+enum { F, G, H, NR_NAMES };
+static const char *const NAMES[NR_NAMES] = { "f", "g", "h" };
+
+struct step {
+	enum action action;
+	long off, len; /* TRUNCATE: len */
+	int name, to;
+};
+
+/* Which of the files each name is of, -1: none; and which is open. "g" is there from the beginning. */
+#define NR_FILES 8
+struct model {
+	int of[NR_NAMES], open, nr;
+	long size[NR_FILES];
+	unsigned char *data[NR_FILES];
+};
+
+struct progress {
+	int done;      /* steps that have returned */
+	int committed; /* of them, those that were followed by a release */
+};
+
+static struct step steps[2000];
+static int nr_steps;
+static struct progress *progress;
+static long calls_left;
+static enum call only_call;
+static bool half, all_calls;
+static bool unshared;
+static const char *options = "{small=0}";
+
+__attribute__((unused)) static void add(enum action action, long off, long len)
+{
+	steps[nr_steps++] = (struct step){ action, off, len, F, F };
+}
+
+__attribute__((unused)) static void add_named(enum action action, int name, int to)
+{
+	steps[nr_steps++] = (struct step){ action, 0, 0, name, to };
+}
+
+/* ---- what is right ---- */
+
+static unsigned char *data_of(struct model *m, int file)
+{
+	if (!m->data[file])
+		m->data[file] = calloc(1, SIZE_MAX_TESTED);
+	return m->data[file];
+}
+
+static void apply(struct model *m, int i)
+{
+	const struct step *s = &steps[i];
+	long *size = &m->size[m->open < 0 ? 0 : m->open], off = s->action == APPEND ? *size : s->off;
+
+	switch (s->action) {
+	case CREATE:
+	case OPEN:
+	case OPEN_TRUNC:
+		if (m->of[s->name] < 0)
+			m->of[s->name] = m->nr++;
+		m->open = m->of[s->name];
+		if (s->action == OPEN_TRUNC) {
+			memset(data_of(m, m->open), 0, SIZE_MAX_TESTED);
+			m->size[m->open] = 0;
+		}
+		break;
+	case WRITE:
+	case APPEND:
+		pattern_fill(data_of(m, m->open) + off, (size_t)s->len, (uint64_t)off, (unsigned)i + 10);
+		if (off + s->len > *size)
+			*size = off + s->len;
+		break;
+	case TRUNCATE:
+		if (s->len < *size)
+			memset(data_of(m, m->open) + s->len, 0, (size_t)(*size - s->len));
+		*size = s->len;
+		break;
+	case RENAME:
+		m->of[s->to] = m->of[s->name];
+		m->of[s->name] = -1;
+		break;
+	case LINK:
+		m->of[s->to] = m->of[s->name];
+		break;
+	case UNLINK:
+		m->of[s->name] = -1;
+		break;
+	default:
+		break;
+	}
+}
+
+static void model_init(struct model *m)
+{
+	*m = (struct model){ .of = { -1, 0, -1 }, .nr = 1, .size = { 3000 } };
+	pattern_fill(data_of(m, 0), 3000, 0, 1);
+}
+
+static void model_copy(struct model *to, const struct model *from)
+{
+	*to = *from;
+	for (int i = 0; i < NR_FILES; i++) {
+		to->data[i] = NULL;
+		if (from->data[i])
+			memcpy(data_of(to, i), from->data[i], SIZE_MAX_TESTED);
+	}
+}
+
+static void model_free(struct model *m)
+{
+	for (int i = 0; i < NR_FILES; i++)
+		free(m->data[i]);
+}
+
+/* ---- the process that dies ---- */
+
+static bool is_release(enum action action)
+{
+	return action == SYNC || action == COMMIT || action == CLOSE || action >= RENAME;
+}
+
+static int die_at_last(enum call call)
+{
+	if (call == CALL_MMAP && unshared)
+		return ENODEV;
+	if (!all_calls && call != only_call)
+		return 0;
+	if (--calls_left)
+		return 0;
+	if (half)
+		return CALL_SHORT;
+	kill(getpid(), SIGKILL);
+	return 0;
+}
+
+/* The write after the shortened one is the rest of it. */
+static int die_after_half(enum call call)
+{
+	if (!calls_left && call == CALL_PWRITE)
+		kill(getpid(), SIGKILL);
+	return die_at_last(call);
+}
+
+static char content[SIZE_MAX_TESTED];
+
+static int on_names(const struct step *s)
+{
+	char from[PATH_MAX], to[PATH_MAX];
+
+	lpath(NAMES[s->name], from);
+	lpath(NAMES[s->to], to);
+	switch (s->action) {
+	case RENAME:
+		return lrename(NAMES[s->name], NAMES[s->to]);
+	case LINK:
+		return link(from, to) ? -errno : 0;
+	case UNLINK:
+		return lunlink(NAMES[s->name]);
+	default:
+		return plfs_flatten(AT_FDCWD, from, NULL);
+	}
+}
+
+static void perform(struct lfile *l, int i, long size)
+{
+	const struct step *s = &steps[i];
+	long off = s->action == APPEND ? size : s->off;
+	ssize_t n = s->len;
+	off_t end;
+	int ret = 0;
+
+	switch (s->action) {
+	case CREATE:
+	case OPEN:
+	case OPEN_TRUNC:
+		*l = lopen(NAMES[s->name], O_RDWR | O_CREAT | (s->action == OPEN_TRUNC ? O_TRUNC : 0));
+		break;
+	case WRITE:
+		n = lfill(l, off, (size_t)s->len, (unsigned)i + 10);
+		break;
+	case APPEND:
+		pattern_fill(content, (size_t)s->len, (uint64_t)off, (unsigned)i + 10);
+		n = lappend(l, content, (size_t)s->len, &end);
+		if (end != off + s->len)
+			ret = -ERANGE;
+		break;
+	case READ:
+		ret = plfs_pread(l->f, content, sizeof(content), 0) == size ? 0 : -EIO;
+		break;
+	case TRUNCATE:
+		ret = plfs_truncate(l->f, s->len);
+		break;
+	case SYNC:
+		ret = plfs_sync(l->f);
+		break;
+	case COMMIT:
+		ret = plfs_commit(l->f);
+		break;
+	case CLOSE:
+		ret = lclose(l);
+		break;
+	case MOVE:
+		ret = plfs_in_body(l->f, PLFS_MAP_WRITE) == 1 ? 0 : -EIO;
+		break;
+	default:
+		ret = on_names(s);
+		break;
+	}
+	errno = -ret;
+	if (ret || n != s->len)
+		die("step %d failed: %zd", i, n);
+}
+
+static void run_steps(void)
+{
+	struct lfile l = { .fd = -1 };
+	struct model m;
+
+	model_init(&m);
+	be_single_threaded();
+	calls_intercept();
+	on_call = half ? die_after_half : die_at_last;
+	for (int i = 0; i < nr_steps; i++) {
+		perform(&l, i, m.size[m.open]);
+		progress->done = i + 1;
+		if (is_release(steps[i].action) || !unshared)
+			progress->committed = i + 1;
+		apply(&m, i);
+	}
+	_exit(0);
+}
+
+/* ---- the process that looks ---- */
+
+/* One name as a fresh process finds it. */
+struct found {
+	ssize_t size; /* -1: there is none */
+	unsigned char *buf;
+	bool plain;
+};
+
+static off_t stat_size(const char *name)
+{
+	char path[PATH_MAX];
+	struct plfs_name n = { AT_FDCWD, path, 0, plfs_before_stat() };
+	struct stat st;
+
+	lpath(name, path);
+	if (sys.fstatat(AT_FDCWD, path, &st, 0))
+		return -1;
+	plfs_fix_stat(&st, &n);
+	return st.st_size;
+}
+
+static void read_name(struct found *fd, const char *name)
+{
+	struct lfile l;
+	off_t told = stat_size(name);
+	struct stat st;
+	ssize_t n;
+	int ret = ltry(&l, name, O_RDONLY);
+
+	fd->buf = calloc(1, SIZE_MAX_TESTED + 1);
+	fd->size = -1;
+	if (ret == -ENOENT)
+		return;
+	errno = -ret;
+	if (ret)
+		die("open %s", name);
+	fd->plain = !l.f;
+	fd->size = l.f ? plfs_size(l.f) : sys.fstat(l.fd, &st) ? -errno : st.st_size;
+	if (fd->size < 0 || fd->size > SIZE_MAX_TESTED)
+		die("size %zd of %s", fd->size, name);
+	n = l.f ? plfs_pread(l.f, fd->buf, SIZE_MAX_TESTED, 0) : pread(l.fd, fd->buf, SIZE_MAX_TESTED, 0);
+	if (n != fd->size)
+		die("cannot read %zd bytes of %s", fd->size, name);
+	if (told != fd->size && !unshared) /* where nothing can be mapped stat() may be late */
+		die("stat said that %s has %zd bytes, not %zd", name, (ssize_t)told, fd->size);
+	lclose(&l);
+}
+
+static void read_all_names(struct found *fd)
+{
+	for (int name = 0; name < NR_NAMES; name++)
+		read_name(&fd[name], NAMES[name]);
+}
+
+static long size_in(const struct model *m, int name)
+{
+	return m->of[name] < 0 ? -1 : m->size[m->of[name]];
+}
+
+static void compare(const struct found *fd, struct model *states, int nr, int name, bool zeros)
+{
+	bool ok = false;
+
+	for (int k = 0; k < nr; k++)
+		ok |= size_in(&states[k], name) == fd->size;
+	for (int k = 1; k < nr && fd->size >= 0; k++) /* a longer write in pieces, each with its own record */
+		ok |= size_in(&states[k - 1], name) <= fd->size && fd->size <= size_in(&states[k], name);
+	errno = 0;
+	if (!ok)
+		die("%s has %zd bytes after %d steps (%d released), not %ld", NAMES[name], fd->size, progress->done, progress->committed,
+		    size_in(&states[0], name));
+	for (long off = 0; off < fd->size; off++) {
+		ok = zeros && !fd->buf[off];
+		for (int k = 0; k < nr && !ok; k++)
+			ok = states[k].of[name] >= 0 && fd->buf[off] == data_of(&states[k], states[k].of[name])[off];
+		if (!ok)
+			die("%s: wrong byte at %ld of %zd after %d steps (%d released)", NAMES[name], off, fd->size, progress->done,
+			    progress->committed);
+	}
+}
+
+/* The states that may be found: after `committed` steps at least, after `done` and one more at most. */
+static void look(void)
+{
+	int lo = progress->committed, hi = progress->done + 1, nr;
+	struct found found[NR_NAMES] = { 0 };
+	bool zeros_from_truncation = false;
+	struct model states[64];
+
+	if (hi > nr_steps)
+		hi = nr_steps;
+	model_init(&states[0]);
+	for (int i = 0; i < lo; i++)
+		apply(&states[0], i);
+	for (nr = 1; lo + nr <= hi && nr < 64; nr++) {
+		enum action action = steps[lo + nr - 1].action;
+
+		model_copy(&states[nr], &states[nr - 1]);
+		apply(&states[nr], lo + nr - 1);
+		zeros_from_truncation |= action == TRUNCATE || action == OPEN_TRUNC;
+	}
+	read_all_names(found);
+	for (int name = 0; name < NR_NAMES; name++) {
+		compare(&found[name], states, nr, name, zeros_from_truncation);
+		free(found[name].buf);
+	}
+	for (int k = 0; k < nr; k++)
+		model_free(&states[k]);
+}
+
+/* "f" is written and appended to, and nothing of what was there is lost. */
+static void go_on(void)
+{
+	bool cut = progress->done < nr_steps && (steps[progress->done].action == TRUNCATE || steps[progress->done].action == OPEN_TRUNC);
+	struct found before[NR_NAMES] = { 0 }, after = { 0 };
+	struct lfile l;
+	off_t end;
+
+	read_all_names(before);
+	if (before[F].plain)
+		return;
+	l = lopen("f", O_RDWR | O_CREAT);
+	if (before[F].size < 0)
+		before[F].size = 0;
+	if (cut) { /* it is not known how far that got */
+		if (plfs_truncate(l.f, 0))
+			die("truncate");
+		before[F].size = 0;
+		memset(before[F].buf, 0, SIZE_MAX_TESTED);
+	}
+	if (lappend(&l, "end", 3, &end) != 3 || end != before[F].size + 3)
+		die("append");
+	if (plfs_pwrite(l.f, "begin", 5, 0) != 5)
+		die("write");
+	lclose(&l);
+	memcpy(before[F].buf + before[F].size, "end", 3);
+	before[F].size += 3;
+	memcpy(before[F].buf, "begin", 5);
+	if (before[F].size < 5)
+		before[F].size = 5;
+	read_name(&after, "f");
+	if (before[F].size != after.size || memcmp(before[F].buf, after.buf, (size_t)after.size))
+		die("f is not as it was: %zd bytes, %zd before", after.size, before[F].size);
+}
+
+static int nr_left(void)
+{
+	return count_files("data.") + count_files("live.") + count_files(".plfs-flatten");
+}
+
+/* Whether a kill at this moment may leave a container to which no name leads, or a temporary file: they are gc's. */
+static bool may_leave_something(void)
+{
+	enum action action = progress->done < nr_steps ? steps[progress->done].action : CREATE;
+	struct model m;
+	bool named = false;
+
+	model_init(&m);
+	m.open = -1;
+	for (int i = 0; i < progress->done; i++) {
+		apply(&m, i);
+		if (steps[i].action == CLOSE)
+			m.open = -1;
+	}
+	for (int name = 0; name < NR_NAMES; name++)
+		named |= m.of[name] == m.open;
+	model_free(&m);
+	return (m.open >= 0 && !named) || action == MOVE || action >= RENAME;
+}
+
+static void remove_all(void)
+{
+	struct plfs_gc gc = { .age_ns = 0, .nr_threads = 1, .later_ns = 3600000000000u };
+	char path[PATH_MAX];
+	struct lfile l;
+
+	for (int name = 0; name < NR_NAMES; name++) {
+		lpath(NAMES[name], path);
+		errno = 0;
+		if (access(path, F_OK) == 0 && lunlink(NAMES[name]))
+			die("unlink %s", NAMES[name]);
+		if (!ltry(&l, NAMES[name], O_RDONLY))
+			die("unlinked and still there");
+	}
+	errno = 0;
+	if (nr_left() && !may_leave_something())
+		die("%d files are left when all names are gone", nr_left());
+	if (nr_left() && plfs_gc(lpath("", path), &gc))
+		die("gc");
+	errno = 0;
+	if (nr_left())
+		die("%d files are left after gc", nr_left());
+}
+
+static int look_and_go_on(void *arg)
+{
+	(void)arg;
+	look();
+	go_on();
+	remove_all();
+	return 0;
+}
+
+static int make_g(void *arg)
+{
+	struct lfile l = lopen("g", O_RDWR | O_CREAT);
+
+	(void)arg;
+	if (lfill(&l, 0, 3000, 1) != 3000)
+		return 1;
+	return lclose(&l) ? 1 : 0;
+}
+
+static void clear_scratch(void)
+{
+	char cmd[300];
+
+	snprintf(cmd, sizeof(cmd), "rm -rf %s/.plfs %s/[fgh]", scratch, scratch);
+	if (system(cmd))
+		die("rm");
+	if (in_child(make_g, NULL))
+		die("making g");
+}
+
+/*
+ * Kill at the 1st, 2nd, 3rd... call until there are no more; with @stride not at every one, unless PLFS_TEST_STRIDE
+ * says so. @plan adds the steps.
+ */
+static void kill_at_each(void (*plan)(void), int stride)
+{
+	const char *setting = getenv("PLFS_TEST_STRIDE");
+	long nr = 1;
+	int code;
+
+	if (setting)
+		stride = atoi(setting);
+
+	scratch_in_memory = true;
+	scratch_map(options);
+	plan();
+	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	for (;; nr += stride) {
+		pid_t pid;
+
+		clear_scratch();
+		memset(progress, 0, sizeof(*progress));
+		calls_left = nr;
+		pid = fork_child();
+		if (!pid)
+			run_steps();
+		code = wait_child(pid);
+		cr_assert(code == 0 || code == 256 + SIGKILL, "call %ld: exit code %d", nr, code);
+		cr_assert_eq(in_child(look_and_go_on, NULL), 0, "killed at call %ld, in step %d", nr, progress->done);
+		if (!code)
+			break;
+	}
+	cr_assert_gt(nr, 20);
+	cr_log_info("%ld calls\n", nr);
+	scratch_remove();
+}
+
+#endif
