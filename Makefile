@@ -142,4 +142,4 @@ clean:
 
 .PHONY: all tests check check-long demo bench bench-plot check-cluster bench-cluster install clean FORCE
 .SECONDARY: $(TESTS:$(O)/test/%=$(O)/obj/test/%.o)
--include $(patsubst %.o,%.d,$(filter-out $(JEMALLOC_OBJ),$(SO_OBJS) $(CMD_OBJS)) $(TESTS:$(O)/test/%=$(O)/obj/test/%.o))
+-include $(patsubst %.o,%.d,$(filter-out $(JEMALLOC_OBJ),$(SO_OBJS) $(LOW_OBJS) $(CMD_OBJS)) $(TESTS:$(O)/test/%=$(O)/obj/test/%.o))

@@ -97,6 +97,9 @@ int inode_size(struct inode *ino, int fd, const struct stat *st, uint64_t *size)
 /* Have a container and a log. */
 int inode_make_writer(struct inode *ino, int fd);
 
+/* Where clocks cannot be trusted, see all stamps in the container, so that what comes now is later. */
+int inode_heed_clock(struct inode *ino, int fd);
+
 /* Close the log if there is one; the next write opens another. Publishes. -EIO: acknowledged bytes could not be kept (writer_close()). */
 int inode_close_writer(struct inode *ino, int fd);
 

@@ -57,6 +57,7 @@ static int new_generation(struct inode *ino, int fd)
 	int ret;
 
 	inode_close_writer(ino, fd);
+	inode_heed_clock(ino, fd); /* a file that cannot be read can be emptied all the same */
 	now_ns = stamp_next();
 	inode_notify(ino, now_ns); /* before the size goes: writers must not bring it back */
 	/* Between the two the file is still the old one, whatever the stub's length says. */

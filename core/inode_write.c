@@ -66,31 +66,57 @@ static int claim(struct inode *ino, int fd)
 	return ret;
 }
 
-/*
- * A stub that was changed later than it is now, by this host's clock: the clock was set back, or another host's is ahead.
- * Then the stamps in the container must be seen before ours can be later. (A stub's ctime cannot be set by programs.)
- */
-static int heed_clock(struct inode *ino, int fd)
+#define TOLERANCE_NS 20000000 /* the kernel's own clocks differ by a tick */
+
+/* How far a file's last change is in the future, by this process's clock; below 0: in the past. */
+static int64_t ahead_of_us(const struct stat *st)
 {
-	const int64_t tolerance_ns = 20000000; /* the kernel's own clocks differ by a tick */
 	struct timespec now;
+
+	if (sys.clock_gettime(CLOCK_REALTIME, &now))
+		return 0;
+	return (st->st_ctim.tv_sec - now.tv_sec) * 1000000000LL + st->st_ctim.tv_nsec - now.tv_nsec;
+}
+
+/*
+ * A stub that was changed later than it is now, by this host's clock: the clock was set back, or another host's, or the file system's, is
+ * ahead. Then the stamps in the container must be seen before ours can be later. (A stub's ctime cannot be set by programs.)
+ */
+int inode_heed_clock(struct inode *ino, int fd)
+{
+	struct stat st;
+	int ret;
+
+	if (ino->r.loaded && !(ino->stub.clocks && ino->acquired))
+		return 0;
+	if (sys.fstat(fd, &st))
+		return -errno;
+	if (!ino->stub.clocks && ahead_of_us(&st) < TOLERANCE_NS)
+		return 0;
+	ret = inode_look_again(ino, fd, &st, true);
+	return ret || ino->r.loaded || ino->stub.in_body ? ret : inode_load(ino);
+}
+
+/* Whoever comes later cannot see by the stub's times that our clock is ahead of the file system's: the header tells him. */
+static void tell_clock(struct inode *ino, int fd)
+{
+	struct store *s = &ino->m->store;
 	struct stat st;
 
-	if (sys.fstat(fd, &st) || sys.clock_gettime(CLOCK_REALTIME, &now))
-		return -errno;
-	if (ino->r.loaded || (st.st_ctim.tv_sec - now.tv_sec) * 1000000000LL + st.st_ctim.tv_nsec - now.tv_nsec < tolerance_ns)
-		return 0;
-	return inode_load(ino);
+	if (!s->remote || ino->stub.clocks || s->ops->fstat(s, ino->w.stage.h, &st))
+		return; /* else the live file was made just now */
+	if (ahead_of_us(&st) <= -TOLERANCE_NS)
+		stub_set_clocks(fd, &ino->stub);
 }
 
 int inode_make_writer(struct inode *ino, int fd)
 {
 	int ret, ret2;
 
-	if (ino->writing || ino->stub.in_body)
+	if (ino->stub.in_body || (ino->writing && likely(!ino->stub.clocks || !ino->acquired)))
 		return 0;
-	ret = ino->stub.has_container ? heed_clock(ino, fd) : claim(ino, fd);
-	if (ret || ino->stub.in_body)
+	ret = ino->stub.has_container ? inode_heed_clock(ino, fd) : claim(ino, fd);
+	if (ret || ino->stub.in_body || ino->writing)
 		return ret;
 	ino->counted = writers_begin(ino->m, ino->key.ino);
 	ret = writer_open(&ino->w, &ino->c);
@@ -101,6 +127,7 @@ int inode_make_writer(struct inode *ino, int fd)
 		ino->r.own_log = UINT32_MAX;
 		ino->last_publish_ns = stamp_coarse_ns();
 		ino->notified_ns = ino->cut_ns = stage_notified(&ino->w.stage);
+		tell_clock(ino, fd);
 	}
 	if (ret)
 		inode_not_counted(ino);

@@ -17,6 +17,7 @@
 #define LOCK_CLAIM 0
 #define LOCK_IN_USE 2
 
+#define COMPAT_CLOCKS 1
 #define INCOMPAT_IN_BODY 1
 #define INCOMPAT_MOVING 2
 #define INCOMPAT_KNOWN (INCOMPAT_IN_BODY | INCOMPAT_MOVING)
@@ -32,6 +33,7 @@ void stub_encode(const struct stub *stub, void *buf)
 	memset(p, 0, STUB_HEADER_LEN);
 	memcpy(p, STUB_MAGIC, 8);
 	put_le32(p + 8, STUB_VERSION);
+	put_le32(p + 16, stub->clocks ? COMPAT_CLOCKS : 0);
 	put_le32(p + 20, (stub->in_body ? INCOMPAT_IN_BODY : 0) | (stub->moving ? INCOMPAT_MOVING : 0));
 	memcpy(p + 24, stub->id, STUB_ID_LEN);
 	put_le64(p + 40, stub->generation_ns);
@@ -59,6 +61,7 @@ int stub_decode(struct stub *stub, const void *buf, size_t len)
 	put_le32(copy + 12, 0);
 	if (crc32c(0, copy, sizeof(copy)) != get_le32((const uint8_t *)buf + 12))
 		return -EIO;
+	stub->clocks = get_le32(copy + 16) & COMPAT_CLOCKS;
 	stub->in_body = get_le32(copy + 20) & INCOMPAT_IN_BODY;
 	stub->moving = get_le32(copy + 20) & INCOMPAT_MOVING;
 	stub->has_container = memcmp(copy + 24, zeros, STUB_ID_LEN);
@@ -203,20 +206,25 @@ int stub_claim(int fd, struct stub *stub, uint64_t now_ns, ino_t number, int (*m
 	return ret;
 }
 
-int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns)
+/* Raise the generation to @generation_ns, and add @clocks. */
+static int change_header(int fd, struct stub *stub, uint64_t generation_ns, bool clocks)
 {
 	int ret = lock_header(fd, F_WRLCK);
 
 	if (ret)
 		return ret;
 	ret = stub_read(fd, stub);
-	if (!ret && stub->has_container && stub->generation_ns < generation_ns) {
-		stub->generation_ns = generation_ns;
+	if (!ret && stub->has_container && (stub->generation_ns < generation_ns || stub->clocks < clocks)) {
+		stub->generation_ns = max_u64(stub->generation_ns, generation_ns);
+		stub->clocks |= clocks;
 		ret = write_header(fd, stub, false);
 	}
 	lock_header(fd, F_UNLCK);
 	return ret;
 }
+
+int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns) { return change_header(fd, stub, generation_ns, false); }
+int stub_set_clocks(int fd, struct stub *stub) { return change_header(fd, stub, 0, true); }
 
 int stub_begin_append(int fd, struct stub *stub)
 {

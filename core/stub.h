@@ -8,7 +8,7 @@
  *     0   8  magic          "PLFSTUB1"
  *     8   4  version        1
  *    12   4  crc            CRC-32C of bytes 0..127 with this field 0
- *    16   4  compat         features that a reader may ignore: 0
+ *    16   4  compat         features that a reader may ignore: 1 clocks
  *    20   4  incompat       features that a reader must know: 1 in_body, 2 moving
  *    24  16  id             the container's, random; zeros: there is none
  *    40   8  generation_ns  records stamped at or before this are void (a truncation to 0)
@@ -17,6 +17,7 @@
  *    64  64  zeros
  *   128   .  a sentence for people, then zeros up to 4096
  *
+ * clocks: a host has written whose clock is ahead of the file system's: who writes looks at the stamps in the index first.
  * in_body: the body holds all of the file, for ever, and there is no container. moving: somebody who holds
  * byte 0 is copying the logs into the body; if nobody holds it he died, and the logs are the file as before.
  *
@@ -43,6 +44,7 @@ struct stub {
 	bool has_container;
 	bool in_body;
 	bool moving;
+	bool clocks;
 	uint8_t id[STUB_ID_LEN];
 	uint64_t generation_ns;
 	uint64_t created_ns;
@@ -104,6 +106,9 @@ int stub_end_move(int fd, struct stub *stub, bool in_body);
  * can be undone is that somebody has begun to move the file, which stub_end_move() then finds.
  */
 int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns);
+
+/* Say that stamps may be ahead of the file system's clock. Conditions as for stub_claim(). */
+int stub_set_clocks(int fd, struct stub *stub);
 
 /*
  * Say, for as long as the open file description of @fd lives, that somebody has the file open. Waits while it is being made
