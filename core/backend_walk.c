@@ -45,6 +45,10 @@ int walk_open(const struct walk_entry *e)
 
 	if (fd < 0 && errno == EPERM) /* not the owner */
 		fd = own_openat(e->dirfd, e->name, flags);
+	for (int tries = 0; fd < 0 && errno == EWOULDBLOCK && tries < 100; tries++) { /* it is just being made a plain file */
+		own_nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		fd = own_openat(e->dirfd, e->name, flags);
+	}
 	return fd < 0 ? -errno : fd;
 }
 

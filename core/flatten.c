@@ -228,6 +228,18 @@ static bool has_no_writer(int fd)
 	return true;
 }
 
+/*
+ * The same of the locked file, which is open here for writing: whether nobody else has it open or mapped at all. Who has mapped it only for reading
+ * cannot be told from who may write.
+ */
+static bool is_nowhere_else(int fd)
+{
+	if (sys.fcntl(fd, F_SETSIG, SIGURG) || sys.fcntl(fd, F_SETLEASE, F_WRLCK))
+		return false;
+	sys.fcntl(fd, F_SETLEASE, F_UNLCK);
+	return true;
+}
+
 /* Lock everybody else out. -EBUSY: somebody has it open; -EAGAIN: somebody else was flattening it. */
 static int lock_out(struct flatten *f)
 {
@@ -253,6 +265,11 @@ static int lock_out(struct flatten *f)
 	f->fd = fd;
 	ret = stub_lock_out(fd);
 	f->alone = !ret;
+	/* Whoever mapped it between the first look and the lock may have closed it since. */
+	if (!ret)
+		ret = stub_read(fd, &stub);
+	if (!ret && stub.in_body && !is_nowhere_else(fd))
+		ret = -EBUSY;
 	return ret;
 }
 

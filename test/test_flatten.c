@@ -132,6 +132,7 @@ Test(flatten, leaves_what_another_process_has_open_alone)
 
 static int (*real_renameat2)(int fromfd, const char *from, int tofd, const char *to, unsigned flags);
 static int (*meanwhile)(void *arg);
+static bool meanwhile_waits; /* perhaps for us: it need not be through before us */
 static pid_t child;
 
 static int rename_hook(int fromfd, const char *from, int tofd, const char *to, unsigned flags)
@@ -143,10 +144,14 @@ static int rename_hook(int fromfd, const char *from, int tofd, const char *to, u
 		child = fork_child();
 	if (fn && !child)
 		_exit(fn(NULL)); /* with nothing of its parent's: as a stranger */
-	if (fn && flags)
-		usleep(20000); /* it may wait for us, or be through before us: both are right */
+	if (fn && meanwhile_waits)
+		usleep(20000);
+	else if (fn)
+		waitid(P_PID, (id_t)child, &(siginfo_t){ 0 }, WEXITED | WNOWAIT);
 	return real_renameat2(fromfd, from, tofd, to, flags);
 }
+
+static int write_to_it(void *arg);
 
 static int flatten_while(int (*fn)(void *arg))
 {
@@ -156,6 +161,7 @@ static int flatten_while(int (*fn)(void *arg))
 	real_renameat2 = sys.renameat2;
 	sys.renameat2 = rename_hook;
 	meanwhile = fn;
+	meanwhile_waits = fn == write_to_it;
 	ret = flatten();
 	sys.renameat2 = real_renameat2;
 	cr_assert_gt(child, 0);
@@ -377,4 +383,80 @@ Test(flatten, a_kill_at_any_call_leaves_a_whole_file, .timeout = 300)
 Test(flatten, a_kill_at_any_call_leaves_a_whole_file_that_was_in_its_body, .timeout = 300)
 {
 	kill_at_each(true);
+}
+
+/* ---- who maps it in the moment before everybody is locked out ---- */
+
+static int (*real_fcntl)(int fd, int cmd, ...);
+static int map_pipes[4];
+static bool mapped_it;
+
+/* A map needs no open file; that of a description which appends keeps no lock either. */
+static int map_and_close(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR | O_APPEND);
+	char *map, c = 0;
+
+	(void)arg;
+	if (!l.f || plfs_in_body(l.f, PLFS_MAP_WRITE) != 1)
+		return 1;
+	map = mmap(NULL, PLFS_BODY_OFF + LEN, PROT_READ | PROT_WRITE, MAP_SHARED, l.fd, 0);
+	lclose(&l);
+	if (map == MAP_FAILED || write(map_pipes[1], "m", 1) != 1 || read(map_pipes[2], &c, 1) != 1)
+		return 2;
+	memset(map + PLFS_BODY_OFF, 'm', 10);
+	return munmap(map, PLFS_BODY_OFF + LEN) != 0;
+}
+
+static int fcntl_hook(int fd, int cmd, ...)
+{
+	va_list args;
+	void *arg;
+	char c;
+
+	va_start(args, cmd);
+	arg = va_arg(args, void *);
+	va_end(args);
+	if (cmd == F_OFD_SETLK && ((struct flock *)arg)->l_type == F_WRLCK && !mapped_it) {
+		mapped_it = true;
+		child = fork_child();
+		if (!child)
+			_exit(map_and_close(NULL));
+		if (read(map_pipes[0], &c, 1) != 1)
+			die("the child does not map it");
+	}
+	return real_fcntl(fd, cmd, arg);
+}
+
+static void map_it_in_the_gap(void)
+{
+	char text[10];
+	int fd;
+
+	cr_assert(!pipe(map_pipes) && !pipe(map_pipes + 2));
+	real_fcntl = sys.fcntl;
+	sys.fcntl = fcntl_hook;
+	cr_assert_eq(flatten(), -EBUSY);
+	cr_assert(mapped_it && !is_plain());
+	cr_assert_eq(write(map_pipes[3], "g", 1), 1);
+	cr_assert_eq(wait_child(child), 0);
+	cr_assert_eq(flatten(), 0);
+	fd = open(path, O_RDONLY);
+	cr_assert_eq(read(fd, text, sizeof(text)), 10);
+	cr_assert(!memcmp(text, "mmmmmmmmmm", 10));
+	close(fd);
+	assert_nothing_left();
+}
+
+Test(flatten, who_maps_a_file_in_its_body_just_before_keeps_it)
+{
+	make("a");
+	cr_assert_eq(in_child(move_into_body, NULL), 0);
+	map_it_in_the_gap();
+}
+
+Test(flatten, who_maps_a_file_just_before_keeps_it)
+{
+	make("a");
+	map_it_in_the_gap();
 }
