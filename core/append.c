@@ -9,6 +9,7 @@
 #include "bytes.h"
 #include "crc32c.h"
 #include "log.h"
+#include "sums.h"
 
 /* Large writes end at a multiple of this in the log file, where pages and their folios do; what is left is staged. */
 #define ALIGN_LEN 4096
@@ -79,10 +80,42 @@ static void log_has_grown(struct writer *w, size_t len)
 
 	for (unsigned i = 0; i < w->summed.nr; i++)
 		stage_put_chunk(s, w->chunk_crc[i]);
-	stage_set_chunk_crc(s, w->summed.crc);
+	stage_set_chunk_crc(s, w->summed.crc, s->flushed_len + s->staged_len + len);
 	w->summed.nr = 0;
 	w->summed.len = 0;
 	stage_flushed(s, len);
+}
+
+/*
+ * The program's other threads may have changed the bytes between their being summed up, beginning at @before, and their being
+ * written. Where that would be an error to the reader they are summed up once more, and if that differs, as they are in the log file.
+ */
+static void sum_up_again(struct writer *w, const struct writer_sums *before, const void *buf, size_t len)
+{
+	struct writer_sums sums = w->summed;
+	uint32_t crcs[WRITER_CHUNKS_MAX];
+	uint64_t off = DROPPING_DATA_OFF + w->stage.flushed_len + before->len;
+	struct store *s = w->c->store;
+	uint8_t *scratch;
+
+	memcpy(crcs, w->chunk_crc, sizeof(crcs));
+	w->summed = *before;
+	sum_up(w, NULL, buf, len);
+	if (likely(w->summed.crc == sums.crc && !memcmp(crcs, w->chunk_crc, sums.nr * sizeof(*crcs))))
+		return;
+	scratch = mem_alloc(INDEX_CHUNK_LEN);
+	w->summed = *before;
+	for (size_t done = 0; scratch && done < len;) {
+		size_t part = min_size(len - done, INDEX_CHUNK_LEN);
+
+		if (s->ops->pread(s, w->log, scratch, part, off + done) != (ssize_t)part)
+			memset(scratch, 0, part); /* as wrong as any */
+		sum_up(w, NULL, scratch, part);
+		done += part;
+	}
+	if (!scratch)
+		sum_up(w, NULL, buf, len);
+	mem_free(scratch);
 }
 
 /*
@@ -112,6 +145,8 @@ static ssize_t append_log(struct writer *w, const void *buf, size_t len)
 		len = (size_t)n - staged_len;
 		sum_up(w, NULL, buf, len);
 	}
+	if (unlikely(sums_verify) && len)
+		sum_up_again(w, &before, buf, len);
 	log_has_grown(w, len);
 	return (ssize_t)len;
 }

@@ -24,6 +24,10 @@
 #define WINDOWS_BUDGET (16 * 1024 * 1024) /* for all; where there are thousands of logs they get smaller ones */
 #define WINDOW_UNIT 512
 
+/* Where what is read is checked: whole chunks, and what is not larger than one is worth keeping. */
+#define CHUNK INDEX_CHUNK_LEN
+#define SUMS_BUDGET ((size_t)8 << 20) /* for the checksums of all logs */
+
 /*
  * From here on the second copy costs more than a call. At 4 KiB they are equal for a reader of one log; one that takes turns between
  * logs is a sixth faster with windows: the kernel's walk to each page is in no cache.
@@ -59,7 +63,7 @@ static uint32_t window_min(const struct logset *set)
 	return share < WINDOW_UNIT ? WINDOW_UNIT : (uint32_t)min_u64(share, WINDOW_MIN);
 }
 
-static size_t direct_len(const struct logset *set) { return set->far ? FAR_DIRECT_LEN : DIRECT_LEN; }
+static size_t direct_len(const struct logset *set) { return set->far ? FAR_DIRECT_LEN : set->verify ? CHUNK : DIRECT_LEN; }
 
 /* ---- handles ---- */
 
@@ -134,9 +138,11 @@ void logset_clear(struct logset *set)
 	for (uint32_t i = 0; i < set->nr; i++) {
 		drop_window(set, &set->logs[i]);
 		close_log(set, &set->logs[i]);
+		sums_release(&set->logs[i].sums);
 		mem_free(set->logs[i].path);
 	}
 	set->nr = set->hand = 0;
+	set->sums_bytes = 0;
 }
 
 void logset_release(struct logset *set)
@@ -158,6 +164,7 @@ int logset_add(struct logset *set, char *path)
 		set->logs = logs;
 		set->cap = cap;
 	}
+	set->verify = sums_verify;
 	set->logs[set->nr] = (struct logset_log){ .path = path, .ahead = WINDOW_FIRST / 2 };
 	return (int)set->nr++;
 }
@@ -264,20 +271,96 @@ int logset_open(struct logset *set, uint32_t no)
 	return ret ? ret : set->logs[no].handle->h;
 }
 
+/* ---- checksums ---- */
+
+static void drop_sums(struct logset *set, struct logset_log *log)
+{
+	set->sums_bytes -= sums_held(&log->sums);
+	sums_release(&log->sums);
+}
+
+struct sums_chunk *logset_sums(struct logset *set, uint32_t no, uint64_t log_off, size_t len)
+{
+	struct logset_log *log = &set->logs[no];
+	struct sums_chunk *chunks;
+	size_t held = sums_held(&log->sums);
+
+	/* Too many at once: all are read again when they are wanted. */
+	for (uint32_t i = 0; i < set->nr && set->sums_bytes > SUMS_BUDGET; i++)
+		if (i != no)
+			drop_sums(set, &set->logs[i]);
+	chunks = sums_find_all(&log->sums, set->c, log->path, log->handle->h, log->growing, log_off, len);
+	set->sums_bytes += sums_held(&log->sums) - held;
+	return chunks;
+}
+
+static int is_wrong(struct logset *set, const struct logset_log *log, uint64_t chunk)
+{
+	log_error("%s/%s: bytes %llu to %llu are not those that were written: damaged, or changed by another thread in the call that wrote "
+		  "them; plfs check tells what else is, PLFS_VERIFY=off reads them as they are",
+		  set->c->dir, log->path, (unsigned long long)(chunk * CHUNK), (unsigned long long)((chunk + 1) * CHUNK - 1));
+	return -EIO;
+}
+
+/* What has been read, of the log's file. */
+static int check(struct logset *set, struct logset_log *log, void *buf, size_t len, uint64_t log_off)
+{
+	const struct iovec iov = { .iov_base = buf, .iov_len = len };
+	struct sums_chunk *chunks;
+	uint64_t bad;
+	int ret = 0;
+
+	if (!len)
+		return 0;
+	chunks = logset_sums(set, (uint32_t)(log - set->logs), log_off, len);
+	if (!chunks)
+		return -ENOMEM;
+	if (!sums_check(set->c->store, log->handle->h, &iov, 1, log_off, chunks, &bad))
+		ret = is_wrong(set, log, bad);
+	mem_free(chunks);
+	return ret;
+}
+
+int logset_verify(struct logset *set, uint32_t no, uint64_t log_off, uint64_t len)
+{
+	struct logset_log *log = &set->logs[no];
+	uint64_t end = log_off + len;
+	int ret = open_log(set, log);
+	char *buf = ret ? NULL : mem_alloc(WINDOW_MAX);
+
+	if (!ret && !buf)
+		ret = -ENOMEM;
+	for (uint64_t off = log_off, to; off < end && !ret; off = to) {
+		ssize_t n;
+
+		to = min_u64(end, off / CHUNK * CHUNK + WINDOW_MAX);
+		n = set->c->store->ops->pread(set->c->store, log->handle->h, buf, (size_t)(to - off), DROPPING_DATA_OFF + off);
+		ret = n < 0 ? (int)n : check(set, log, buf, (size_t)n, off);
+	}
+	mem_free(buf);
+	return ret;
+}
+
 /* ---- bytes ---- */
 
-/* Read up to @len bytes; fewer where the log, as it is now, ends. What another process still has staged is read from there. */
-static ssize_t read_log(struct logset *set, struct logset_log *log, void *buf, size_t len, uint64_t log_off)
+/*
+ * Read up to @len bytes; fewer where the log, as it is now, ends. What another process still has staged is read from there. *@in_file: how many are
+ * of the log's file.
+ */
+static ssize_t read_log(struct logset *set, struct logset_log *log, void *buf, size_t len, uint64_t log_off, size_t *in_file)
 {
 	struct store *s = set->c->store;
 	char live[CONTAINER_PATH_LEN];
 	size_t done = 0;
 
+	*in_file = 0;
 	for (int tries = 0; tries < 3; tries++) {
 		ssize_t n = s->ops->pread(s, log->handle->h, (char *)buf + done, len - done, DROPPING_DATA_OFF + log_off + done);
 
 		if (n < 0)
 			return n;
+		if (*in_file == done)
+			*in_file += (size_t)n;
 		done += (size_t)n;
 		if (done == len || !log->growing)
 			break;
@@ -296,6 +379,15 @@ static ssize_t read_log(struct logset *set, struct logset_log *log, void *buf, s
 	return (ssize_t)done;
 }
 
+static ssize_t read_checked(struct logset *set, struct logset_log *log, void *buf, size_t len, uint64_t log_off)
+{
+	size_t in_file;
+	ssize_t n = read_log(set, log, buf, len, log_off, &in_file);
+	int ret = n > 0 && set->verify ? check(set, log, buf, in_file, log_off) : 0;
+
+	return ret ? ret : n;
+}
+
 static int too_short(struct logset *set, const struct logset_log *log, uint64_t log_off)
 {
 	log_error("%s/%s: the data log is shorter than its index says (byte %llu is missing)", set->c->dir, log->path,
@@ -305,7 +397,7 @@ static int too_short(struct logset *set, const struct logset_log *log, uint64_t 
 
 static int read_direct(struct logset *set, struct logset_log *log, void *buf, size_t len, uint64_t log_off)
 {
-	ssize_t n = read_log(set, log, buf, len, log_off);
+	ssize_t n = read_checked(set, log, buf, len, log_off);
 
 	if (n < 0)
 		return (int)n;
@@ -321,6 +413,7 @@ static bool is_in_order(const struct logset_log *log, uint64_t log_off)
 /* Fill the window from @log_off on, larger the longer the reading has been in order. Returns 0 with at least @len bytes in it. */
 static int fill_window(struct logset *set, struct logset_log *log, size_t len, uint64_t log_off)
 {
+	uint64_t from = set->verify ? log_off / CHUNK * CHUNK : log_off;
 	uint32_t want;
 	ssize_t n;
 
@@ -328,7 +421,10 @@ static int fill_window(struct logset *set, struct logset_log *log, size_t len, u
 		log->ahead = (uint32_t)min_size(2 * (size_t)log->ahead, window_max(set));
 	else
 		log->ahead = (uint32_t)max_u64(log->ahead / 2, window_min(set));
+	len += (size_t)(log_off - from);
 	want = log->ahead > len ? log->ahead : (uint32_t)round_up_u64(len, WINDOW_UNIT);
+	if (set->verify)
+		want = (uint32_t)round_up_u64(want, CHUNK);
 	log->win_len = 0;
 	if (want > log->win_cap) {
 		drop_window(set, log);
@@ -339,12 +435,12 @@ static int fill_window(struct logset *set, struct logset_log *log, size_t len, u
 		log->win_cap = want;
 		set->window_bytes += want;
 	}
-	n = read_log(set, log, log->window, want, log_off);
+	n = read_checked(set, log, log->window, want, from);
 	if (n < 0)
 		return (int)n;
-	log->win_off = log_off;
+	log->win_off = from;
 	log->win_len = (uint32_t)n;
-	return (size_t)n < len ? too_short(set, log, log_off + (size_t)n) : 0;
+	return (size_t)n < len ? too_short(set, log, from + (size_t)n) : 0;
 }
 
 static bool is_in_window(const struct logset_log *log, uint64_t log_off, size_t len)
@@ -376,7 +472,7 @@ static bool is_direct(const struct logset *set, const struct logset_log *log, ui
 {
 	if (len < DIRECT_LEN_ALONE || len < (size_t)nr_pieces * DIRECT_PIECE_LEN)
 		return false;
-	return len >= direct_len(set) || set->crowded || !is_in_order(log, log_off);
+	return len >= direct_len(set) || set->crowded || (!set->verify && !is_in_order(log, log_off));
 }
 
 int logset_take(struct logset *set, uint32_t no, uint64_t log_off, size_t len, unsigned nr_pieces, struct log_handle **out)

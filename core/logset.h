@@ -9,6 +9,7 @@
 #define PLFS_LOGSET_H
 
 #include "container.h"
+#include "sums.h"
 
 /* An open log. It never moves, and is closed by whoever lets go of it last. */
 struct log_handle {
@@ -27,6 +28,7 @@ struct logset_log {
 	uint64_t next_off;         /* where a sequential reader would go on */
 	uint32_t win_len, win_cap;
 	uint32_t ahead;            /* how much to read at once there */
+	struct log_sums sums;      /* if what is read is checked */
 };
 
 struct logset {
@@ -37,10 +39,11 @@ struct logset {
 	uint32_t nr_open, max_open; /* descriptors; max 0: not known yet */
 	uint32_t missing;           /* the log that was not there when something said -ENOENT */
 	unsigned nr_taken;          /* references that logset_take() has given; atomic */
-	size_t window_bytes;
+	size_t window_bytes, sums_bytes;
 	unsigned crowded;           /* so many of the next reads had better not use windows: other threads wait for the lock */
 	struct log_handle *let_go;
 	bool looked, far;           /* far: a read may be a message; looked: whether it is has been found out */
+	bool verify;                /* what is read is checked (sums.h) */
 };
 
 void logset_init(struct logset *set, const struct container *c);
@@ -54,7 +57,8 @@ int logset_add(struct logset *set, char *path);
 
 /*
  * Read all of [log_off, log_off + len) of log @no: from the log or, where that is shorter because its owner has not flushed
- * yet, from the owner's live file. -EIO: it is in neither (one line names the log), -ENOENT: the log is missing, or another -errno.
+ * yet, from the owner's live file. -EIO: it is in neither, or is not what was written (one line names the log), -ENOENT: the log is missing, or
+ * another -errno.
  */
 int logset_read(struct logset *set, uint32_t no, void *buf, size_t len, uint64_t log_off);
 
@@ -64,6 +68,12 @@ int logset_read(struct logset *set, uint32_t no, void *buf, size_t len, uint64_t
  * to be had from logset_read() then.
  */
 int logset_take(struct logset *set, uint32_t no, uint64_t log_off, size_t len, unsigned nr_pieces, struct log_handle **out);
+
+/* The checksums of what was taken, for sums_read(), mem_alloc()ed; NULL: -ENOMEM. */
+struct sums_chunk *logset_sums(struct logset *set, uint32_t no, uint64_t log_off, size_t len);
+
+/* Whether all that is known of [log_off, log_off + len) is right, as logset_read() of it would say. Nothing is kept. */
+int logset_verify(struct logset *set, uint32_t no, uint64_t log_off, uint64_t len);
 
 /* Give it back. True: it was the last one of a handle that the set has let go of, logset_bury() is to be called. */
 bool log_handle_put(struct log_handle *handle);

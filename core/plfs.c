@@ -7,6 +7,7 @@
 #include "dropping.h"
 #include "file.h"
 #include "own.h"
+#include "sums.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,11 +47,12 @@ static void read_map(const char *map)
 int plfs_setup(const char *map)
 {
 	int saved ERRNO_KEPT = errno;
-	const char *consistency, *debug;
+	const char *consistency, *verify, *debug;
 	char err[256];
 
 	sys_init();
 	consistency = getenv("PLFS_CONSISTENCY");
+	verify = getenv("PLFS_VERIFY");
 	debug = getenv("PLFS_DEBUG");
 	if (debug && log_init(debug, err, sizeof(err)))
 		log_die_config("%s", err);
@@ -58,6 +60,11 @@ int plfs_setup(const char *map)
 		inode_posix = true;
 	else if (consistency && *consistency && strcmp(consistency, "default"))
 		log_die_config("PLFS_CONSISTENCY: \"%s\" is neither \"default\" nor \"posix\"", consistency);
+	if (verify && *verify) {
+		sums_verify = !strcmp(verify, "read");
+		if (!sums_verify && strcmp(verify, "off"))
+			log_die_config("PLFS_VERIFY: \"%s\" is neither \"read\" nor \"off\"", verify);
+	}
 	read_map(map ? map : getenv("PLFS_MAP"));
 	return config.nr_specs;
 }

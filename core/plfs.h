@@ -22,7 +22,7 @@ struct plfs_file;  /* an open file description of a logical file */
 /* ---- start ---- */
 
 /*
- * Fill the sys table, read PLFS_MAP, PLFSRC, PLFS_DEBUG, PLFS_CONSISTENCY. Bad settings, or a backend that
+ * Fill the sys table, read PLFS_MAP, PLFSRC, PLFS_DEBUG, PLFS_CONSISTENCY, PLFS_VERIFY. Bad settings, or a backend that
  * is missing or no directory: one line on standard error and exit code 78. Once per process;
  * not thread-safe. Returns the number of mounts. @map replaces PLFS_MAP unless NULL.
  */
@@ -109,7 +109,7 @@ int plfs_adopt(int fd, struct plfs_file **out);
  */
 int plfs_close(struct plfs_file *f);
 
-/* Bytes read, 0 at or past the end; holes are zeros. -EIO: a log is missing, cut or damaged (one line names it). */
+/* Bytes read, 0 at or past the end; holes are zeros. -EIO: a log is missing, cut or damaged, or its bytes are not those that were written (one line names it). */
 ssize_t plfs_pread(struct plfs_file *f, void *buf, size_t len, off_t logical_off);
 ssize_t plfs_preadv(struct plfs_file *f, const struct iovec *iov, int cnt, off_t logical_off);
 

@@ -112,6 +112,7 @@ struct reading {
 	void *buf;
 	size_t len;
 	uint64_t log_off;
+	struct sums_chunk *sums; /* what they are checked by, or NULL */
 	struct scatter *scatter; /* or these */
 	bool in_body;            /* or all of it, from the body of the stub */
 	bool more;               /* it is not all that was asked for: begin again behind it */
@@ -123,7 +124,7 @@ struct reading {
  * The same in three steps: what is quick is done at once, the rest is left in @rd; reading_run(), with no lock held; reading_end(), with or
  * without it, which says whether logset_bury() is to be called, with it. The memory at @buf need not be good. Returns how
  * many bytes this is for, or -errno, and then nothing is left. After an error, or if reading_run() says that bytes were
- * missing, reader_read() is to be asked.
+ * missing or wrong, reader_read() is to be asked.
  */
 ssize_t reader_begin(struct reader *r, const struct writer *w, int stub_fd, void *buf, size_t len, uint64_t logical_off,
 		     struct reading *rd);

@@ -31,8 +31,13 @@ ssize_t reader_extent(struct reader *r, uint64_t logical_off, uint64_t len, int 
 	if (ret)
 		return ret;
 	*fd_off = DROPPING_DATA_OFF + piece.log_off;
-	if (*fd_off + piece.len <= (uint64_t)st.st_size) /* else its end is in a stage */
-		*fd = h;
+	if (*fd_off + piece.len > (uint64_t)st.st_size) /* its end is in a stage */
+		return (ssize_t)piece.len;
+	if (r->logs.verify) /* nobody does it afterwards */
+		ret = logset_verify(&r->logs, piece.log_no, piece.log_off, piece.len);
+	if (ret)
+		return ret;
+	*fd = h;
 	return (ssize_t)piece.len;
 }
 
@@ -103,6 +108,10 @@ static ssize_t begin_one(struct reader *r, void *buf, const struct index_piece *
 	rd->buf = buf;
 	rd->len = piece->len;
 	rd->log_off = piece->log_off;
+	if (ret > 0 && r->logs.verify) {
+		rd->sums = logset_sums(&r->logs, piece->log_no, piece->log_off, piece->len);
+		ret = rd->sums ? 1 : -ENOMEM;
+	}
 	if (!ret) {
 		ret = user_writable(buf, piece->len) < piece->len ? -EFAULT : 0;
 		ret = ret ? ret : logset_read(&r->logs, piece->log_no, buf, piece->len, piece->log_off);
@@ -131,6 +140,10 @@ static int read_small_groups(struct reader *r, struct scatter *s, struct writabl
 		uint64_t log_off = g->log_off;
 		int ret = logset_take(&r->logs, g->log_no, log_off, g->len, g->nr_pieces, &g->handle);
 
+		if (ret > 0 && r->logs.verify) {
+			g->sums = logset_sums(&r->logs, g->log_no, log_off, g->len);
+			ret = g->sums ? 1 : -ENOMEM;
+		}
 		if (ret > 0)
 			continue;
 		if (!ret)
@@ -219,6 +232,10 @@ ssize_t reader_begin(struct reader *r, const struct writer *w, int stub_fd, void
 
 bool reading_run(struct reading *rd, struct store *store)
 {
+	struct iovec iov = { .iov_base = rd->buf, .iov_len = rd->len }, part;
+
+	if (rd->sums)
+		return sums_read(store, rd->handle->h, &iov, 1, &part, rd->log_off, rd->sums);
 	if (rd->handle)
 		return store->ops->pread(store, rd->handle->h, rd->buf, rd->len, DROPPING_DATA_OFF + rd->log_off) ==
 		       (ssize_t)rd->len;
@@ -230,9 +247,12 @@ bool reading_end(struct reader *r, struct reading *rd)
 	struct scatter *s = rd->scatter;
 	bool last = rd->handle && log_handle_put(rd->handle);
 
-	for (unsigned i = 0; s && i < s->nr_groups; i++)
+	for (unsigned i = 0; s && i < s->nr_groups; i++) {
 		if (s->groups[i].handle && log_handle_put(s->groups[i].handle))
 			last = true;
+		mem_free(s->groups[i].sums);
+	}
+	mem_free(rd->sums);
 	if (s)
 		mem_free(__atomic_exchange_n(&r->spare, s, __ATOMIC_ACQ_REL));
 	*rd = (struct reading){ 0 };

@@ -66,6 +66,8 @@ static bool read_group(struct scatter *s, const struct scatter_group *g, struct 
 
 	for (unsigned i = 0, at = g->first; i < g->nr_pieces; i++, at = s->pieces[at].next)
 		s->iov[i] = (struct iovec){ .iov_base = s->pieces[at].buf, .iov_len = s->pieces[at].len };
+	if (g->sums)
+		return sums_read(store, g->handle->h, s->iov, g->nr_pieces, s->part, g->log_off, g->sums);
 	n = store->ops->preadv(store, g->handle->h, s->iov, g->nr_pieces, DROPPING_DATA_OFF + g->log_off);
 	return n >= 0 && (uint64_t)n == g->len;
 }

@@ -27,6 +27,7 @@ struct scatter_group {
 	struct log_handle *handle; /* NULL: it has been read already */
 	uint32_t log_no;
 	uint16_t first, last, nr_pieces;
+	struct sums_chunk *sums; /* mem_alloc()ed, or NULL: it is not checked */
 };
 
 struct scatter {
@@ -34,7 +35,7 @@ struct scatter {
 	uint16_t last; /* the group that was added to last */
 	struct scatter_group groups[SCATTER_GROUPS];
 	struct scatter_piece pieces[SCATTER_PIECES];
-	struct iovec iov[SCATTER_PIECES];
+	struct iovec iov[SCATTER_PIECES], part[SCATTER_PIECES];
 };
 
 /* With room for reads from @max_groups logs. */
@@ -44,7 +45,7 @@ void scatter_init(struct scatter *s, unsigned max_groups);
 bool scatter_add(struct scatter *s, uint32_t log_no, uint64_t log_off, void *buf, size_t len);
 
 /*
- * Read all that has a handle. Needs no lock. Returns whether all bytes were there; if not they are to be read in another
+ * Read all that has a handle. Needs no lock. Returns whether all bytes were there, and right; if not they are to be read in another
  * way. The handles are still to be given back.
  */
 bool scatter_run(struct scatter *s, struct store *store);

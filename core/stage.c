@@ -74,7 +74,7 @@ static void begin_as(struct stage *s, const struct stage_start *start)
 	set(s, OFF_FIRST_CHUNK, s->first_chunk);
 	for (unsigned i = 0; i < start->nr_whole; i++)
 		stage_put_chunk(s, start->whole[i]);
-	stage_set_chunk_crc(s, start->chunk_crc);
+	stage_set_chunk_crc(s, start->chunk_crc, start->flushed_len);
 	stage_set_trailers(s, start->last_trailer, start->last_table);
 }
 
@@ -280,9 +280,9 @@ void stage_set_trailers(struct stage *s, uint64_t last, uint64_t last_table)
 	set(s, OFF_LAST_TABLE, last_table);
 }
 
-void stage_set_chunk_crc(struct stage *s, uint32_t crc)
+void stage_set_chunk_crc(struct stage *s, uint32_t crc, uint64_t len)
 {
-	set(s, OFF_CHUNK_CRC, crc);
+	set(s, OFF_CHUNK_CRC, crc | len % INDEX_CHUNK_LEN << 32 | len / INDEX_CHUNK_LEN << 48);
 }
 
 void stage_reset_records(struct stage *s, uint64_t nr_chunks)

@@ -25,7 +25,9 @@
  *   536   8  staged_len     bytes in the stage
  *   544   8  first_chunk    number of the chunk that the first checksum is for
  *   552   8  nr_chunks      whole chunks checksummed; staged bytes are not checksummed before they are appended
- *   560   8  chunk_crc      CRC-32C, so far, of the chunk that is not whole yet
+ *   560   4  chunk_crc      CRC-32C, so far, of the chunk that is not whole yet
+ *   564   2  chunk_len      of so many bytes of it
+ *   566   2  chunk_no       its number modulo 65536: these three words change at once, the others around them do not
  *   576   8  last_trailer   position in the log of its latest trailer (index/trailer.h), which may be staged still; 0: none
  *   584   8  last_table     of the latest one whose block tells of a table of checksums, which is in the log; 0: none
  *  1024   8  notify_ns      written by *other* processes: records begun at or before this must not grow any more
@@ -138,7 +140,7 @@ void stage_seal_record(struct stage *s, uint64_t i, const struct index_record *r
 /* The checksums: the array (host order is the caller's: get_le32), whole chunks, and the one under way. */
 const uint8_t *stage_chunks(const struct stage *s);
 void stage_put_chunk(struct stage *s, uint32_t crc);
-void stage_set_chunk_crc(struct stage *s, uint32_t crc);
+void stage_set_chunk_crc(struct stage *s, uint32_t crc, uint64_t len); /* which the log's data area is so long for */
 
 /* Write a checksum where that of chunk first_chunk + @i would be, which is not counted yet. */
 void stage_note_chunk(struct stage *s, uint64_t i, uint32_t crc);
@@ -176,6 +178,8 @@ struct stage_sums {
 	uint64_t first_chunk, nr_chunks;
 	uint8_t *crcs;      /* get_le32(); mem_alloc()ed */
 	uint32_t chunk_crc; /* of the beginning of the next chunk, as far as it is in the log */
+	uint32_t chunk_len; /* how far that is; 0: not known */
+	uint64_t last_table; /* position of the latest trailer that tells of a table; 0: none */
 };
 
 /* Those of one moment. -EAGAIN: the owner was changing them, or is of another host; -ENOENT, -EBADMSG as stage_load(). */

@@ -304,7 +304,10 @@ static int load_sums(struct store *s, int h, struct stage_sums *sums)
 		return n < 0 ? (int)n : -EBADMSG;
 	nr = get_le64(header + OFF_NR_CHUNKS);
 	sums->first_chunk = get_le64(header + OFF_FIRST_CHUNK);
-	sums->chunk_crc = (uint32_t)get_le64(header + OFF_CHUNK_CRC);
+	sums->chunk_crc = get_le32(header + OFF_CHUNK_CRC);
+	if (get_le16(header + OFF_CHUNK_CRC + 6) == ((sums->first_chunk + nr) & 0xffff)) /* else the owner is, or was killed, in the middle of it */
+		sums->chunk_len = get_le16(header + OFF_CHUNK_CRC + 4);
+	sums->last_table = get_le64(header + OFF_LAST_TABLE);
 	if (get_le64(header + OFF_SEQ) % 2)
 		return -EAGAIN;
 	if (nr > get_le64(header + 56) || nr > 1 << 20 || sums->first_chunk > (uint64_t)INT64_MAX / INDEX_CHUNK_LEN - nr)

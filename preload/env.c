@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-static const char *const names[] = {"LD_PRELOAD", "PLFS_MAP", "PLFSRC", "PLFS_DEBUG", "PLFS_CONSISTENCY"};
+static const char *const names[] = {"LD_PRELOAD", "PLFS_MAP", "PLFSRC", "PLFS_DEBUG", "PLFS_CONSISTENCY", "PLFS_VERIFY"};
 
 static char *kept[ARRAY_SIZE(names)]; /* "NAME=value", or NULL: was not set */
 

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Every bit of every file of small containers is flipped, one after the other, and the logical file read through the library
+ * (PLFS_VERIFY=read): its bytes are right, or there is an error. Never wrong bytes, never a crash. What no checksum can cover by
+ * design is named where it is left out:
+ *   - the body of a stub holds bytes as a plain file does: those of a bare file, of one in its body, and of holes;
+ *   - bytes that a killed writer had staged: they get their checksum when they are appended to the log;
+ *   - the records and counters of a live file are covered, see stage.h.
+ * Where nothing looks at a byte all its bits are flipped at once, and all such bytes together.
+ */
+#include "scratch.h"
+
+#include "../core/dropping.h"
+#include "../core/stage_layout.h"
+#include "../core/sums.h"
+
+#include <criterion/criterion.h>
+
+/* Who finds a live file half changed looks again, by and by. */
+static int no_sleep(const struct timespec *len, struct timespec *left)
+{
+	(void)len;
+	(void)left;
+	return 0;
+}
+
+static void setup(void)
+{
+	scratch_in_memory = true;
+	scratch_setup();
+	sums_verify = true;
+	sys.nanosleep = no_sleep;
+}
+
+static void setup_small(void)
+{
+	scratch_in_memory = true;
+	scratch_setup_small();
+	sums_verify = true;
+}
+
+TestSuite(flips, .init = setup, .fini = scratch_remove, .timeout = 300);
+TestSuite(flips_small, .init = setup_small, .fini = scratch_remove, .timeout = 300);
+
+#define LEN_MAX 200000
+
+static uint8_t want[LEN_MAX], got[LEN_MAX + 1];
+static size_t want_len;
+
+/* What is there, or the error. 0: it is what is wanted; 1: it is not. */
+static int look(void)
+{
+	struct lfile l;
+	ssize_t n;
+	int ret = ltry(&l, "file", O_RDONLY);
+
+	if (ret)
+		return ret;
+	if (!l.f) { /* no logical file any more: a plain one, of other bytes */
+		lclose(&l);
+		return 1;
+	}
+	n = plfs_pread(l.f, got, sizeof(got), 0);
+	lclose(&l);
+	if (n < 0)
+		return (int)n;
+	return (size_t)n != want_len || memcmp(got, want, want_len);
+}
+
+/* Errors are said in a line each, thousands here. */
+static int errors_to = -1;
+
+static void mute(void)
+{
+	int null = open("/dev/null", O_WRONLY);
+
+	errors_to = dup(STDERR_FILENO);
+	dup2(null, STDERR_FILENO);
+	close(null);
+}
+
+static void unmute(void)
+{
+	dup2(errors_to, STDERR_FILENO);
+	close(errors_to);
+}
+
+struct found {
+	unsigned right, errors, wrong;
+	size_t first_wrong;
+};
+
+/* A file of the container, and what it was. */
+struct victim {
+	char path[PATH_MAX], spare[PATH_MAX];
+	int fd;
+	uint8_t *bytes;
+	size_t len;
+};
+
+static void take(struct victim *v, const char *path)
+{
+	struct stat st;
+
+	memset(v, 0, sizeof(*v));
+	snprintf(v->path, sizeof(v->path), "%s", path);
+	v->fd = open(path, O_RDWR);
+	cr_assert(v->fd >= 0 && !fstat(v->fd, &st), "%s", path);
+	v->len = (size_t)st.st_size;
+	v->bytes = malloc(v->len + 1);
+	cr_assert_eq(pread(v->fd, v->bytes, v->len, 0), (ssize_t)v->len);
+	snprintf(v->spare, sizeof(v->spare), "%s/spare", scratch);
+	unlink(v->spare);
+	cr_assert_eq(link(path, v->spare), 0);
+}
+
+/* The library may have replaced it, or removed it, or changed it. */
+static void put_back(struct victim *v, bool all)
+{
+	struct stat now, was;
+
+	cr_assert_eq(fstat(v->fd, &was), 0);
+	if (stat(v->path, &now) || now.st_ino != was.st_ino) {
+		unlink(v->path);
+		cr_assert_eq(link(v->spare, v->path), 0);
+		all = true;
+	}
+	if (!all && (size_t)was.st_size == v->len)
+		return;
+	cr_assert_eq(ftruncate(v->fd, (off_t)v->len), 0);
+	cr_assert_eq(pwrite(v->fd, v->bytes, v->len, 0), (ssize_t)v->len);
+}
+
+static void let_go_of(struct victim *v)
+{
+	put_back(v, true);
+	unlink(v->spare);
+	close(v->fd);
+	free(v->bytes);
+}
+
+static void note(struct found *f, int ret, size_t at)
+{
+	f->right += ret == 0;
+	f->errors += ret < 0;
+	if (ret > 0 && !f->wrong++)
+		f->first_wrong = at;
+}
+
+/* Flip each bit of [from, to). */
+static void flip(struct victim *v, size_t from, size_t to, struct found *f)
+{
+	for (size_t bit = 8 * from; bit < 8 * min_size(to, v->len); bit++) {
+		uint8_t byte = (uint8_t)(v->bytes[bit / 8] ^ 1 << bit % 8);
+
+		cr_assert_eq(pwrite(v->fd, &byte, 1, (off_t)(bit / 8)), 1);
+		note(f, look(), bit);
+		cr_assert_eq(pwrite(v->fd, &v->bytes[bit / 8], 1, (off_t)(bit / 8)), 1);
+		put_back(v, v->len < 8192);
+	}
+}
+
+/* All bits of [from, to) at once: nothing looks at them. */
+static void flip_all(struct victim *v, size_t from, size_t to, struct found *f)
+{
+	size_t len = min_size(to, v->len) > from ? min_size(to, v->len) - from : 0;
+	uint8_t *buf = malloc(len + 1);
+	int ret;
+
+	for (size_t i = 0; i < len; i++)
+		buf[i] = (uint8_t)~v->bytes[from + i];
+	cr_assert_eq(pwrite(v->fd, buf, len, (off_t)from), (ssize_t)len);
+	ret = look();
+	cr_expect_eq(ret, 0, "%s: somebody looks at [%zu, %zu)", v->path, from, to);
+	note(f, ret, 8 * from);
+	cr_assert_eq(pwrite(v->fd, v->bytes + from, len, (off_t)from), (ssize_t)len);
+	free(buf);
+}
+
+static void judge(const struct victim *v, const struct found *f)
+{
+	unmute();
+	fprintf(stderr, "%s: %u bits harmless, %u errors\n", strrchr(v->path, '/') + 1, f->right, f->errors);
+	cr_expect_eq(f->wrong, 0, "%s: %u wrong, the first is bit %zu of byte %zu", v->path, f->wrong, f->first_wrong % 8, f->first_wrong / 8);
+	mute();
+}
+
+static void flip_file(const char *path)
+{
+	const char *name = strrchr(path, '/') + 1;
+	struct found f = { 0 };
+	struct victim v;
+
+	take(&v, path);
+	mute();
+	if (!strncmp(name, "data.", 5)) {
+		flip(&v, 0, 256, &f);
+		flip_all(&v, 256, DROPPING_DATA_OFF, &f);
+		flip(&v, DROPPING_DATA_OFF, v.len, &f);
+	} else if (!strncmp(name, "live.", 5)) {
+		size_t records = HEADER_LEN + (get_le64(v.bytes + OFF_NR_RECORDS) & 0xffff) * INDEX_RECORD_LEN;
+
+		flip(&v, 0, records, &f);
+		flip_all(&v, records + INDEX_RECORD_LEN, CHUNKS_OFF, &f);
+		flip(&v, CHUNKS_OFF, CHUNKS_OFF + 16, &f);
+		flip_all(&v, CHUNKS_OFF + 16, STAGE_OFF, &f); /* and no byte that is staged */
+	} else if (!strncmp(name, "writers.", 8)) { /* for stat, which asks it whether the stub's length is all there is to know */
+		flip_all(&v, 0, v.len, &f);
+	} else if (!strcmp(name, "file")) {
+		flip(&v, 0, PLFS_BODY_OFF, &f);
+	} else {
+		flip(&v, 0, v.len, &f);
+	}
+	let_go_of(&v);
+	judge(&v, &f);
+	unmute();
+}
+
+/* All files below the scratch directory but @but; sorted, as they are before any is touched. */
+static void flip_files(const char *but)
+{
+	char *paths[] = { scratch, NULL }, *list[100];
+	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	int nr = 0;
+
+	cr_assert_eq(look(), 0, "it is right before");
+	for (FTSENT *e = fts_read(fts); e; e = fts_read(fts))
+		if (e->fts_info == FTS_F && strcmp(e->fts_name, but) && nr < 100)
+			list[nr++] = strdup(e->fts_path);
+	fts_close(fts);
+	for (int i = 0; i < nr; i++) {
+		flip_file(list[i]);
+		free(list[i]);
+	}
+	cr_assert_eq(look(), 0, "and after");
+}
+
+/* ---- making them ---- */
+
+struct job {
+	int no, nr;
+	size_t len;
+	bool die, flush;
+};
+
+static void remember(size_t off, size_t len, unsigned round)
+{
+	pattern_fill(want + off, len, off, round);
+	if (off + len > want_len)
+		want_len = off + len;
+}
+
+/* One of @nr writers of interleaved blocks of @len bytes, some of which overwrite others. */
+static int write_blocks(void *arg)
+{
+	const struct job *j = arg;
+	struct lfile l = made("file");
+
+	for (int k = 0; k < 6; k++) {
+		if (lfill(&l, (off_t)((size_t)(k * j->nr + j->no) * j->len), j->len, 1) < 0)
+			return 1;
+		if (j->flush && k == 3)
+			plfs_commit(l.f);
+	}
+	lfill(&l, (off_t)((size_t)j->no * 37), 20, 2);
+	if (j->die)
+		kill(getpid(), SIGKILL);
+	return lclose(&l);
+}
+
+static void make(int nr, size_t len, bool die, bool flush)
+{
+	for (int i = 0; i < nr; i++) {
+		struct job j = { i, nr, len, die, flush };
+
+		cr_assert_eq(in_child(write_blocks, &j), die ? 256 + SIGKILL : 0);
+		for (int k = 0; k < 6; k++)
+			remember((size_t)(k * nr + i) * len, len, 1);
+		remember((size_t)i * 37, 20, 2);
+	}
+}
+
+Test(flips, in_a_closed_container_are_found_or_harmless)
+{
+	make(2, 40, false, false);
+	flip_files("format");
+}
+
+Test(flips, in_what_killed_writers_leave_are_found_or_harmless, .disabled = true)
+{
+	make(2, 40, true, true);
+	flip_files("format");
+}
+
+Test(flips, in_a_kept_map_are_found_or_harmless)
+{
+	char path[PATH_MAX];
+
+	make(8, 16, false, false);
+	cr_assert_eq(look(), 0);
+	cr_assert(find_file("index.global", path));
+	flip_file(path);
+	flip_file(path); /* what is made anew is as good */
+}
