@@ -8,12 +8,12 @@
 
 #include <pthread.h>
 
-#define NR_THREADS 16
+#define NR_THREADS 32
 #define OWN_LEN 20000
 #define APPEND_LEN 24
 
 static pthread_barrier_t barrier;
-static int rounds = 120;
+static int rounds = 60;
 
 static void check(bool ok, const char *what, int no)
 {
