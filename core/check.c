@@ -183,6 +183,9 @@ int check_file(struct plfs_mount *m, int dirfd, const char *path, const char *fi
 	struct checked k = { .m = m, .check = check, .file = file };
 	int ret = check_open(&k, dirfd, path);
 
+	if (!ret && k.stub.has_container && stub_is_copy(&k.stub, k.st.st_ino))
+		check_tell(&k, PLFS_NOTED, "moved", "", "its stub was copied or restored without the library: when it is removed its container will stay%s",
+			   check->repair ? "" : "; a repair of the whole backend sets that right if it is the only one");
 	if (!ret && k.stub.has_container)
 		ret = check_container(&k);
 	*st = k.st;

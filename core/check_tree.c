@@ -28,6 +28,7 @@ struct tree {
 	pthread_mutex_t lock; /* for what follows, and for the caller's functions */
 	struct seen seen;
 	bool any_shared;
+	bool any_moved; /* stubs that are not those that their containers were made for */
 	int ret;
 };
 
@@ -210,13 +211,52 @@ static void check_entry(void *arg, const struct walk_entry *e)
 	check_count(&one, &st, ret);
 	add_up(&tf, &one);
 	result(t, ret);
-	if (stub.has_container && st.st_nlink < 2)
+	if (!stub.has_container)
+		return;
+	if (stub_is_copy(&stub, st.st_ino))
+		__atomic_store_n(&t->any_moved, true, __ATOMIC_RELAXED);
+	if (st.st_nlink < 2)
 		is_met(t, &stub, st.st_ino);
 }
 
 /* ---- copies ---- */
 
-static void tell_shared(void *arg, const struct walk_entry *e)
+static void tell_shared(struct tree *t, const char *path, bool copy)
+{
+	tell_of(t, path, PLFS_DAMAGED, "copy",
+		copy ? "a copy that was made without the library: what is done to it happens to another file; copy that with the library, and remove this" :
+		       "another file, a copy that was made without the library, has the same container: what is done to one happens to the other");
+	mutex_lock(&t->lock);
+	t->check->nr_damaged++;
+	mutex_unlock(&t->lock);
+	result(t, 1);
+}
+
+/* The only stub of its container, where all names are known: it is the file now. */
+static void adopt_moved(struct tree *t, const struct walk_entry *e, const struct stub *stub, ino_t ino)
+{
+	const char *text = "its container is its own again";
+	char failed[100];
+	int ret = 0, fd = -1;
+
+	if (!t->check->dry_run)
+		fd = own_openat(e->dirfd, e->name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (!t->check->dry_run)
+		ret = fd < 0 ? -errno : stub_set_number(fd, stub, ino);
+	if (fd >= 0)
+		own_close(fd);
+	if (ret)
+		snprintf(failed, sizeof(failed), "%s: could not be done: %s", text, strerror(-ret));
+	tell_of(t, e->path, ret ? PLFS_FAILED : PLFS_REPAIRED, "moved", ret ? failed : text);
+	mutex_lock(&t->lock);
+	t->check->nr_failed += ret != 0;
+	t->check->nr_repaired += !ret;
+	t->check->nr_damaged += t->check->dry_run;
+	mutex_unlock(&t->lock);
+	result(t, ret ? ret : t->check->dry_run);
+}
+
+static void second_look(void *arg, const struct walk_entry *e)
 {
 	struct tree *t = arg;
 	const struct seen_id *slot;
@@ -226,17 +266,12 @@ static void tell_shared(void *arg, const struct walk_entry *e)
 
 	if (fd < 0)
 		return;
-	if (!sys.fstat(fd, &st) && stub_marked(st.st_mode) && !stub_read(fd, &stub) && stub.has_container) {
+	if (!sys.fstat(fd, &st) && stub_marked(st.st_mode) && st.st_size && !stub_read(fd, &stub) && stub.has_container && t->seen.cap) {
 		slot = slot_of(&t->seen, stub.id);
-		if (slot->ino && slot->shared) {
-			tell_of(t, e->path, PLFS_DAMAGED, "copy",
-				"another file has the same container: one of them is a copy that was made without the library; what is done "
-				"to one happens to the other, and the bytes of both go with the first that is removed");
-			mutex_lock(&t->lock);
-			t->check->nr_damaged++;
-			mutex_unlock(&t->lock);
-			result(t, 1);
-		}
+		if (slot->ino && slot->shared)
+			tell_shared(t, e->path, stub_is_copy(&stub, st.st_ino));
+		else if (t->any_moved && slot->ino == st.st_ino && stub_is_copy(&stub, st.st_ino))
+			adopt_moved(t, e, &stub, st.st_ino);
 	}
 	own_close(fd);
 }
@@ -259,8 +294,9 @@ int plfs_check_tree(struct plfs_mount *m, const char *path, unsigned nr_threads,
 		start++;
 	pthread_mutex_init(&t.lock, NULL);
 	backend_walk(&walk, &start, 1);
-	if (t.any_shared) {
-		walk.file = tell_shared;
+	t.any_moved &= t.check->repair && !*start && t.ret >= 0;
+	if (t.any_shared || t.any_moved) {
+		walk.file = second_look;
 		walk.trouble = no_trouble;
 		backend_walk(&walk, &start, 1);
 	}

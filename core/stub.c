@@ -226,6 +226,24 @@ static int change_header(int fd, struct stub *stub, uint64_t generation_ns, bool
 int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns) { return change_header(fd, stub, generation_ns, false); }
 int stub_set_clocks(int fd, struct stub *stub) { return change_header(fd, stub, 0, true); }
 
+int stub_set_number(int fd, const struct stub *stub, ino_t number)
+{
+	struct stub now;
+	int ret = lock_header(fd, F_WRLCK);
+
+	if (ret)
+		return ret;
+	ret = stub_read(fd, &now);
+	if (!ret && (!now.has_container || memcmp(now.id, stub->id, STUB_ID_LEN)))
+		ret = -EAGAIN;
+	if (!ret) {
+		now.number = number;
+		ret = write_header(fd, &now, false);
+	}
+	lock_header(fd, F_UNLCK);
+	return ret;
+}
+
 int stub_begin_append(int fd, struct stub *stub)
 {
 	int ret = lock_header_strictly(fd, F_WRLCK);

@@ -100,6 +100,9 @@ int stub_begin_move(int fd, struct stub *stub);
  */
 int stub_end_move(int fd, struct stub *stub, bool in_body);
 
+/* The container is that of this very stub from here on. Conditions as for stub_claim(); -EAGAIN: it has another by now. */
+int stub_set_number(int fd, const struct stub *stub, ino_t number);
+
 /*
  * Void all records stamped at or before @generation_ns. Conditions as for stub_claim(). The caller has the container's lock, as whoever
  * moves the file into its body has: so when another thread's close() takes the header's lock away between reading and writing, all that
