@@ -52,7 +52,7 @@ obj = $(patsubst %.c,$(O)/obj/%.o,$(wildcard $(1)))
 LOW_OBJS = $(call obj,core/*.c index/*.c)
 # What the command alone needs, which looks at whole backends, is no burden for programs.
 CMD_CORE = core/backend_walk core/tree core/gc core/gc_names core/gc_proc core/gc_remove core/check core/check_tree core/findings \
-	core/look core/look_index core/look_log core/look_global core/lost core/repair core/rebuild core/finish core/left_index
+	core/look core/look_live core/look_index core/look_log core/look_trailers core/look_global core/lost core/repair core/rebuild core/finish core/left_index core/mend
 SO_OBJS = $(call obj,preload/*.c) $(filter-out $(CMD_CORE:%=$(O)/obj/%.o),$(LOW_OBJS)) $(JEMALLOC_OBJ)
 CMD_OBJS = $(call obj,tools/*.c)
 TESTS = $(patsubst test/%.c,$(O)/test/%,$(wildcard test/test_*.c test/fault_*.c test/crash_*.c test/race_*.c))

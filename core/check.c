@@ -4,6 +4,7 @@
  */
 #include "check.h"
 
+#include "mend.h"
 #include "mount.h"
 #include "own.h"
 #include "sys.h"
@@ -49,14 +50,50 @@ static void tell_lost(void *arg, uint64_t logical_off, uint64_t len)
 
 /* ---- the stub ---- */
 
+/* Whether one bit makes the header right, and, in a repair, make it so. 0: it has been done. */
+static int mend_stub(struct checked *k)
+{
+	uint8_t buf[STUB_HEADER_LEN], mended[STUB_HEADER_LEN];
+	struct stub stub;
+	size_t at;
+	int ret, fd;
+
+	if (!k->check->repair || own_pread_all(k->fd, buf, sizeof(buf), 0) != sizeof(buf))
+		return -EIO;
+	memcpy(mended, buf, sizeof(mended));
+	if (!mend_find(mended, sizeof(mended), 12, &at) || stub_decode(&stub, mended, sizeof(mended)))
+		return -EIO;
+	fd = k->check->dry_run ? -EIO : stub_reopen(k->fd, O_RDWR);
+	ret = fd < 0 ? fd : own_pwrite_all(fd, mended + at, 1, at) == 1 ? 0 : -EIO;
+	sys_fd_close(&fd);
+	if (ret && !k->check->dry_run) {
+		check_tell(k, PLFS_FAILED, "bit", "", "the header of its stub could not be set right: %s", strerror(-ret));
+		return ret;
+	}
+	check_tell(k, PLFS_REPAIRED, "bit", "", "byte %zu of its stub, 0x%02x, is 0x%02x again, as its checksum says", at, buf[at], mended[at]);
+	k->check->nr_repaired++;
+	return ret;
+}
+
 static int tell_header(struct checked *k, int ret)
 {
-	if (ret == -EIO)
-		check_tell(k, PLFS_DAMAGED, "stub-header", "", "the header of its stub is damaged: nothing of the file can be read");
-	else if (ret == -EPROTONOSUPPORT)
+	static const char *const text = "the header of its stub is damaged: nothing of the file can be read";
+	uint8_t buf[STUB_HEADER_LEN];
+
+	/* One that says it is of a later version, with a wrong checksum, need not be. */
+	if (ret == -EPROTONOSUPPORT && own_pread_all(k->fd, buf, sizeof(buf), 0) == sizeof(buf) && !mend_is_right(buf, sizeof(buf), 12))
+		ret = -EIO;
+	if (ret == -EIO) {
+		check_tell(k, PLFS_DAMAGED, "stub-header", "", "%s", text);
+		if (!mend_stub(k) && !stub_read(k->fd, &k->stub))
+			return 0;
+		if (k->check->repair && !k->check->dry_run)
+			check_tell(k, PLFS_REMAINS, "stub-header", "", "%s", text);
+	} else if (ret == -EPROTONOSUPPORT) {
 		check_tell(k, PLFS_FAILED, "version", "", "its stub is of a later version than this library's");
-	else
+	} else {
 		check_tell(k, PLFS_FAILED, "unreadable", "", "its stub cannot be read: %s", strerror(-ret));
+	}
 	return ret == -EIO ? 1 : ret;
 }
 
@@ -76,7 +113,9 @@ static int check_open(struct checked *k, int dirfd, const char *path)
 		return 0;
 	ret = k->st.st_size ? stub_read(k->fd, &k->stub) : 0;
 	if (ret)
-		return tell_header(k, ret);
+		ret = tell_header(k, ret);
+	if (ret)
+		return ret;
 	if (k->stub.has_container) {
 		container_init(&k->c, &k->m->store, k->stub.id, k->st.st_mode);
 		if (k->m->spec->nr_hostdirs)

@@ -141,31 +141,36 @@ static bool is_header_of(const struct container *c, const char *path, const uint
 	return !strcmp(path + strcspn(path, "/"), name);
 }
 
+int dropping_check_header(const struct container *c, const char *path, const uint8_t *buf)
+{
+	uint8_t copy[DROPPING_HEADER_LEN];
+
+	memcpy(copy, buf, sizeof(copy));
+	put_le32(copy + 12, 0);
+	if (memcmp(buf, DROPPING_MAGIC, 8) || crc32c(0, copy, sizeof(copy)) != get_le32(buf + 12))
+		return -EIO;
+	if (get_le32(buf + 8) != DROPPING_VERSION) {
+		log_error("%s/%s: data log of version %u, this library's is %d", c->dir, path, get_le32(buf + 8), DROPPING_VERSION);
+		return -EPROTONOSUPPORT;
+	}
+	return is_header_of(c, path, buf) ? 0 : -EIO;
+}
+
 int dropping_open_log(const struct container *c, const char *path, bool growing)
 {
 	uint8_t buf[DROPPING_HEADER_LEN];
 	char full[CONTAINER_PATH_LEN];
-	uint32_t crc;
 	ssize_t n;
-	int h, ret = -EIO;
+	int h, ret;
 
 	container_path(c, path, full);
 	h = store_open(c->store, full, O_RDONLY | (growing ? c->store->uncached : 0), 0);
 	if (h < 0)
 		return h;
 	n = c->store->ops->pread(c->store, h, buf, sizeof(buf), 0);
-	crc = get_le32(buf + 12);
-	put_le32(buf + 12, 0);
-	if (n < 0) {
-		ret = (int)n;
-	} else if (n == sizeof(buf) && !memcmp(buf, DROPPING_MAGIC, 8) && crc32c(0, buf, sizeof(buf)) == crc) {
-		if (get_le32(buf + 8) != DROPPING_VERSION) {
-			log_error("%s: data log of version %u, this library's is %d", full, get_le32(buf + 8), DROPPING_VERSION);
-			ret = -EPROTONOSUPPORT;
-		} else if (is_header_of(c, path, buf)) {
-			return h;
-		}
-	}
+	ret = n == sizeof(buf) ? dropping_check_header(c, path, buf) : n < 0 ? (int)n : -EIO;
+	if (!ret)
+		return h;
 	store_close(c->store, &h);
 	return ret;
 }

@@ -59,6 +59,9 @@ unsigned dropping_hostdir(const struct container *c);
  */
 int dropping_create_log(const struct container *c, uint64_t now_ns, char *name);
 
+/* Whether the DROPPING_HEADER_LEN bytes at @buf are the header of the log @path, relative to the container. -EIO, -EPROTONOSUPPORT (one line says so). */
+int dropping_check_header(const struct container *c, const char *path, const uint8_t *buf);
+
 /*
  * Open a log for reading, @path relative to the container. @growing: somebody may be writing it. -EIO if its header is damaged or of another
  * log; -EPROTONOSUPPORT: of another version (one line says so).

@@ -85,6 +85,14 @@ int look_add_bad(struct look *l, const struct look_log *log, uint64_t log_off, u
 	return 0;
 }
 
+int look_add_mend(struct look *l, const char *path, uint64_t off, uint8_t is, uint8_t was)
+{
+	if (!LOOK_ROOM(l, mends))
+		return -ENOMEM;
+	l->mends[l->nr_mends] = (struct look_mend){ mem_strdup(path), off, is, was, strstr(path, "/live.") != NULL };
+	return l->mends[l->nr_mends++].path ? 0 : -ENOMEM;
+}
+
 int look_keep(struct look *l, void *buf)
 {
 	if (!LOOK_ROOM(l, bufs)) {
@@ -294,6 +302,9 @@ void look_release(struct look *l)
 		mem_free(l->leftovers[i].path);
 	for (uint32_t i = 0; i < l->nr_bufs; i++)
 		mem_free(l->bufs[i]);
+	for (uint32_t i = 0; i < l->nr_mends; i++)
+		mem_free(l->mends[i].path);
+	mem_free(l->mends);
 	mem_free(l->logs);
 	mem_free(l->indexes);
 	mem_free(l->blocks);

@@ -73,6 +73,14 @@ struct look_extra {
 	uint64_t logical_off, len, log_off;
 };
 
+/* A flipped bit: where it is, and the byte as it is and as it was. */
+struct look_mend {
+	char *path;   /* relative to the container */
+	uint64_t off; /* in the file */
+	uint8_t is, was;
+	bool live;    /* it is in a live file */
+};
+
 /* What lies in the container and is no part of the file. */
 struct look_leftover {
 	char *path; /* relative to the container */
@@ -103,6 +111,8 @@ struct look {
 	uint32_t nr_bad, cap_bad;
 	struct look_extra *extras;
 	uint32_t nr_extras, cap_extras;
+	struct look_mend *mends;
+	uint32_t nr_mends, cap_mends;
 	struct look_leftover *leftovers;
 	uint32_t nr_leftovers, cap_leftovers;
 	void **bufs; /* what else is to be freed */
@@ -131,10 +141,12 @@ void look_take_record(struct look *l, struct look_log *log, const struct index_r
 
 int look_add_bad(struct look *l, const struct look_log *log, uint64_t log_off, uint64_t len, const struct finding *finding);
 
+/* The byte at @off of the file @path is to be @was. */
+int look_add_mend(struct look *l, const char *path, uint64_t off, uint8_t is, uint8_t was);
+
 /* Free @buf with the look. */
 int look_keep(struct look *l, void *buf);
 
-/* look_index.c: node indexes and live files. */
 int look_at_lives(struct look *l);
 int look_at_indexes(struct look *l);
 

@@ -1,26 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Looking at the data logs: header, trailers, tables of checksums, and the bytes, chunk by chunk.
+ * Looking at the data logs: header, tables of checksums, and the bytes, chunk by chunk.
  */
-#include "look.h"
+#include "look_log.h"
 
 #include "crc32c.h"
-#include "trailers.h"
+#include "mend.h"
+#include "sys.h"
 
 #include <stdlib.h>
 
 #define READ_LEN ((size_t)16 * INDEX_CHUNK_LEN)
-
-/* A log under way. */
-struct log_look {
-	struct look *l;
-	struct look_log *log;
-	int h;
-	uint8_t *buf; /* READ_LEN bytes */
-	uint64_t bad_from, bad_to;       /* chunks in a row that do not match */
-	uint64_t next_chunk;             /* all before it are in the tables */
-	bool tables_ok;
-};
 
 /* ---- chunks ---- */
 
@@ -103,6 +93,49 @@ static int read_table(struct log_look *ll, const struct index_block *block, stru
 	return n > 0 ? 0 : n == -ENODATA || n == -EIO ? -EBADMSG : (int)n;
 }
 
+/*
+ * Make the damaged table of @block anew from the data. If the checksum in it is of that, or all else in it is the same, it was that; the
+ * data then is right as well.
+ */
+static int mend_table(struct log_look *ll, const struct index_block *block)
+{
+	struct store *s = ll->l->c->store;
+	uint64_t first = ll->next_chunk ? min_u64(ll->next_chunk, ll->end_chunk) : 0, nr;
+	uint64_t last = (block->log_len + INDEX_CHUNK_LEN - 1) / INDEX_CHUNK_LEN;
+	size_t len, at;
+	uint8_t *is, *was;
+	int ret = 0;
+
+	nr = block->chunks_off == block->log_len ? last - first : 0;
+	len = index_chunks_len(nr);
+	if (!nr || last <= first || ll->l->check->quick || !ll->l->check->repair)
+		return 0;
+	is = mem_zalloc(len);
+	was = mem_zalloc(len);
+	if (!is || !was)
+		ret = -ENOMEM;
+	if (!ret && s->ops->pread(s, ll->h, is, len, DROPPING_DATA_OFF + block->chunks_off) != (ssize_t)len)
+		ret = -ENODATA;
+	for (uint64_t i = 0; i < nr && !ret; i++) {
+		uint64_t from = (first + i) * INDEX_CHUNK_LEN, to = min_u64(from + INDEX_CHUNK_LEN, block->log_len);
+
+		if (s->ops->pread(s, ll->h, ll->buf, to - from, DROPPING_DATA_OFF + from) != (ssize_t)(to - from))
+			ret = -ENODATA;
+		else
+			put_le32(was + INDEX_CHUNKS_HEADER_LEN + 4 * i, crc32c(0, ll->buf, to - from));
+	}
+	if (!ret) {
+		struct index_chunks table = { .first_chunk = first, .nr_chunks = (uint32_t)nr, .chunk_crc = was + INDEX_CHUNKS_HEADER_LEN };
+
+		index_chunks_encode(&table, was);
+		if (mend_differ_by_one(is, was, len, &at))
+			ret = look_add_mend(ll->l, ll->log->path, DROPPING_DATA_OFF + block->chunks_off + at, is[at], was[at]);
+	}
+	mem_free(is);
+	mem_free(was);
+	return ret == -ENODATA ? 0 : ret;
+}
+
 static int check_table(struct log_look *ll, const struct index_block *block)
 {
 	struct look *l = ll->l;
@@ -119,10 +152,11 @@ static int check_table(struct log_look *ll, const struct index_block *block)
 			     "the table of checksums at %llu of its data is damaged: what it is for cannot be checked",
 			     (unsigned long long)block->chunks_off);
 		ll->tables_ok = false;
-		ret = 0;
+		ret = mend_table(ll, block);
 	} else if (!ret) {
 		off = table.first_chunk * INDEX_CHUNK_LEN;
 		end = min_u64(off + (uint64_t)table.nr_chunks * INDEX_CHUNK_LEN, block->log_len);
+		ll->end_chunk = block->log_len / INDEX_CHUNK_LEN;
 		ll->next_chunk = max_u64(ll->next_chunk, table.first_chunk + table.nr_chunks);
 		if (!l->check->quick)
 			ret = check_chunks(ll, off, end, table.chunk_crc);
@@ -201,174 +235,6 @@ static int check_sums(struct log_look *ll)
 	return ret;
 }
 
-/* ---- trailers ---- */
-
-static const struct look_block *find_block(const struct look *l, const struct look_log *log, const void *buf, size_t len)
-{
-	for (uint32_t i = log->first_block; i != LOOK_NONE; i = l->blocks[i].next)
-		if (l->blocks[i].len == len && !memcmp(l->blocks[i].p, buf, len))
-			return &l->blocks[i];
-	return NULL;
-}
-
-static bool is_same(const struct index_record *a, const struct index_record *b)
-{
-	return a->type == b->type && a->stamp_ns == b->stamp_ns && a->logical_off == b->logical_off && a->log_off == b->log_off &&
-	       a->length == b->length && a->count == b->count && a->stride == b->stride && a->outer_count == b->outer_count &&
-	       a->outer_stride == b->outer_stride;
-}
-
-static bool has_record(const struct look *l, const struct look_log *log, const struct index_record *want)
-{
-	const struct look_live *live = log->live == LOOK_NONE ? NULL : &l->lives[log->live];
-
-	for (uint32_t i = log->first_block; i != LOOK_NONE; i = l->blocks[i].next) {
-		struct index_cursor cur = { 0 };
-		struct index_record rec;
-
-		if (l->blocks[i].block.max_stamp_ns < want->stamp_ns)
-			continue;
-		while (index_block_record(&l->blocks[i].block, &cur, &rec) > 0)
-			if (is_same(&rec, want))
-				return true;
-	}
-	for (uint64_t i = 0; live && !live->ret && i < live->state.nr_records; i++)
-		if (is_same(&live->records[i], want))
-			return true;
-	return false;
-}
-
-/* A block whose append to the node index failed is in the log all the same; its records are in a later one then. */
-static bool has_records(const struct look *l, const struct look_log *log, const struct index_block *block)
-{
-	struct index_cursor cur = { 0 };
-	struct index_record rec;
-
-	while (index_block_record(block, &cur, &rec) > 0)
-		if (rec.stamp_ns > l->stub.generation_ns && !has_record(l, log, &rec))
-			return false;
-	return true;
-}
-
-static void tell_trailer(struct log_look *ll, uint64_t at)
-{
-	findings_add(ll->l->found, PLFS_DAMAGED, "trailer", ll->log->path, at,
-		     "its own copy of its index, at %llu of its data, is damaged: nothing is lost as long as the node index is whole",
-		     (unsigned long long)at);
-}
-
-/* A trailer of the log, and whether the node index has its block. @missing counts those that it has not. */
-static int take_trailer(struct log_look *ll, const struct index_trailer *t, unsigned *missing)
-{
-	struct look *l = ll->l;
-	struct index_block block;
-	uint32_t pid, seq;
-	void *buf;
-	ssize_t n = trailer_block(l->c->store, ll->h, t, &buf);
-
-	if (n == -ENOMEM)
-		return -ENOMEM;
-	dropping_log_numbers(ll->log->path, &pid, &seq);
-	if (n < 0 || index_block_parse(&block, buf, (size_t)n) != n || block.pid != pid || block.seq != seq) {
-		tell_trailer(ll, t->self - t->block_len);
-		mem_free(buf);
-		return 0;
-	}
-	if (find_block(l, ll->log, buf, (size_t)n) || has_records(l, ll->log, &block)) {
-		mem_free(buf);
-		return 0;
-	}
-	++*missing;
-	if (look_keep(l, buf))
-		return -ENOMEM;
-	return look_add_block(l, LOOK_NONE, ll->log, buf, (size_t)n, &block);
-}
-
-struct scan_arg {
-	struct log_look *ll;
-	unsigned *missing;
-};
-
-static int scan_trailer(void *arg, const struct index_trailer *t)
-{
-	struct scan_arg *sa = arg;
-
-	return take_trailer(sa->ll, t, sa->missing);
-}
-
-static void tell_missing(struct log_look *ll, unsigned missing, uint32_t known)
-{
-	if (missing && !known)
-		findings_add(ll->l->found, PLFS_DAMAGED, "no-index", ll->log->path, 0,
-			     "no index knows it: the file cannot be read; it says itself what is in it");
-	else if (missing)
-		findings_add(ll->l->found, PLFS_DAMAGED, "index-missing", ll->log->path, 0,
-			     "its node index lacks %u of the blocks that it has itself: parts of the file are taken for unwritten", missing);
-}
-
-/* The latest trailer. The one that a live file tells of may be staged still: then its block's records may be, too. */
-static int find_last(struct log_look *ll, struct index_trailer *t)
-{
-	struct look *l = ll->l;
-	const struct look_live *live = ll->log->live == LOOK_NONE ? NULL : &l->lives[ll->log->live];
-	int ret;
-
-	if (!live)
-		return trailer_last(l->c->store, ll->h, l->c->id, t);
-	if (live->ret)
-		return -EBADMSG;
-	if (!live->state.last_trailer)
-		return -ENODATA;
-	if (live->state.last_trailer >= live->state.flushed_len) /* those before it are found by a search */
-		return l->check->quick && ll->log->nr_blocks ? -ENODATA : -EBADMSG;
-	ret = trailer_at(l->c->store, ll->h, l->c->id, live->state.last_trailer, t);
-	if (ret == -EBADMSG)
-		tell_trailer(ll, live->state.last_trailer);
-	return ret;
-}
-
-/* Walk from the end to the beginning; where that does not lead on, look everywhere. */
-static int check_trailers(struct log_look *ll)
-{
-	struct look *l = ll->l;
-	struct store *s = l->c->store;
-	struct scan_arg sa = { ll, &(unsigned){ 0 } };
-	uint32_t known = ll->log->nr_blocks;
-	struct index_trailer t;
-	int ret = find_last(ll, &t);
-
-	if (ret == -ENODATA) { /* nothing was written, or no block yet */
-		ll->log->complete = true;
-		return 0;
-	}
-	ll->log->complete = !ret || ll->log->live != LOOK_NONE;
-	while (!ret) {
-		uint64_t prev = t.prev;
-
-		ret = take_trailer(ll, &t, sa.missing);
-		if (!ret)
-			ret = trailer_prev(s, ll->h, l->c->id, &t);
-		if (ret == -EBADMSG)
-			tell_trailer(ll, prev);
-	}
-	if (ret == -EBADMSG || (ret == -EIO && !l->check->quick))
-		ret = trailer_scan(s, ll->h, l->c->id, 0, scan_trailer, &sa);
-	if (ret && ret != -ENODATA && ret != -EIO)
-		return ret;
-	tell_missing(ll, *sa.missing, known);
-	if (ll->log->complete)
-		return 0;
-	if (known || *sa.missing)
-		findings_add(l->found, PLFS_DAMAGED, "no-end", ll->log->path, 0,
-			     "it does not end as a closed log does, and has no live file: what came behind byte %llu of its data is lost, or cannot be placed",
-			     (unsigned long long)ll->log->indexed_len);
-	else if (ll->log->len)
-		findings_add(l->found, PLFS_DAMAGED, "unplaced", ll->log->path, 0,
-			     "no index knows it, its live file is lost, and it does not say itself what is in it: "
-			     "%llu bytes, of which nobody knows where in the file they belong", (unsigned long long)ll->log->len);
-	return 0;
-}
-
 /* ---- all ---- */
 
 /* Up to where the bytes of the log can be had, staged ones included. */
@@ -391,6 +257,27 @@ static int check_length(struct look *l, struct look_log *log)
 	return look_add_bad(l, log, have, INT64_MAX, f);
 }
 
+/* Whether one bit makes the header right: then it is remembered. */
+static void mend_header(struct look *l, const struct look_log *log)
+{
+	uint8_t buf[DROPPING_HEADER_LEN], mended[DROPPING_HEADER_LEN];
+	char full[CONTAINER_PATH_LEN];
+	struct store *s = l->c->store;
+	size_t at;
+	int h;
+
+	container_path(l->c, log->path, full);
+	h = store_open(s, full, O_RDONLY | STORE_BRIEFLY, 0);
+	if (h < 0)
+		return;
+	if (s->ops->pread(s, h, buf, sizeof(buf), 0) == sizeof(buf)) {
+		memcpy(mended, buf, sizeof(buf));
+		if (mend_find(mended, sizeof(mended), 12, &at) && !dropping_check_header(l->c, log->path, mended))
+			look_add_mend(l, log->path, at, buf[at], mended[at]);
+	}
+	store_close(s, &h);
+}
+
 static int tell_unreadable(struct look *l, struct look_log *log)
 {
 	const struct finding *f;
@@ -402,6 +289,8 @@ static int tell_unreadable(struct look *l, struct look_log *log)
 	}
 	if (log->state == -ENOENT && !log->needed)
 		return 0; /* all in it was void: collected */
+	if (log->state == -EIO)
+		mend_header(l, log);
 	if (log->state == -ENOENT)
 		f = findings_add(l->found, PLFS_DAMAGED, "log-missing", log->path, 0, "the log is missing");
 	else if (log->state == -EIO)
@@ -442,7 +331,7 @@ static int look_at_log(struct log_look *ll)
 	if (!ret)
 		log->len = (uint64_t)max_u64((uint64_t)st.st_size, DROPPING_DATA_OFF) - DROPPING_DATA_OFF;
 	if (!ret)
-		ret = check_trailers(ll);
+		ret = look_at_trailers(ll);
 	if (!ret)
 		ret = check_length(l, log);
 	if (!ret)
