@@ -34,7 +34,7 @@ int bare_look(struct inode *ino, int fd)
 		inode_enter_body(ino, &now);
 	} else if (now.has_container) {
 		ino->stub = now;
-		inode_adopt_container(ino, st.st_mode);
+		inode_adopt_container(ino, &st);
 		inode_refresh(ino);
 	}
 	return seems_bare(ino);

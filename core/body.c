@@ -189,7 +189,7 @@ static int move(struct inode *ino, int fd, bool locked)
 	if (!ret && now.has_container) { /* perhaps since just now, or truncated: what that made void must not be copied */
 		ino->stub = now;
 		if (!sys.fstat(fd, &st))
-			inode_adopt_container(ino, st.st_mode);
+			inode_adopt_container(ino, &st);
 	}
 	if (!ret && now.has_container)
 		ret = locked ? move_locked(ino, fd) : -EAGAIN;

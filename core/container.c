@@ -5,9 +5,12 @@
 #include "container.h"
 
 #include "log.h"
+#include "own.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 void container_init(struct container *c, struct store *store, const uint8_t *id, mode_t mode)
 {
@@ -15,16 +18,40 @@ void container_init(struct container *c, struct store *store, const uint8_t *id,
 
 	for (int i = 0; i < STUB_ID_LEN; i++)
 		snprintf(hex + 2 * i, 3, "%02x", id[i]);
+	memset(c, 0, sizeof(*c));
 	c->store = store;
 	memcpy(c->id, id, STUB_ID_LEN);
 	snprintf(c->dir, sizeof(c->dir), PLFS_DIR_NAME "/%.2s/%s", hex, hex);
+	c->uid = CONTAINER_ANYBODY;
 	c->mode = mode & 0777;
 	c->nr_hostdirs = CONTAINER_HOSTDIRS;
+}
+
+void container_set_stub(struct container *c, const struct stat *stub)
+{
+	c->uid = stub->st_uid;
+	c->gid = stub->st_gid;
+	c->mode = stub->st_mode & 0777;
+	c->give = c->uid && !geteuid();
+}
+
+void container_init_for(struct container *c, struct store *store, const uint8_t *id, const struct stat *stub)
+{
+	container_init(c, store, id, 0);
+	container_set_stub(c, stub);
 }
 
 void container_path(const struct container *c, const char *rest, char *out)
 {
 	snprintf(out, CONTAINER_PATH_LEN, "%s/%s", c->dir, rest);
+}
+
+/* What neither the group nor others gain by. */
+static mode_t both_have(mode_t mode)
+{
+	mode_t both = mode >> 3 & mode & 07;
+
+	return (mode & 0700) | both << 3 | both;
 }
 
 /* Who may read the file may list and read here; who may write it may also make droppings. */
@@ -46,6 +73,85 @@ mode_t container_file_mode(const struct container *c, bool shared)
 	return (c->mode & (shared ? 0666 : 0444)) | S_IRUSR | S_IWUSR;
 }
 
+/* Whether all those who may write the stub, besides its owner, have @right (04 or 02) to the container. */
+static bool writers_have(const struct container *c, const struct stat *dir, mode_t right)
+{
+	bool others = dir->st_mode & right, group = dir->st_mode & right << 3 && dir->st_gid == c->gid;
+
+	return (!(c->mode & S_IWGRP) || group || others) && (!(c->mode & S_IWOTH) || others);
+}
+
+/* The file by which somebody who made the container of another user's stub says so. */
+static void for_path(const struct container *c, char *path)
+{
+	snprintf(path, CONTAINER_PATH_LEN, "%s/for.%u", c->dir, (unsigned)c->uid);
+}
+
+/* Whether it was made by the stub's owner, or for him. */
+static bool is_for(const struct container *c, const struct stat *dir)
+{
+	char path[CONTAINER_PATH_LEN];
+	struct stat st;
+
+	if (dir->st_uid == c->uid)
+		return true;
+	for_path(c, path);
+	return !c->store->ops->stat(c->store, path, &st) && S_ISREG(st.st_mode) && st.st_uid == dir->st_uid;
+}
+
+enum verdict { RIGHT, CLOSED_TO_SOME, NOT_ITS_OWN };
+
+static enum verdict judge(const struct container *c, enum container_use use, const struct stat *dir)
+{
+	if (!S_ISDIR(dir->st_mode) || !is_for(c, dir) || !writers_have(c, dir, S_IROTH))
+		return NOT_ITS_OWN;
+	return use == CONTAINER_CHANGE && !writers_have(c, dir, S_IWOTH) ? CLOSED_TO_SOME : RIGHT;
+}
+
+int container_check(struct container *c, enum container_use use)
+{
+	const struct timespec wait = { .tv_nsec = 1000000 };
+	enum verdict verdict = NOT_ITS_OWN;
+	struct stat dir;
+
+	if (c->uid == CONTAINER_ANYBODY || c->checked & 1u << use)
+		return 0;
+	for (int tries = 0; tries < 5; tries++) {
+		int ret = c->store->ops->stat(c->store, c->dir, &dir);
+
+		if (ret)
+			return ret == -ENOENT ? 0 : ret;
+		verdict = judge(c, use, &dir);
+		if (verdict == RIGHT || !S_ISDIR(dir.st_mode) || dir.st_mode & 077)
+			break;
+		own_nanosleep(&wait, NULL); /* somebody may just have made it */
+	}
+	if (verdict != RIGHT) {
+		if (verdict == NOT_ITS_OWN && !c->told)
+			log_error("%s: not the container of a file of user %u with mode %03o, whose header names it: it belongs to user %u, or is closed to "
+				  "who may write the file", c->dir, (unsigned)c->uid, (unsigned)c->mode, (unsigned)dir.st_uid);
+		else if (!c->told)
+			log_error("%s: some may write its file (mode %03o) who may not write here: under libplfs, chmod go-w the file, then chmod it back",
+				  c->dir, (unsigned)c->mode);
+		c->told = true;
+		return verdict == NOT_ITS_OWN ? -EIO : -EACCES;
+	}
+	c->checked |= 1u << use;
+	/* Made by somebody who could not give it the stub's group: it is open to what group and others have both. */
+	if (use == CONTAINER_CHANGE && dir.st_gid != c->gid)
+		c->mode = both_have(c->mode);
+	return 0;
+}
+
+int container_open(const struct container *c, const char *path, int flags, mode_t mode)
+{
+	int h = store_open(c->store, path, flags, mode);
+
+	if (h >= 0 && c->give && flags & O_CREAT)
+		c->store->ops->give(c->store, h, c->uid);
+	return h;
+}
+
 static int make_dir(struct store *s, const char *path, mode_t mode)
 {
 	int ret = s->ops->mkdir(s, path, mode);
@@ -53,29 +159,83 @@ static int make_dir(struct store *s, const char *path, mode_t mode)
 	return ret == -EEXIST ? 0 : ret;
 }
 
-int container_make(const struct container *c, unsigned hostdir)
+/* The directory of this name for two digits. Those of a backend that several users share are made by its owner, with `plfs init`. */
+static int make_parent(const struct container *c)
 {
 	struct store *s = c->store;
 	char path[CONTAINER_PATH_LEN];
 	struct stat st;
+	int ret = s->ops->stat(s, PLFS_DIR_NAME, &st);
+
+	snprintf(path, sizeof(path), "%.*s", (int)(strrchr(c->dir, '/') - c->dir), c->dir);
+	return ret ? ret : make_dir(s, path, st.st_mode & 01777);
+}
+
+static int say_for(const struct container *c)
+{
+	char path[CONTAINER_PATH_LEN];
+	int h;
+
+	if (c->uid == geteuid() || c->give)
+		return 0;
+	for_path(c, path);
+	h = store_open(c->store, path, O_RDWR | O_CREAT | STORE_BRIEFLY, 0444);
+	if (h < 0)
+		return h;
+	store_close(c->store, &h);
+	return 0;
+}
+
+/* The container's own directory. Who else comes at the same time finds it there, with its last mode or a closer one. */
+static int make_own(const struct container *c)
+{
+	const struct store_grant g = {
+		.uid = c->uid, .gid = c->gid, .mode = dir_mode(c->mode) | S_ISGID, .acl = c->acl, .acl_len = c->acl_len,
+	};
+	struct store *s = c->store;
+	int ret;
+
+	if (c->uid == CONTAINER_ANYBODY)
+		return make_dir(s, c->dir, dir_mode(c->mode));
+	ret = s->ops->mkdir(s, c->dir, S_IRWXU);
+	if (!ret)
+		ret = s->ops->grant(s, c->dir, &g);
+	if (!ret)
+		ret = say_for(c);
+	return ret == -EEXIST ? 0 : ret;
+}
+
+static int make_hostdir(const struct container *c, unsigned hostdir)
+{
+	char path[CONTAINER_PATH_LEN];
 	int ret;
 
 	snprintf(path, sizeof(path), "%s/hostdir.%u", c->dir, hostdir);
-	ret = make_dir(s, path, dir_mode(c->mode));
+	ret = c->store->ops->mkdir(c->store, path, dir_mode(c->mode));
+	if (!ret && c->give)
+		ret = c->store->ops->chown(c->store, path, c->uid, (gid_t)-1);
+	return ret == -EEXIST ? 0 : ret;
+}
+
+int container_make(const struct container *c, unsigned hostdir)
+{
+	int ret = make_hostdir(c, hostdir);
+
 	if (ret != -ENOENT)
 		return ret;
-	ret = make_dir(s, c->dir, dir_mode(c->mode));
+	ret = make_own(c);
 	if (ret == -ENOENT) {
-		char parent[CONTAINER_PATH_LEN];
-
-		ret = s->ops->stat(s, PLFS_DIR_NAME, &st);
-		snprintf(parent, sizeof(parent), "%.*s", (int)(strrchr(c->dir, '/') - c->dir), c->dir);
+		ret = make_parent(c);
 		if (!ret)
-			ret = make_dir(s, parent, st.st_mode & 01777);
-		if (!ret)
-			ret = make_dir(s, c->dir, dir_mode(c->mode));
+			ret = make_own(c);
 	}
-	return ret ? ret : make_dir(s, path, dir_mode(c->mode));
+	if (ret == -EACCES || ret == -EPERM)
+		log_error("cannot make %s: %s; let the owner of the backend say: plfs init BACKEND", c->dir, strerror(-ret));
+	if (!ret)
+		ret = make_hostdir(c, hostdir);
+	if (ret == -EMFILE || ret == -ENFILE) /* nothing is to stay that cannot be listed, and so removed, either; others make it anew */
+		c->store->ops->rmdir(c->store, c->dir);
+	return ret;
 }
 
 struct list_arg {
@@ -133,10 +293,20 @@ int container_list(const struct container *c,
 
 int container_remove(const struct container *c)
 {
-	int ret = store_remove_tree(c->store, c->dir);
+	struct container copy = *c;
+	int ret = container_check(&copy, CONTAINER_CHANGE);
+
+	if (ret)
+		return ret;
+	ret = store_remove_tree(c->store, c->dir);
 
 	log_debug(LOG_PATH, "removed container %s: %s", c->dir, strerror(-ret));
 	return ret == -ENOENT ? 0 : ret;
+}
+
+static mode_t dir_mode_now(const struct container *c)
+{
+	return dir_mode(c->mode) | (c->uid == CONTAINER_ANYBODY ? 0 : S_ISGID);
 }
 
 struct change_arg {
@@ -164,7 +334,7 @@ static int change_hostdir(void *arg, const char *name)
 	struct change_arg *ca = arg;
 
 	if (!strncmp(name, "hostdir.", 8))
-		change(ca, name, dir_mode(ca->c->mode));
+		change(ca, name, dir_mode_now(ca->c));
 	return 0;
 }
 
@@ -183,7 +353,7 @@ static int change_all(struct change_arg *ca)
 	struct store *s = ca->c->store;
 	int ret;
 
-	change(ca, "", dir_mode(ca->c->mode));
+	change(ca, "", dir_mode_now(ca->c));
 	change(ca, "index.global", container_file_mode(ca->c, true));
 	change(ca, "lock", container_file_mode(ca->c, true));
 	ret = s->ops->list(s, ca->c->dir, change_hostdir, ca);
@@ -195,14 +365,27 @@ static int change_all(struct change_arg *ca)
 int container_chmod(struct container *c, mode_t mode)
 {
 	struct change_arg ca = { .c = c };
+	struct stat dir;
+	int ret = container_check(c, CONTAINER_CHANGE);
 
+	if (ret)
+		return ret;
+	/* By root: others' logs would be closed to the file's owner too. */
+	if (c->give)
+		container_chown(c, c->uid, c->gid);
 	c->mode = mode & 0777;
-	return change_all(&ca);
+	ret = change_all(&ca);
+	/* The directory of another user: then what is in it stays open to those who are to have nothing. */
+	if (!ret && !c->store->ops->stat(c->store, c->dir, &dir) && dir.st_mode & ~dir_mode(mode) & 077)
+		ret = -EPERM;
+	return ret;
 }
 
 int container_chown(const struct container *c, uid_t uid, gid_t gid)
 {
 	struct change_arg ca = { .c = c, .owner = true, .uid = uid, .gid = gid };
+	struct container copy = *c;
+	int ret = container_check(&copy, CONTAINER_CHANGE);
 
-	return change_all(&ca);
+	return ret ? ret : change_all(&ca);
 }

@@ -110,7 +110,7 @@ int dropping_create_log(const struct container *c, uint64_t now_ns, char *name)
 		snprintf(name, INDEX_LOG_NAME_LEN, "data.%s.%d.%u", dropping_host(), (int)sys.getpid(),
 			 __atomic_fetch_add(&next_seq, 1, __ATOMIC_RELAXED));
 		snprintf(path, sizeof(path), "%s/hostdir.%u/%s", c->dir, hostdir, name);
-		h = store_open(c->store, path, O_RDWR | O_CREAT | O_EXCL, container_file_mode(c, false));
+		h = container_open(c, path, O_RDWR | O_CREAT | O_EXCL, container_file_mode(c, false));
 		if (h == -EEXIST) /* of an earlier process with our number */
 			continue;
 		if (h != -ENOENT || tries++)
@@ -190,12 +190,12 @@ static int open_index(const struct container *c, char *path)
 	h = store_open(s, path, O_RDWR | STORE_BRIEFLY, 0);
 	if (h != -ENOENT)
 		return h;
-	h = store_open(s, path, O_RDWR | O_CREAT | STORE_BRIEFLY, mode);
+	h = container_open(c, path, O_RDWR | O_CREAT | STORE_BRIEFLY, mode);
 	if (h == -ENOENT) {
 		ret = container_make(c, dropping_hostdir(c));
 		if (ret)
 			return ret;
-		h = store_open(s, path, O_RDWR | O_CREAT | STORE_BRIEFLY, mode);
+		h = container_open(c, path, O_RDWR | O_CREAT | STORE_BRIEFLY, mode);
 	}
 	return h;
 }

@@ -17,17 +17,17 @@
 bool inode_posix;
 bool inode_exiting;
 
-void inode_init_container(struct plfs_mount *m, struct container *c, const uint8_t *id, mode_t mode)
+void inode_init_container(struct plfs_mount *m, struct container *c, const uint8_t *id, const struct stat *st)
 {
-	container_init(c, &m->store, id, mode);
+	container_init_for(c, &m->store, id, st);
 	if (m->spec->nr_hostdirs)
 		c->nr_hostdirs = m->spec->nr_hostdirs;
 }
 
-void inode_adopt_container(struct inode *ino, mode_t mode)
+void inode_adopt_container(struct inode *ino, const struct stat *st)
 {
 	if (ino->stub.has_container && !ino->c.store)
-		inode_init_container(ino->m, &ino->c, ino->stub.id, mode);
+		inode_init_container(ino->m, &ino->c, ino->stub.id, st);
 	stamp_seen(ino->stub.generation_ns); /* what is written from here on is later than the truncation */
 }
 
@@ -226,6 +226,8 @@ int inode_load(struct inode *ino)
 {
 	int ret = ino->writing && !ino->w.stage.shared ? stage_save(&ino->w.stage) : 0;
 
+	if (!ret)
+		ret = container_check(&ino->c, CONTAINER_READ);
 	if (ret)
 		return ret;
 	ino->r.may_make = false;
@@ -255,7 +257,7 @@ static int revalidate(struct inode *ino, int fd, const struct stat *st)
 			return 0;
 		}
 		ino->stub = now;
-		inode_adopt_container(ino, st->st_mode);
+		inode_adopt_container(ino, st);
 	}
 	if (!ino->stub.has_container || !ino->r.loaded)
 		return 0;

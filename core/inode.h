@@ -134,10 +134,10 @@ void inode_end_append(struct inode *ino, int fd);
 /* ---- the same, for core/inode*.c and body.c alone ---- */
 
 /* @c as the options of @m say. */
-void inode_init_container(struct plfs_mount *m, struct container *c, const uint8_t *id, mode_t mode);
+void inode_init_container(struct plfs_mount *m, struct container *c, const uint8_t *id, const struct stat *st);
 
 /* Set ino->c up, the header having been read; stamps are later than its generation from here on. */
-void inode_adopt_container(struct inode *ino, mode_t mode);
+void inode_adopt_container(struct inode *ino, const struct stat *st);
 
 /* Remove the container, unless the stub may not be the one that it belongs to. @alone: nobody else has the file open. */
 void inode_remove_container(const struct inode *ino, bool alone);

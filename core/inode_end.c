@@ -20,8 +20,11 @@ int inode_lock_end(struct inode *ino)
 	int ret;
 
 	if (ino->lock_h < 0) {
+		ret = container_check(&ino->c, CONTAINER_CHANGE);
+		if (ret)
+			return ret;
 		container_path(&ino->c, "lock", path);
-		ino->lock_h = store_open(s, path, O_RDWR | O_CREAT, container_file_mode(&ino->c, true));
+		ino->lock_h = container_open(&ino->c, path, O_RDWR | O_CREAT, container_file_mode(&ino->c, true));
 		if (ino->lock_h < 0)
 			return ino->lock_h;
 	}
@@ -56,6 +59,9 @@ static int new_generation(struct inode *ino, int fd)
 	bool counted;
 	int ret;
 
+	ret = container_check(&ino->c, CONTAINER_CHANGE);
+	if (ret)
+		return ret;
 	inode_close_writer(ino, fd);
 	inode_heed_clock(ino, fd); /* a file that cannot be read can be emptied all the same */
 	now_ns = stamp_next();

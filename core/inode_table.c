@@ -65,7 +65,7 @@ int inode_get(struct plfs_mount *m, int fd, const struct stat *st, struct inode 
 	reader_init(&ino->r, &ino->c);
 	ret = st->st_size ? stub_read(fd, &ino->stub) : 0;
 	if (!ret) {
-		inode_adopt_container(ino, st->st_mode);
+		inode_adopt_container(ino, st);
 		HASH_ADD(hh, table, key, sizeof(ino->key), ino);
 		ret = ino->hh.tbl ? 0 : -ENOMEM;
 	}

@@ -11,6 +11,7 @@
 #include "log.h"
 #include "own.h"
 #include "stamp.h"
+#include "store_acl.h"
 #include "sys.h"
 #include "usermem.h"
 #include "writers.h"
@@ -34,33 +35,42 @@ static void before_spill(void *arg)
 struct claim_arg {
 	struct plfs_mount *m;
 	struct container c;
-	mode_t mode;
+	const struct stat *st;
+	const void *acl;
+	size_t acl_len;
 };
 
 static int make_container(void *arg, const uint8_t *id)
 {
 	struct claim_arg *ca = arg;
 
-	inode_init_container(ca->m, &ca->c, id, ca->mode);
+	inode_init_container(ca->m, &ca->c, id, ca->st);
+	ca->c.acl = ca->acl;
+	ca->c.acl_len = ca->acl_len;
 	return container_make(&ca->c, dropping_hostdir(&ca->c));
 }
 
 /* Have a container. One that was made for nothing goes again, unless the stub names it after all. */
 static int claim(struct inode *ino, int fd)
 {
-	struct claim_arg ca = { .m = ino->m };
-	struct stub now;
+	uint8_t acl[ACL_LEN_MAX];
 	struct stat st;
+	struct claim_arg ca = { .m = ino->m, .st = &st, .acl = acl };
+	struct stub now;
+	ssize_t n;
 	int ret = mount_prepare(ino->m);
 
 	if (!ret && sys.fstat(fd, &st))
 		ret = -errno;
 	if (ret)
 		return ret;
-	ca.mode = st.st_mode;
+	n = acl_get(fd, acl);
+	if (n < 0)
+		return (int)n;
+	ca.acl_len = (size_t)n;
 	ret = stub_claim(fd, &ino->stub, stamp_next(), st.st_ino, make_container, &ca);
 	if (!ret)
-		inode_adopt_container(ino, st.st_mode);
+		inode_adopt_container(ino, &st);
 	if (*ca.c.dir && !stub_read(fd, &now) && (!now.has_container || memcmp(now.id, ca.c.id, STUB_ID_LEN)))
 		container_remove(&ca.c);
 	return ret;
@@ -116,6 +126,8 @@ int inode_make_writer(struct inode *ino, int fd)
 	if (ino->stub.in_body || (ino->writing && likely(!ino->stub.clocks || !ino->acquired)))
 		return 0;
 	ret = ino->stub.has_container ? inode_heed_clock(ino, fd) : claim(ino, fd);
+	if (!ret && !ino->stub.in_body)
+		ret = container_check(&ino->c, CONTAINER_CHANGE);
 	if (ret || ino->stub.in_body || ino->writing)
 		return ret;
 	ino->counted = writers_begin(ino->m, ino->key.ino);

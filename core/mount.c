@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of mounts, the translation of paths, and the container directory's own beginning
- * (BACKEND/.plfs and its format file).
+ * The table of mounts, and the translation of paths.
  */
 #include "mount.h"
 
@@ -102,6 +101,8 @@ static int mount_open(struct plfs_mount *m, struct mount_spec *spec, char *err, 
 	m->dev = st.st_dev;
 	m->ino = st.st_ino;
 	m->mode = st.st_mode;
+	m->uid = st.st_uid;
+	m->gid = st.st_gid;
 	add_root(spec->prefix, m);
 	add_root(m->backend, m);
 	add_root(spec->backends[0], m);
@@ -318,105 +319,7 @@ bool mount_wants_log(const struct plfs_mount *m, const char *path)
 	return wanted;
 }
 
-#define FORMAT_PATH PLFS_DIR_NAME "/format"
-#define FORMAT_TEXT \
-	"plfs-format 1\n" \
-	"size body\n" \
-	"mark sticky\n" \
-	"# This directory holds the data of the files above it. Do not change it by hand; see plfs-format(5).\n"
-
-/* The version in a format file's text, or 0 if it is none. */
-static int format_version(const char *text)
-{
-	int version = 0;
-
-	if (strncmp(text, "plfs-format ", 12))
-		return 0;
-	for (text += 12; *text >= '0' && *text <= '9' && version < 100000; text++)
-		version = version * 10 + (*text - '0');
-	return version;
-}
-
-/* Read the format file. 0 if it is there and ours to work with. */
-static int check_format(struct plfs_mount *m)
-{
-	void *text;
-	size_t len;
-	int version;
-	int ret = -ESTALE;
-
-	for (int tries = 0; ret == -ESTALE && tries < 10; tries++) /* each time another process has put its own there */
-		ret = store_read_file(&m->store, FORMAT_PATH, 65536, &text, &len);
-	if (ret)
-		return ret;
-	((char *)text)[len] = '\0';
-	version = format_version(text);
-	mem_free(text);
-	if (version == 1)
-		return 0;
-	log_error("%s/" FORMAT_PATH ": %s", m->backend,
-		  version ? "written by a newer libplfs; use that one here" : "damaged: no \"plfs-format N\" line");
-	return version ? -EPROTONOSUPPORT : -EIO;
-}
-
 const char *plfs_backend(const struct plfs_mount *m)
 {
 	return m->backend;
-}
-
-int mount_check_format(struct plfs_mount *m)
-{
-	return check_format(m);
-}
-
-/*
- * The mark must survive, or no stub could be told from a plain file: try it once, when a backend is first used. ESTALE: what the name led to
- * has been replaced by another host.
- */
-static int check_mark(struct plfs_mount *m)
-{
-	const char *path = PLFS_DIR_NAME "/format";
-	struct stat st, now;
-	int ret = m->store.ops->stat(&m->store, path, &st);
-
-	if (ret)
-		return ret == -ESTALE ? 0 : ret;
-	ret = m->store.ops->chmod(&m->store, path, (st.st_mode & 0777) | S_ISVTX);
-	if (ret == -EPERM) /* somebody else's; he has tried it */
-		return 0;
-	if (!ret)
-		ret = m->store.ops->stat(&m->store, path, &now);
-	if (ret == -ESTALE)
-		return 0;
-	/* Another file by now? Then whoever put it there tries it himself. */
-	if (!ret && now.st_ino == st.st_ino && !(now.st_mode & S_ISVTX)) {
-		log_error("backend %s does not keep the sticky bit of a file and cannot be used", m->backend);
-		ret = -EOPNOTSUPP;
-	}
-	return ret;
-}
-
-int mount_prepare(struct plfs_mount *m)
-{
-	mode_t mode = (m->mode & 0777) | S_IRWXU;
-	int ret;
-
-	if (__atomic_load_n(&m->prepared, __ATOMIC_RELAXED))
-		return 0;
-	ret = check_format(m);
-	if (!ret)
-		__atomic_store_n(&m->prepared, true, __ATOMIC_RELAXED);
-	if (ret != -ENOENT)
-		return ret;
-	if (mode & (S_IWGRP | S_IWOTH))
-		mode |= S_ISVTX;
-	ret = m->store.ops->mkdir(&m->store, PLFS_DIR_NAME, mode);
-	if (ret && ret != -EEXIST) {
-		log_error("cannot make %s/%s: %s", m->backend, PLFS_DIR_NAME, strerror(-ret));
-		return ret;
-	}
-	ret = store_write_file(&m->store, FORMAT_PATH, 0644, FORMAT_TEXT, sizeof(FORMAT_TEXT) - 1, NULL, 0);
-	if (!ret)
-		ret = check_mark(m);
-	return ret;
 }

@@ -16,7 +16,9 @@ struct plfs_mount {
 	struct store store; /* on the backend */
 	dev_t dev;          /* of the backend's root directory */
 	ino_t ino;
-	mode_t mode;
+	mode_t mode;        /* and owner, of that */
+	uid_t uid;
+	gid_t gid;
 	bool prepared;      /* mount_prepare() has succeeded in this process */
 	uint8_t *writers, *writers_seen; /* the table of writers.h, mapped for writing and for reading; NULL: not yet */
 	uint64_t writers_tried_ns;       /* when it was looked for last, to be read */
@@ -50,10 +52,13 @@ bool mount_has_containers(dev_t dev, ino_t ino);
 /* Whether a new file with this path below the backend is to be log-structured. */
 bool mount_wants_log(const struct plfs_mount *m, const char *path);
 
-/* Whether the backend is one that we can work with. -ENOENT: it has not been used yet; others as mount_prepare(), with one line. */
+/* Whether the backend is one that we can work with. -ENOENT: it has not been used yet; others as mount_prepare(), with one line. prepare.c. */
 int mount_check_format(struct plfs_mount *m);
 
-/* Make BACKEND/.plfs with its format file, or check the one that is there. -EROFS, -EACCES, -EPROTONOSUPPORT ... */
+/*
+ * Make BACKEND/.plfs with its format file, or check the one that is there. -EROFS, -EACCES, -EPROTONOSUPPORT ...; -EPERM: it belongs to somebody
+ * who could take away what others write (one line says so). prepare.c.
+ */
 int mount_prepare(struct plfs_mount *m);
 
 #endif

@@ -9,6 +9,7 @@
 #include "writers.h"
 
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 /* A stub that is about to lose its last name. */
 struct doomed {
@@ -53,7 +54,7 @@ static void doomed_finish(struct doomed *d, struct plfs_mount *m)
 	/* Looked at now, when nobody can open it any more: it may have been claimed since it had a name. */
 	if (!stub_read(d->fd, &stub) && stub.has_container && !sys.fstat(d->fd, &st) && !st.st_nlink &&
 	    !stub_is_copy(&stub, st.st_ino) && !stub_in_use(d->fd)) {
-		container_init(&c, &m->store, stub.id, st.st_mode);
+		container_init_for(&c, &m->store, stub.id, &st);
 		writers_remove_container(m, &c, st.st_ino);
 	}
 	sys_fd_close(&d->fd);
@@ -124,24 +125,36 @@ static bool find_container(int dirfd, const char *path, const struct stat *st, i
 		m = mount_of_backend_path(stub_name(fd, name, sizeof(name)));
 		found = m && !stub_read(fd, &stub) && stub.has_container;
 		if (found)
-			container_init(c, &m->store, stub.id, st->st_mode);
+			container_init_for(c, &m->store, stub.id, st);
 		sys_fd_close(&fd);
 	}
 	return found;
 }
 
-/* The permissions that droppings made from now on get, in the inode that is open here. */
-static void remember_mode(const struct stat *st, mode_t mode)
+/* What droppings made from now on follow, in the inode that is open here. */
+static void remember_stub(int dirfd, const char *path, int at_flags, const struct stat *before)
 {
-	struct inode *ino = inode_find(st->st_dev, st->st_ino);
+	struct inode *ino = inode_find(before->st_dev, before->st_ino);
+	struct stat st;
 	int none = -1;
 
 	if (!ino)
 		return;
 	mutex_lock(&ino->lock);
-	ino->c.mode = mode & 0777;
+	if (ino->stub.has_container && !stat_of(dirfd, path, &st, at_flags) && st.st_ino == before->st_ino)
+		container_set_stub(&ino->c, &st);
 	mutex_unlock(&ino->lock);
 	inode_put(ino, &none);
+}
+
+/* What takes permissions away comes first to the container: what cannot be closed there is not to seem closed. */
+static int close_container(struct container *c, const struct stat *st, mode_t mode)
+{
+	uid_t me = geteuid();
+
+	if (!(st->st_mode & ~mode & 077) || (me && me != st->st_uid))
+		return 0;
+	return container_chmod(c, mode) == -EPERM ? -EPERM : 0;
 }
 
 int plfs_chmod(int dirfd, const char *path, mode_t mode, int at_flags)
@@ -158,15 +171,21 @@ int plfs_chmod(int dirfd, const char *path, mode_t mode, int at_flags)
 	stub = stub_marked(st.st_mode) && mount_has_dev(st.st_dev);
 	if (stub) {
 		found = find_container(dirfd, path, &st, at_flags, &c);
+		if (found)
+			ret = close_container(&c, &st, mode);
 		mode |= S_ISVTX;
 	} else if (S_ISREG(st.st_mode) && mount_has_dev(st.st_dev)) {
 		mode &= ~(mode_t)S_ISVTX; /* a plain file must not look like a stub */
+	}
+	if (ret) {
+		log_error("%s: another user made it, and keeps it open to more users than mode %03o: copy the file, and remove it", c.dir, mode & 0777);
+		return ret;
 	}
 	ret = path ? sys.fchmodat(dirfd, path, mode, at_flags) : sys.fchmod(dirfd, mode);
 	if (ret)
 		return -errno;
 	if (stub)
-		remember_mode(&st, mode);
+		remember_stub(dirfd, path, at_flags, &st);
 	return found ? container_chmod(&c, mode) : 0;
 }
 
@@ -186,6 +205,8 @@ int plfs_chown(int dirfd, const char *path, uid_t uid, gid_t gid, int at_flags)
 	ret = path ? sys.fchownat(dirfd, path, uid, gid, at_flags) : sys.fchown(dirfd, uid, gid);
 	if (ret)
 		return -errno;
+	if (found)
+		remember_stub(dirfd, path, at_flags, &st);
 	return found ? container_chown(&c, uid, gid) : 0;
 }
 

@@ -133,7 +133,7 @@ static void remove_unlinked(struct plfs_mount *m, int fd, const struct stat *st)
 	stub_unmark_in_use(fd);
 	if (stub_in_use(fd))
 		return;
-	container_init(&c, &m->store, stub.id, st->st_mode);
+	container_init_for(&c, &m->store, stub.id, st);
 	writers_remove_container(m, &c, st->st_ino);
 }
 

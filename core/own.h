@@ -21,6 +21,7 @@
 
 #define own_open(...) OWN(sys.open(__VA_ARGS__))
 #define own_openat(...) OWN(sys.openat(__VA_ARGS__))
+#define own_openat2(...) OWN(sys.openat2(__VA_ARGS__))
 #define own_close(...) OWN(sys.close(__VA_ARGS__))
 #define own_read(...) OWN(sys.read(__VA_ARGS__))
 #define own_write(...) OWN(sys.write(__VA_ARGS__))

@@ -16,7 +16,7 @@ static struct config config;
 
 static void read_map(const char *map)
 {
-	const char *rc = getenv("PLFSRC");
+	const char *rc = secure_getenv("PLFSRC");
 	char err[2 * PATH_MAX + 256] = "";
 	int ret = 0;
 
@@ -51,9 +51,9 @@ int plfs_setup(const char *map)
 	char err[256];
 
 	sys_init();
-	consistency = getenv("PLFS_CONSISTENCY");
-	verify = getenv("PLFS_VERIFY");
-	debug = getenv("PLFS_DEBUG");
+	consistency = secure_getenv("PLFS_CONSISTENCY");
+	verify = secure_getenv("PLFS_VERIFY");
+	debug = secure_getenv("PLFS_DEBUG");
 	if (debug && log_init(debug, err, sizeof(err)))
 		log_die_config("%s", err);
 	if (consistency && !strcmp(consistency, "posix"))
@@ -65,7 +65,7 @@ int plfs_setup(const char *map)
 		if (!sums_verify && strcmp(verify, "off"))
 			log_die_config("PLFS_VERIFY: \"%s\" is neither \"read\" nor \"off\"", verify);
 	}
-	read_map(map ? map : getenv("PLFS_MAP"));
+	read_map(map ? map : secure_getenv("PLFS_MAP"));
 	return config.nr_specs;
 }
 

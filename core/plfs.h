@@ -361,6 +361,13 @@ int plfs_check(struct plfs_mount *m, int dirfd, const char *path, struct plfs_ch
  */
 int plfs_check_tree(struct plfs_mount *m, const char *path, unsigned nr_threads, struct plfs_check *check);
 
+/*
+ * Make BACKEND/.plfs and all directories of its first level for several users, or set those right that are there: they become the owner's
+ * of the directory @path, with *@mode (of 03777; (mode_t)-1: what the directory's own mode suggests, and is then told). Needs no
+ * plfs_setup(). -EPERM and the like, after one line.
+ */
+int plfs_init_backend(const char *path, mode_t *mode);
+
 /* ---- looking inside, for the plfs command ---- */
 
 struct plfs_info {

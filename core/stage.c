@@ -86,7 +86,7 @@ int stage_create(struct stage *s, const struct container *c, const char *log_nam
 	memset(s, 0, sizeof(*s));
 	s->store = store;
 	snprintf(s->path, sizeof(s->path), "%s/hostdir.%u/live.%s", c->dir, dropping_hostdir(c), log_name + 5);
-	s->h = store_open(store, s->path, O_RDWR | O_CREAT | O_EXCL, container_file_mode(c, true));
+	s->h = container_open(c, s->path, O_RDWR | O_CREAT | O_EXCL, container_file_mode(c, true));
 	if (s->h < 0)
 		return s->h;
 	ret = store->ops->reserve(store, s->h, 0, STAGE_OFF);

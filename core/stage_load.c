@@ -22,6 +22,12 @@ static bool is_foreign(const struct container *c, const char *path)
 	return c->store->remote && !dropping_live_is_ours(strchr(path, '/') + 1);
 }
 
+/* A name in the same directory, and nothing that leads elsewhere. */
+static bool is_log_name(const void *name)
+{
+	return memchr(name, 0, INDEX_LOG_NAME_LEN) && !strncmp(name, "data.", 5) && !strchr(name, '/');
+}
+
 /*
  * Open a live file and read its header. *@elsewhere, unless NULL: its owner is of another host, and lives; if not, all its pages have been
  * written back, and from here on are read as they are. -ENODATA: its owner has just made it, its log has no bytes yet. -EBADMSG: damaged;
@@ -48,7 +54,7 @@ static int open_live(const struct container *c, const char *path, int flags, uin
 	put_le32(copy + 12, 0);
 	if (n == HEADER_LEN && !memcmp(header, STAGE_MAGIC, 8) && get_le32(header + 8) == STAGE_VERSION &&
 	    !memcmp(header + 16, c->id, STUB_ID_LEN) && crc32c(0, copy, STATIC_LEN) == get_le32(header + 12) &&
-	    memchr(header + 80, 0, INDEX_LOG_NAME_LEN) && get_le64(header + 40) <= 1 << 20 &&
+	    is_log_name(header + 80) && get_le64(header + 40) <= 1 << 20 &&
 	    get_le64(header + 72) <= 1 << 30)
 		return h;
 	store_close(c->store, &h);

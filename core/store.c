@@ -20,6 +20,9 @@ int store_read_file(struct store *s, const char *path, size_t max, void **buf, s
 	ret = s->ops->fstat(s, h, &st);
 	if (ret)
 		goto out;
+	ret = -EIO;
+	if (!S_ISREG(st.st_mode))
+		goto out;
 	ret = -EFBIG;
 	if ((uint64_t)st.st_size > max)
 		goto out;
@@ -42,13 +45,13 @@ out:
 int store_replace_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len, const void *buf2, size_t len2)
 {
 	char tmp[PATH_MAX];
-	uint32_t salt = 0;
+	uint64_t salt = 0;
 	ssize_t n;
 	int h, ret;
 
 	if (sys.getrandom(&salt, sizeof(salt), 0) != sizeof(salt))
 		return -EIO;
-	if (snprintf(tmp, sizeof(tmp), "%s.tmp.%08x", path, salt) >= (int)sizeof(tmp))
+	if (snprintf(tmp, sizeof(tmp), "%s.tmp.%016llx", path, (unsigned long long)salt) >= (int)sizeof(tmp))
 		return -ENAMETOOLONG;
 	h = store_open(s, tmp, O_RDWR | O_CREAT | O_EXCL | STORE_BRIEFLY, mode);
 	if (h < 0)
@@ -72,41 +75,4 @@ int store_write_file(struct store *s, const char *path, mode_t mode, const void 
 		return h;
 	store_close(s, &h);
 	return 0;
-}
-
-struct remove_arg {
-	struct store *s;
-	const char *path;
-	int ret;
-};
-
-static int remove_entry(void *arg, const char *name)
-{
-	struct remove_arg *ra = arg;
-	char path[PATH_MAX];
-	int ret;
-
-	if (snprintf(path, sizeof(path), "%s/%s", ra->path, name) >= (int)sizeof(path))
-		return 0;
-	ret = ra->s->ops->unlink(ra->s, path);
-	if (ret == -EISDIR || ret == -EPERM)
-		ret = store_remove_tree(ra->s, path);
-	if (ret && ret != -ENOENT && !ra->ret)
-		ra->ret = ret;
-	return 0;
-}
-
-int store_remove_tree(struct store *s, const char *path)
-{
-	struct remove_arg arg = { .s = s, .path = path };
-	int ret = s->ops->list(s, path, remove_entry, &arg);
-
-	if (ret)
-		return ret;
-	ret = s->ops->rmdir(s, path);
-	if (ret == -ENOTEMPTY && !arg.ret) { /* a listing may miss entries while they are being removed */
-		s->ops->list(s, path, remove_entry, &arg);
-		ret = s->ops->rmdir(s, path);
-	}
-	return arg.ret ? arg.ret : ret;
 }

@@ -21,14 +21,29 @@ struct store {
 	bool coherent; /* what one host does to names, and to bytes by a call, is seen by all at once: listed, found, and not found any more */
 	int uncached; /* flag to open with what other hosts may be writing at the same time, so that nothing is remembered of it; 0: none */
 	bool uncached_works; /* it has been tried */
+	bool no_openat2;     /* the kernel has none */
+};
+
+/*
+ * Whom a directory is for, and what is made in it from then on: the owner and group that it gets as far as we may give it away, and
+ * whoever @acl names besides, as Linux has it in system.posix_acl_access (NULL: nobody; what a default list of the directory
+ * above has added is taken off).
+ */
+struct store_grant {
+	uid_t uid;
+	gid_t gid;
+	mode_t mode;
+	const void *acl;
+	size_t acl_len;
 };
 
 #define STORE_BRIEFLY (1 << 30) /* in the flags of open(): until the call of the program returns */
 
 struct store_ops {
 	/*
-	 * @flags as of open(2); symbolic links are never followed in the last component. What is made here can be written to by whom
-	 * @mode says, whatever the umask. Returns a handle.
+	 * @flags as of open(2). No symbolic link is followed, nor anything that leads out of the store, and nothing waits for the other end of a
+	 * fifo: -EIO. What is made here can be used by whom @mode says, whatever the umask. With O_CREAT the handle is of a
+	 * regular file with one name, or with none any more: who put something else there (-EIO) could lead our bytes elsewhere. Returns a handle.
 	 */
 	int (*open)(struct store *s, const char *path, int flags, mode_t mode);
 	/* Close *@h (-1 is ignored) and set it to -1. */
@@ -68,13 +83,23 @@ struct store_ops {
 	/* Other hosts may have changed bytes of the file: the next read is to ask for them. Where there are none: nothing. */
 	void (*forget)(struct store *s, int h);
 	int (*stat)(struct store *s, const char *path, struct stat *st);
-	/* -EEXIST if it exists. @mode is what it gets, whatever the umask. */
+	/* -EEXIST if it exists. @mode is what it gets, whatever the umask; the group is that of the directory above if that passes it on. */
 	int (*mkdir)(struct store *s, const char *path, mode_t mode);
+	/*
+	 * Give a directory that this process has just made away. Where the group cannot be set nobody is to gain by being in the one that it
+	 * has: group and others then have what both have in @g->mode.
+	 */
+	int (*grant)(struct store *s, const char *path, const struct store_grant *g);
+	/* Best effort: let a file that this process has made, as root, be @uid's. */
+	void (*give)(struct store *s, int h, uid_t uid);
+	/* Of a directory, or of a file that has no other name. */
 	int (*chmod)(struct store *s, const char *path, mode_t mode);
 	int (*chown)(struct store *s, const char *path, uid_t uid, gid_t gid);
 	int (*unlink)(struct store *s, const char *path);
 	int (*rmdir)(struct store *s, const char *path);
-	int (*rename)(struct store *s, const char *from, const char *to);
+	int (*rename)(struct store *s, const char *from, const char *to); /* in one directory */
+	/* Remove a directory with all that is in it. The first error is returned, the rest is removed all the same. */
+	int (*remove_tree)(struct store *s, const char *path);
 	/* @fn for each name in a directory but "." and "..", in no order; stops at and returns a non-zero. */
 	int (*list)(struct store *s, const char *path, int (*fn)(void *arg, const char *name), void *arg);
 };
@@ -100,7 +125,6 @@ int store_replace_file(struct store *s, const char *path, mode_t mode, const voi
 /* The same without a handle: 0 or -errno. */
 int store_write_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len, const void *buf2, size_t len2);
 
-/* Remove a directory with all that is in it. The first error is returned, the rest is removed all the same. */
-int store_remove_tree(struct store *s, const char *path);
+static inline int store_remove_tree(struct store *s, const char *path) { return s->ops->remove_tree(s, path); }
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "mapping.h"
 #include "own.h"
+#include "store_names.h"
 #include "sys.h"
 
 #include <linux/magic.h>
@@ -19,23 +20,31 @@ static int err(long ret)
 	return ret < 0 ? -errno : 0;
 }
 
-/* What a umask has taken of the right to write, which other users have as well; a file that somebody else made is his business. */
-static void restore_mode(int fd, mode_t mode)
+/* What a umask has taken of what others are to have. */
+static void restore_mode(int fd, const struct stat *st, mode_t mode)
+{
+	if ((st->st_mode & mode) != mode)
+		sys.fchmod(fd, (st->st_mode | mode) & 0777);
+}
+
+/*
+ * See to what has been opened, or made, with O_CREAT. A file that was there already has its mode from who made it; and if it has another
+ * name, what is written to it would be written elsewhere.
+ */
+static int check_made(int fd, int flags, mode_t mode)
 {
 	struct stat st;
 
-	if (!sys.fstat(fd, &st) && (st.st_mode & mode) != mode)
-		sys.fchmod(fd, (st.st_mode | mode) & 0777);
-}
-
-static int open_at(const struct store *s, const char *path, int flags, mode_t mode)
-{
-	int fd;
-
-	do {
-		fd = own_openat(s->root, path, (flags & ~STORE_BRIEFLY) | O_CLOEXEC | O_NOFOLLOW, mode);
-	} while (fd < 0 && errno == EINTR);
-	return fd;
+	if (flags & O_EXCL && !(mode & 077))
+		return fd;
+	if (sys.fstat(fd, &st))
+		return fd;
+	if (S_ISREG(st.st_mode) && st.st_nlink <= 1) {
+		restore_mode(fd, &st, mode);
+		return fd;
+	}
+	own_close(fd);
+	return -EIO;
 }
 
 /*
@@ -56,17 +65,20 @@ static bool reads_uncached(struct store *s, int fd)
 
 static int posix_open(struct store *s, const char *path, int flags, mode_t mode)
 {
-	int fd = open_at(s, path, flags, mode);
+	int fd;
 
+	if (!(flags & O_EXCL))
+		flags |= O_NONBLOCK;
+	fd = names_open(s, path, flags, mode);
 	if (unlikely(flags & O_DIRECT) && (fd < 0 ? errno == EINVAL : !reads_uncached(s, fd))) {
 		if (fd >= 0)
 			own_close(fd);
 		s->uncached = 0;
-		fd = open_at(s, path, flags & ~O_DIRECT, mode);
+		fd = names_open(s, path, flags & ~O_DIRECT, mode);
 	}
-	if (fd >= 0 && flags & O_CREAT && mode & (S_IWGRP | S_IWOTH))
-		restore_mode(fd, mode);
-	fd = fd < 0 ? -errno : fd;
+	fd = fd < 0 ? -errno : flags & O_CREAT ? check_made(fd, flags, mode) : fd;
+	if (fd == -ELOOP || fd == -EXDEV || fd == -ENOTDIR || fd == -EISDIR || fd == -ENXIO)
+		fd = -EIO; /* something else than it must be */
 	return flags & STORE_BRIEFLY ? sys_fd_hide_briefly(fd) : sys_fd_hide(fd);
 }
 
@@ -120,6 +132,13 @@ static int posix_fstat(struct store *s, int h, struct stat *st)
 {
 	(void)s;
 	return err(sys.fstat(h, st));
+}
+
+static void posix_give(struct store *s, int h, uid_t uid)
+{
+	(void)s;
+	if (sys.fchown(h, uid, (gid_t)-1))
+		return; /* not even root may here */
 }
 
 static int posix_truncate(struct store *s, int h, uint64_t len)
@@ -273,68 +292,6 @@ static int posix_stat(struct store *s, const char *path, struct stat *st)
 	return err(sys.fstatat(s->root, path, st, AT_SYMLINK_NOFOLLOW));
 }
 
-static int posix_mkdir(struct store *s, const char *path, mode_t mode)
-{
-	if (sys.mkdirat(s->root, path, mode) < 0)
-		return -errno;
-	if (mode & (S_IWGRP | S_IWOTH | S_ISVTX)) /* what a umask is likely to have taken away */
-		return err(sys.fchmodat(s->root, path, mode, 0));
-	return 0;
-}
-
-static int posix_chmod(struct store *s, const char *path, mode_t mode)
-{
-	return err(sys.fchmodat(s->root, path, mode, 0));
-}
-
-static int posix_chown(struct store *s, const char *path, uid_t uid, gid_t gid)
-{
-	return err(sys.fchownat(s->root, path, uid, gid, AT_SYMLINK_NOFOLLOW));
-}
-
-static int posix_unlink(struct store *s, const char *path)
-{
-	return err(sys.unlinkat(s->root, path, 0));
-}
-
-static int posix_rmdir(struct store *s, const char *path)
-{
-	return err(sys.unlinkat(s->root, path, AT_REMOVEDIR));
-}
-
-static int posix_rename(struct store *s, const char *from, const char *to)
-{
-	return err(sys.renameat(s->root, from, s->root, to));
-}
-
-/* getdents64() and a buffer of our own: opendir() would call the program's malloc. */
-static int posix_list(struct store *s, const char *path, int (*fn)(void *arg, const char *name), void *arg)
-{
-	char buf[4096] __attribute__((aligned(8)));
-	int ret = 0;
-	int h = posix_open(s, path, O_RDONLY | O_DIRECTORY | STORE_BRIEFLY, 0);
-
-	if (h < 0)
-		return h;
-	while (!ret) {
-		ssize_t n = sys.getdents64(h, buf, sizeof(buf));
-
-		if (n <= 0) {
-			ret = n < 0 ? -errno : 0;
-			break;
-		}
-		for (ssize_t pos = 0; pos < n && !ret;) {
-			struct dirent *d = (struct dirent *)(buf + pos);
-
-			pos += d->d_reclen;
-			if (strcmp(d->d_name, ".") && strcmp(d->d_name, ".."))
-				ret = fn(arg, d->d_name);
-		}
-	}
-	posix_close(s, &h);
-	return ret;
-}
-
 static const struct store_ops posix_ops = {
 	.open = posix_open,
 	.close = posix_close,
@@ -355,13 +312,16 @@ static const struct store_ops posix_ops = {
 	.expose = posix_expose,
 	.forget = posix_forget,
 	.stat = posix_stat,
-	.mkdir = posix_mkdir,
-	.chmod = posix_chmod,
-	.chown = posix_chown,
-	.unlink = posix_unlink,
-	.rmdir = posix_rmdir,
-	.rename = posix_rename,
-	.list = posix_list,
+	.mkdir = names_mkdir,
+	.grant = names_grant,
+	.give = posix_give,
+	.chmod = names_chmod,
+	.chown = names_chown,
+	.unlink = names_unlink,
+	.rmdir = names_rmdir,
+	.rename = names_rename,
+	.list = names_list,
+	.remove_tree = names_remove_tree,
 };
 
 static bool is_one_of(const struct statfs *sf, const uint32_t *types, size_t nr)
@@ -401,9 +361,13 @@ static bool shares_names(const struct statfs *sf)
 
 int store_posix_open(struct store *s, const char *path)
 {
-	int fd = own_open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC };
+	int fd = own_openat2(AT_FDCWD, path, &how, sizeof(how));
 	struct statfs fs;
 
+	s->no_openat2 = fd < 0 && (errno == ENOSYS || errno == EPERM); /* an old kernel, or a sandbox */
+	if (s->no_openat2)
+		fd = own_open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	fd = sys_fd_hide(fd < 0 ? -errno : fd);
 	if (fd < 0)
 		return fd;

@@ -118,6 +118,11 @@ static void *newest_version(const char *name)
 	return dlsym(RTLD_NEXT, name);
 }
 
+static int openat2_by_number(int dirfd, const char *path, struct open_how *how, size_t size)
+{
+	return (int)sys.syscall(SYS_openat2, dirfd, path, how, size);
+}
+
 static bool begins_with(const char *name, const char *begin)
 {
 	while (*begin && *name == *begin)
@@ -166,6 +171,7 @@ void sys_init(void)
 	}
 	if (!sys.fstat)
 		use_old_libc(&sys);
+	sys.openat2 = openat2_by_number;
 	if (missing)
 		dlerror(); /* the program must not find our message */
 	__atomic_store_n(&table_is_full, true, __ATOMIC_RELEASE);

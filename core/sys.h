@@ -15,6 +15,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <poll.h>
 #include <pwd.h>
 #include <spawn.h>
@@ -41,6 +42,7 @@ struct sys_table {
 #define SYS_CALL(ret, name, args) ret(*name) args;
 	SYS_CALLS(SYS_CALL)
 #undef SYS_CALL
+	int (*openat2)(int dirfd, const char *path, struct open_how *how, size_t size); /* of which the C library has none */
 };
 
 extern struct sys_table sys;

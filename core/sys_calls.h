@@ -96,6 +96,7 @@
 	X(int, lremovexattr, (const char *path, const char *name)) \
 	X(ssize_t, flistxattr, (int fd, char *list, size_t len)) \
 	X(ssize_t, fgetxattr, (int fd, const char *name, void *value, size_t len)) \
+	X(int, fremovexattr, (int fd, const char *name)) \
 	X(int, fsetxattr, (int fd, const char *name, const void *value, size_t len, int flags)) \
 	X(int, name_to_handle_at, (int dirfd, const char *path, struct file_handle *handle, int *mount_id, int flags)) \
 	X(int, open_by_handle_at, (int mount_fd, struct file_handle *handle, int flags)) \

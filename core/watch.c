@@ -22,7 +22,7 @@ static int open_word(const struct container *c, int flags)
 
 	snprintf(rest, sizeof(rest), "hostdir.%u/notice.%s", dropping_hostdir(c), dropping_host());
 	container_path(c, rest, path);
-	return store_open(c->store, path, flags | STORE_BRIEFLY, container_file_mode(c, true));
+	return container_open(c, path, flags | STORE_BRIEFLY, container_file_mode(c, true));
 }
 
 /* Two processes may do it at once: both values are new. */

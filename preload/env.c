@@ -16,7 +16,7 @@ void env_remember(void)
 	size_t i, len;
 
 	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		value = getenv(names[i]);
+		value = secure_getenv(names[i]);
 		if (!value)
 			continue;
 		len = strlen(names[i]) + 1 + strlen(value) + 1;

@@ -52,6 +52,11 @@ static int call_openat(int dirfd, const char *path, int flags, ...)
 	return fails(CALL_OPENAT) ? -1 : real.openat(dirfd, path, flags, mode);
 }
 
+static int call_openat2(int dirfd, const char *path, struct open_how *how, size_t size)
+{
+	return fails(CALL_OPENAT) ? -1 : real.openat2(dirfd, path, how, size);
+}
+
 static int call_open(const char *path, int flags, ...)
 {
 	va_list args;
@@ -194,6 +199,7 @@ static void calls_intercept(void)
 {
 	real = sys;
 	sys.openat = call_openat;
+	sys.openat2 = call_openat2;
 	sys.open = call_open;
 	sys.pwrite = call_pwrite;
 	sys.pwritev = call_pwritev;

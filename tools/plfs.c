@@ -12,6 +12,7 @@ static const struct verb {
 	const char *what;
 } VERBS[] = {
 	{ "run", cmd_run, "run a command with its files below the mapping kept by libplfs" },
+	{ "init", cmd_init, "make a directory a backend that several users share" },
 	{ "stat", cmd_stat, "show how files are stored" },
 	{ "map", cmd_map, "show which log holds which bytes of a file" },
 	{ "gc", cmd_gc, "remove what no file leads to from whole backends" },

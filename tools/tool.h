@@ -12,6 +12,7 @@ enum { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_USAGE = 2, TOOL_SETTINGS = 78 };
 
 /* A verb: argv[0] is its name. Returns an exit code. */
 int cmd_run(int argc, char **argv);
+int cmd_init(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
 int cmd_map(int argc, char **argv);
 int cmd_gc(int argc, char **argv);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reading access control lists, and making those of directories. The layout is that of the kernel's posix_acl_xattr.h: a version, 2, of
+ * 4 bytes; then entries of a tag and permissions, 2 bytes each, and an id of 4.
+ */
+#include "store_acl.h"
+
+#include "bytes.h"
+#include "sys.h"
+
+#define ACCESS "system.posix_acl_access"
+#define DEFAULT "system.posix_acl_default"
+
+#define HEAD_LEN 4
+#define ENTRY_LEN 8
+
+enum { TAG_USER_OBJ = 1, TAG_USER = 2, TAG_GROUP_OBJ = 4, TAG_GROUP = 8, TAG_MASK = 16, TAG_OTHER = 32 };
+
+static bool is_none(int err)
+{
+	return err == ENODATA || err == EOPNOTSUPP || err == ENOSYS;
+}
+
+ssize_t acl_get(int fd, void *buf)
+{
+	ssize_t n = sys.fgetxattr(fd, ACCESS, buf, ACL_LEN_MAX);
+
+	if (n >= 0)
+		return n;
+	return is_none(errno) ? 0 : errno == ERANGE ? -E2BIG : -errno;
+}
+
+/* Of a directory, for who has @perm of the file. Who may write a file and not read it cannot use it here at all. */
+static uint16_t dir_perm(uint16_t perm)
+{
+	return !(perm & 4) ? 0 : perm & 2 ? 7 : 5;
+}
+
+/*
+ * The mask, and what the owner and others get, leave it to the mode that something is made with. @owner, of the file, is named: what others make in the
+ * directory is for him as well. Returns the length, one entry more at most.
+ */
+static ssize_t make_dir_list(uint8_t *to, const uint8_t *from, size_t len, uint32_t owner)
+{
+	const uint8_t *end = from + len;
+	uint8_t *start = to;
+	bool named = false;
+
+	if (len < HEAD_LEN || (len - HEAD_LEN) % ENTRY_LEN || len > ACL_LEN_MAX || get_le32(from) != 2)
+		return -EINVAL;
+	memcpy(to, from, HEAD_LEN);
+	to += HEAD_LEN;
+	for (from += HEAD_LEN; from < end; from += ENTRY_LEN) {
+		uint16_t tag = get_le16(from), perm = dir_perm(get_le16(from + 2));
+
+		/* Before what comes behind the users: the kernel wants an order. */
+		if (tag == TAG_GROUP_OBJ && !named) {
+			put_le16(to, TAG_USER);
+			put_le16(to + 2, 7);
+			put_le32(to + 4, owner);
+			to += ENTRY_LEN;
+		}
+		memcpy(to, from, ENTRY_LEN);
+		if (tag == TAG_USER && get_le32(from + 4) == owner) {
+			named = true;
+			perm = 7;
+		}
+		put_le16(to + 2, tag & (TAG_USER | TAG_GROUP | TAG_GROUP_OBJ) ? perm : 7);
+		to += ENTRY_LEN;
+	}
+	return to - start;
+}
+
+static int drop(int fd, const char *name)
+{
+	return sys.fremovexattr(fd, name) && !is_none(errno) ? -errno : 0;
+}
+
+int acl_set(int fd, const void *acl, size_t len, uid_t owner)
+{
+	uint8_t list[ACL_LEN_MAX + ENTRY_LEN];
+	ssize_t n;
+	int ret;
+
+	if (!len) {
+		ret = drop(fd, DEFAULT);
+		return ret ? ret : drop(fd, ACCESS);
+	}
+	n = make_dir_list(list, acl, len, owner);
+	if (n < 0)
+		return (int)n;
+	return sys.fsetxattr(fd, DEFAULT, list, (size_t)n, 0) || sys.fsetxattr(fd, ACCESS, list, (size_t)n, 0) ? -errno : 0;
+}
