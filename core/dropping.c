@@ -280,8 +280,8 @@ int dropping_append_index(const struct container *c, const void *block, size_t l
 		s->ops->truncate(s, h, (uint64_t)st.st_size);
 	}
 	s->ops->unlock(s, h);
-	store_close(s, &h);
-	return ret;
+	n = store_close(s, &h);
+	return ret ? ret : (int)n;
 }
 
 int node_index_open(struct node_index *idx, const struct container *c, const char *path)

@@ -100,7 +100,8 @@ int inode_make_writer(struct inode *ino, int fd);
 /* Where clocks cannot be trusted, see all stamps in the container, so that what comes now is later. */
 int inode_heed_clock(struct inode *ino, int fd);
 
-/* Close the log if there is one; the next write opens another. Publishes. -EIO: acknowledged bytes could not be kept (writer_close()). */
+/* Close the log if there is one; the next write opens another. Publishes. -errno: acknowledged bytes could not be kept (writer_close(),
+ * or the error with which the log was closed). */
 int inode_close_writer(struct inode *ino, int fd);
 
 /*

@@ -176,9 +176,11 @@ int inode_close_writer(struct inode *ino, int fd)
 	ino->counted = false;
 	ino->writing = false;
 	ino->r.own_log = UINT32_MAX;
-	if (!ino->w.lost || (fd >= 0 && !inode_settle(ino, fd) && ino->stub.in_body)) /* whoever moved it there has removed the log */
+	if (!ino->w.lost && !ino->w.close_error)
 		return 0;
-	return -EIO;
+	if (fd >= 0 && !inode_settle(ino, fd) && ino->stub.in_body) /* whoever moved it there has removed the log */
+		return 0;
+	return ino->w.lost ? -EIO : ino->w.close_error;
 }
 
 static inline bool is_publish_due(const struct inode *ino)

@@ -105,7 +105,8 @@ int plfs_adopt(int fd, struct plfs_file **out);
 /*
  * End of the description, when its last descriptor in this process is closed: after
  * the kernel's close, or an unlinked file would seem to be in use still. At the last description of the file here, its log is closed. Data that could not be moved to
- * the log stays readable where it is; returns -errno only if acknowledged bytes could not be kept.
+ * the log stays readable where it is; returns -errno only if acknowledged bytes could not be kept: -EIO, or with which error the file system
+ * closed the log (-ENOSPC, -EDQUOT).
  */
 int plfs_close(struct plfs_file *f);
 

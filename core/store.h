@@ -46,8 +46,8 @@ struct store_ops {
 	 * regular file with one name, or with none any more: who put something else there (-EIO) could lead our bytes elsewhere. Returns a handle.
 	 */
 	int (*open)(struct store *s, const char *path, int flags, mode_t mode);
-	/* Close *@h (-1 is ignored) and set it to -1. */
-	void (*close)(struct store *s, int *h);
+	/* Close *@h (-1 is ignored) and set it to -1. -errno if bytes that were written to it did not arrive; it is closed all the same. */
+	int (*close)(struct store *s, int *h);
 	/* All @len bytes, fewer only at the end of the file. */
 	ssize_t (*pread)(struct store *s, int h, void *buf, size_t len, uint64_t off);
 	/* The same into several places, at most IOV_MAX; @iov is used up. */
@@ -111,7 +111,7 @@ int store_posix_open(struct store *s, const char *path);
 void store_posix_forget(int fd, off_t len);
 
 static inline int store_open(struct store *s, const char *path, int flags, mode_t mode) { return s->ops->open(s, path, flags, mode); }
-static inline void store_close(struct store *s, int *h) { s->ops->close(s, h); }
+static inline int store_close(struct store *s, int *h) { return s->ops->close(s, h); }
 
 /* Read a whole small file: mem_alloc()ed *@buf of *@len bytes. -EFBIG above @max. */
 int store_read_file(struct store *s, const char *path, size_t max, void **buf, size_t *len);

@@ -82,10 +82,10 @@ static int posix_open(struct store *s, const char *path, int flags, mode_t mode)
 	return flags & STORE_BRIEFLY ? sys_fd_hide_briefly(fd) : sys_fd_hide(fd);
 }
 
-static void posix_close(struct store *s, int *h)
+static int posix_close(struct store *s, int *h)
 {
 	(void)s;
-	sys_fd_close(h);
+	return sys_fd_close(h);
 }
 
 static ssize_t posix_pread(struct store *s, int h, void *buf, size_t len, uint64_t off)

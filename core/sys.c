@@ -296,15 +296,16 @@ int sys_fd_dup(int fd)
 	return ret;
 }
 
-void sys_fd_close(int *fd)
+int sys_fd_close(int *fd)
 {
-	int saved_errno = errno;
+	int saved ERRNO_KEPT = errno;
+	int ret;
 
 	if (*fd < 0)
-		return;
+		return 0;
 	/* In this order: once closed, the number may be hidden again by another thread. */
 	remember(*fd, false);
-	own_close(*fd);
+	ret = own_close(*fd) && errno != EINTR ? -errno : 0;
 	*fd = -1;
-	errno = saved_errno;
+	return ret;
 }

@@ -69,8 +69,11 @@ int sys_fd_hide_briefly(int fd);
 /* A hidden duplicate of @fd, which stays as it is. -errno. */
 int sys_fd_dup(int fd);
 
-/* Close one of the library's own descriptors (-1 is ignored) and set *@fd to -1. */
-void sys_fd_close(int *fd);
+/*
+ * Close one of the library's own descriptors (-1 is ignored) and set *@fd to -1. It is closed in any case; -errno if bytes that were written to the
+ * file did not arrive, as some network file systems say then.
+ */
+int sys_fd_close(int *fd);
 
 #define SYS_FD_HIDDEN_LIMIT 65536 /* descriptors from here on are not remembered */
 extern unsigned char sys_fd_hidden[SYS_FD_HIDDEN_LIMIT];

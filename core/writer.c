@@ -384,7 +384,7 @@ int writer_close(struct writer *w)
 	}
 	stage_close(&w->stage, !ret);
 	append_give_back(w);
-	store_close(s, &w->log);
+	w->close_error = store_close(s, &w->log);
 	return ret;
 }
 

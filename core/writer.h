@@ -35,6 +35,7 @@ struct writer {
 	uint64_t last_trailer, last_table; /* in the log: of the latest block, and of the latest one with a table; 0: none */
 	bool dirs_synced;
 	bool lost; /* see writer_close() */
+	int close_error; /* of the log: bytes that were written to it did not arrive, as a network file system may say only then */
 	uint64_t allocated_end; /* offset in the log file up to which it has been given space; UINT64_MAX: it gets none */
 	/* Called before records leave the live index for the node index. */
 	void (*before_spill)(void *arg);
