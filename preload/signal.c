@@ -11,6 +11,10 @@
  * Two signals are handled whether the program wants it or not, for bad addresses that it gives us, and for files that we have mapped
  * and that are cut or fail under us (core/mapping.h).
  *
+ * These two must never be blocked: the kernel kills a thread that faults while they are. So the masks that the program sets do without
+ * them, and what it asked for is remembered for each thread, and told when it asks. One that another process sends meanwhile
+ * is held back by blocking it after all. (A new thread, and a new image, begin without them in their masks.)
+ *
  * Handlers installed past us (by a system call, or before we were there) run as ever.
  */
 #include "signal.h"
@@ -23,8 +27,36 @@
 struct action {
 	void (*handler)(int sig, siginfo_t *info, void *context); /* takes one argument without SA_SIGINFO */
 	int flags;                                                /* of OUR_FLAGS */
+	uint64_t masked; /* of FAULT_BITS, what it wants blocked meanwhile */
 	bool unset; /* it is the default, and the program has not touched it: the kernel's flags are not its own */
 };
+
+#define FAULT_BITS (1ULL << (SIGSEGV - 1) | 1ULL << (SIGBUS - 1))
+
+static __thread uint64_t blocked __attribute__((tls_model("initial-exec"))); /* of FAULT_BITS, as the program believes */
+
+static uint64_t bit_of(int sig) { return 1ULL << (sig - 1); }
+
+/* Take those of @bits that are in @set out of it; which they were. */
+static uint64_t take_out(sigset_t *set, uint64_t bits)
+{
+	uint64_t had = 0;
+
+	for (int sig = 1; sig <= SIGSEGV; sig++) {
+		if (bits & bit_of(sig) && sigismember(set, sig) > 0) {
+			sigdelset(set, sig);
+			had |= bit_of(sig);
+		}
+	}
+	return had;
+}
+
+static void put_in(sigset_t *set, uint64_t bits)
+{
+	for (int sig = 1; sig <= SIGSEGV; sig++)
+		if (bits & bit_of(sig))
+			sigaddset(set, sig);
+}
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER; /* innermost */
 static struct action table[NSIG]; /* changed with the lock */
@@ -47,8 +79,8 @@ static bool is_fault(int sig, const siginfo_t *info)
 	}
 }
 
-/* Have the kernel keep @sig until the thread leaves its critical section. False: it cannot. */
-static bool put_off(int sig, siginfo_t *info, ucontext_t *context)
+/* Have the kernel keep @sig, which stays blocked when the handler returns. False: it cannot. */
+static bool hold_back(int sig, siginfo_t *info, ucontext_t *context)
 {
 	int saved ERRNO_KEPT = errno;
 	long pid = sys.getpid(), tid = sys.syscall(SYS_gettid);
@@ -61,7 +93,15 @@ static bool put_off(int sig, siginfo_t *info, ucontext_t *context)
 	if (sys.syscall(SYS_rt_tgsigqueueinfo, pid, tid, sig, info) && sys.syscall(SYS_tgkill, pid, tid, sig))
 		return false;
 	sigaddset(&context->uc_sigmask, sig);
-	critical.pending |= 1ULL << (sig - 1);
+	return true;
+}
+
+/* The same until the thread leaves its critical section. */
+static bool put_off(int sig, siginfo_t *info, ucontext_t *context)
+{
+	if (!hold_back(sig, info, context))
+		return false;
+	critical.pending |= bit_of(sig);
 	return true;
 }
 
@@ -119,6 +159,13 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 		return;
 	if (sig == SIGBUS && info->si_code > 0 && mapping_fault(info->si_addr))
 		return;
+	if (unlikely(bit_of(sig) & blocked)) {
+		if (is_fault(sig, info))
+			die(sig, info);
+		else
+			hold_back(sig, info, context);
+		return;
+	}
 	if (depth && !is_fault(sig, info) && put_off(sig, info, context))
 		return;
 	a = take_action(sig);
@@ -141,8 +188,11 @@ static bool is_ours(int sig, const struct sigaction *act)
 /* Let @sig go to the handler in @act: @act becomes what the kernel is told. With the table's lock. */
 static void enter_action(int sig, struct sigaction *act)
 {
+	uint64_t masked = take_out(&act->sa_mask, FAULT_BITS);
+
 	if (act->sa_sigaction != on_signal) { /* else it is one that the program read past us */
 		table[sig].unset = false;
+		table[sig].masked = masked;
 		__atomic_store_n(&table[sig].flags, act->sa_flags & OUR_FLAGS, __ATOMIC_RELAXED);
 		__atomic_store_n(&table[sig].handler, act->sa_sigaction, __ATOMIC_RELEASE);
 	}
@@ -170,10 +220,36 @@ int signal_set(int sig, const struct sigaction *act, struct sigaction *old)
 	mutex_unlock(&table_lock);
 	if (!r && was.sa_sigaction == on_signal) {
 		was.sa_sigaction = before.handler;
+		put_in(&was.sa_mask, before.masked);
 		was.sa_flags = before.unset ? 0 : (was.sa_flags & ~OUR_FLAGS) | before.flags;
 	}
 	if (!r && old)
 		*old = was;
+	return r;
+}
+
+int signal_mask(int how, const sigset_t *set, sigset_t *old)
+{
+	uint64_t before = blocked, asked = 0;
+	sigset_t want;
+	int r;
+
+	if (!shim_on() || (set && !user_has_bytes(set, sizeof(*set))))
+		return sys.sigprocmask(how, set, old);
+	if (set) {
+		want = *set;
+		asked = take_out(&want, FAULT_BITS);
+		if (how == SIG_UNBLOCK)
+			put_in(&want, asked); /* one may be held back */
+		else if (how == SIG_BLOCK)
+			asked |= before;
+		blocked = how == SIG_UNBLOCK ? before & ~asked : asked; /* before one that was held back comes */
+	}
+	r = sys.sigprocmask(how, set ? &want : NULL, old);
+	if (r)
+		blocked = before;
+	else if (old)
+		put_in(old, before);
 	return r;
 }
 

@@ -14,6 +14,9 @@
 /* sigaction(2), for all the calls that install a handler. -1 and errno. */
 int signal_set(int sig, const struct sigaction *act, struct sigaction *old);
 
+/* sigprocmask(2). -1 and errno. */
+int signal_mask(int how, const sigset_t *set, sigset_t *old);
+
 /* At start: bad addresses become EFAULT (core/usermem.h), whether the program handles faults or not. */
 void signal_guard_faults(void);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * The calls that install a signal handler. Inside the C library all but sigaction() install it where we cannot see it,
+ * The calls that install a signal handler, or set the mask. Inside the C library all but sigaction() install it where we cannot see it,
  * so they are made from sigaction() here, as they are there.
  */
 #include "signal.h"
@@ -9,6 +9,15 @@ static bool interrupts[NSIG]; /* what siginterrupt() said, for signal() to come 
 
 EXPORT int sigaction(int sig, const struct sigaction *act, struct sigaction *old) { return signal_set(sig, act, old); }
 ALIAS(__sigaction, sigaction);
+
+EXPORT int sigprocmask(int how, const sigset_t *set, sigset_t *old) { return signal_mask(how, set, old); }
+
+EXPORT int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+	int saved ERRNO_KEPT = errno;
+
+	return signal_mask(how, set, old) ? errno : 0;
+}
 
 /* Install @handler with a mask of @sig itself if @defer, else of nothing; what was there, or SIG_ERR. */
 static sighandler_t install(int sig, sighandler_t handler, int flags, bool defer)

@@ -178,11 +178,16 @@ static void check(int fd, long nr, char *buf)
 static int be_rank(void)
 {
 	char *buf = malloc((size_t)len);
+	sigset_t all, now;
 	long first = at >= 0 && at < times ? at : times, nr;
 	int fd = open_file(O_RDWR | O_CREAT | (is("append") ? O_APPEND : 0));
 
 	if (fd < 0)
 		return 0;
+	sigfillset(&all); /* as threads that only do I/O are started */
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	if (sigprocmask(SIG_BLOCK, NULL, &now) || !sigismember(&now, SIGBUS) || !sigismember(&now, SIGTERM))
+		die("the mask");
 	nr = write_some(fd, 0, first, buf);
 	gate(0);
 	if (command && !rank)

@@ -1154,3 +1154,58 @@ CASE(cancelled_threads_leave_no_lock_behind)
 	T(unlink(at("other")));
 	T(unlink(at("lines")));
 }
+
+static void say_mask(const char *what)
+{
+	sigset_t set;
+
+	sigprocmask(SIG_BLOCK, NULL, &set);
+	say("%s:", what);
+	for (int sig = 1; sig < 32; sig++)
+		if (sigismember(&set, sig))
+			say(" %d", sig);
+	say("\n");
+}
+
+static void say_fault(int sig) { say("handled %d\n", sig); }
+
+/* Masks that block the signals of faults are what the program made them, and one that is sent meanwhile waits. */
+CASE(masks_that_block_faults)
+{
+	struct sigaction act = {.sa_handler = say_fault}, old;
+	sigset_t set, pending;
+	int status;
+
+	sigfillset(&act.sa_mask);
+	T(sigaction(SIGBUS, &act, NULL));
+	T(sigaction(SIGBUS, NULL, &old));
+	say("%d %d %d\n", sigismember(&old.sa_mask, SIGBUS), sigismember(&old.sa_mask, SIGSEGV), sigismember(&old.sa_mask, SIGUSR1));
+	sigemptyset(&set);
+	sigaddset(&set, SIGBUS);
+	sigaddset(&set, SIGUSR1);
+	T(sigprocmask(SIG_BLOCK, &set, NULL));
+	say_mask("blocked");
+	T(kill(getpid(), SIGBUS));
+	say("sent\n");
+	sigpending(&pending);
+	say("pending %d\n", sigismember(&pending, SIGBUS));
+	sigemptyset(&set);
+	sigaddset(&set, SIGSEGV);
+	T(pthread_sigmask(SIG_BLOCK, &set, &pending));
+	say("before: %d %d\n", sigismember(&pending, SIGBUS), sigismember(&pending, SIGSEGV));
+	say_mask("both");
+	T(sigprocmask(SIG_UNBLOCK, &set, NULL));
+	say_mask("one");
+	sigemptyset(&set);
+	T(sigprocmask(SIG_SETMASK, &set, NULL));
+	say_mask("none");
+	say("%d\n", sigprocmask(99, &set, NULL) < 0 ? errno : 0);
+	if (!fork()) {
+		sigfillset(&set);
+		sigprocmask(SIG_SETMASK, &set, NULL);
+		*(volatile int *)NULL = 1;
+		_exit(1);
+	}
+	wait(&status);
+	say("ended by %d\n", WTERMSIG(status));
+}
