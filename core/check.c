@@ -97,6 +97,19 @@ static int tell_header(struct checked *k, int ret)
 	return ret == -EIO ? 1 : ret;
 }
 
+/* A container that is not this stub's: nothing in it is looked at, and nothing changed. */
+static int tell_refused(struct checked *k, int ret)
+{
+	if (ret != -EIO) {
+		check_tell(k, PLFS_FAILED, "unreadable", "", "its container %s: %s", k->c.dir, strerror(-ret));
+		return ret;
+	}
+	check_tell(k, k->check->repair ? PLFS_REMAINS : PLFS_DAMAGED, "not-its-own", "",
+		   "the container %s, which its header names, is not its own: it belongs to another user, or is closed to who may write the file",
+		   k->c.dir);
+	return 1;
+}
+
 static int check_open(struct checked *k, int dirfd, const char *path)
 {
 	int ret, fd = own_openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -117,9 +130,12 @@ static int check_open(struct checked *k, int dirfd, const char *path)
 	if (ret)
 		return ret;
 	if (k->stub.has_container) {
-		container_init(&k->c, &k->m->store, k->stub.id, k->st.st_mode);
+		container_init_for(&k->c, &k->m->store, k->stub.id, &k->st);
 		if (k->m->spec->nr_hostdirs)
 			k->c.nr_hostdirs = k->m->spec->nr_hostdirs;
+		ret = container_check(&k->c, CONTAINER_READ);
+		if (ret)
+			return tell_refused(k, ret);
 	}
 	return 0;
 }

@@ -69,6 +69,8 @@ static int open_log(struct finish *f)
 	if (f->h < 0)
 		return f->h;
 	ret = s->ops->fstat(s, f->h, &st);
+	if (!ret && st.st_nlink > 1) /* it may be another's, under a name here */
+		return -EMLINK;
 	/* What is gone from its end must not be made up. */
 	return !ret && f->state.flushed_len && (uint64_t)st.st_size < DROPPING_DATA_OFF + f->state.flushed_len ? -EIO : ret;
 }
@@ -121,19 +123,22 @@ static int end_of_tables(struct finish *f, uint64_t *chunk)
 	return 0;
 }
 
-/* The checksum of the part of chunk @no that is in the log, when the table says @said of it. */
-static int begun_chunk(struct finish *f, uint64_t no, uint32_t said, bool trusted, uint32_t *crc)
+/*
+ * The checksum of the part of chunk @no that is in the log. The owner says what it is, and of how many bytes, before it says that these
+ * are in the log, where they are. If the log has other bytes than he says, they have changed: then this will not match either.
+ */
+static int begun_chunk(struct finish *f, uint64_t no, const struct stage_sums *sums, uint32_t *crc)
 {
-	uint64_t off = no * INDEX_CHUNK_LEN, end = f->state.flushed_len, rest = min_u64(log_len(f), off + INDEX_CHUNK_LEN) - end;
-	int ret = sum_log(f, off, end, crc);
+	uint64_t off = no * INDEX_CHUNK_LEN;
+	uint32_t said = 0;
+	int ret = sum_log(f, off, f->state.flushed_len, crc);
 
-	/*
-	 * The owner counts what is in the log after it has said its checksum, so that may be of more. If it is neither, bytes of
-	 * the log have changed: with what the owner said this will show.
-	 */
-	if (!ret && trusted && *crc != said && crc32c(*crc, f->staged, min_u64(rest, f->state.staged_len)) != said)
-		*crc = said;
-	return ret;
+	if (ret || !sums->chunk_len)
+		return ret;
+	ret = sum_log(f, off, off + sums->chunk_len, &said);
+	if (!ret && said != sums->chunk_crc)
+		*crc = ~*crc;
+	return ret == -EIO ? 0 : ret; /* there are fewer: they were not said to be there */
 }
 
 static int make_sums(struct finish *f)
@@ -143,8 +148,10 @@ static int make_sums(struct finish *f)
 	int ret = stage_load_sums(f->c, f->live, &sums);
 	bool trusted = !ret;
 
-	if (ret == -EAGAIN)
+	if (ret == -EAGAIN) {
+		sums.chunk_len = 0;
 		ret = 0;
+	}
 	if (!ret)
 		ret = end_of_tables(f, &tables);
 	if (ret)
@@ -164,7 +171,7 @@ static int make_sums(struct finish *f)
 		else if (i < whole)
 			ret = sum_log(f, i * INDEX_CHUNK_LEN, (i + 1) * INDEX_CHUNK_LEN, &crc);
 		else if (i * INDEX_CHUNK_LEN < f->state.flushed_len)
-			ret = begun_chunk(f, i, sums.chunk_crc, trusted, &crc);
+			ret = begun_chunk(f, i, &sums, &crc);
 		if (i >= whole)
 			crc = crc32c(crc, f->staged + (from - f->state.flushed_len), (size_t)(to - from));
 		put_le32(&f->crcs[i - f->first_chunk], crc);

@@ -25,7 +25,7 @@ int left_index_lock(const struct container *c, const char *index, struct stat *s
 
 	container_path(c, index, path);
 	for (;;) {
-		h = store_open(s, path, O_RDWR | O_CREAT | STORE_BRIEFLY, container_file_mode(c, true));
+		h = container_open(c, path, O_RDWR | O_CREAT | STORE_BRIEFLY, container_file_mode(c, true));
 		if (h < 0)
 			return h;
 		ret = s->ops->lock(s, h);

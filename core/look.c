@@ -211,7 +211,7 @@ static int list_entry(void *arg, const char *name)
 		ret = l->c->store->ops->list(l->c->store, full, list_hostdir_entry, &la);
 		return ret == -ENOENT ? 0 : ret;
 	}
-	if (S_ISREG(mode) && (!strcmp(name, "index.global") || !strcmp(name, "lock")))
+	if (S_ISREG(mode) && (!strcmp(name, "index.global") || !strcmp(name, "lock") || !strncmp(name, "for.", 4)))
 		return 0;
 	if (S_ISREG(mode) && is_temporary(name))
 		return add_leftover(l, name, true);

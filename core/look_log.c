@@ -198,6 +198,7 @@ static int check_live_chunks(struct log_look *ll)
 {
 	const struct look_live *live = ll->log->live == LOOK_NONE ? NULL : &ll->l->lives[ll->log->live];
 	struct stage_sums sums;
+	uint8_t last[4];
 	uint64_t off;
 	int ret;
 
@@ -210,6 +211,10 @@ static int check_live_chunks(struct log_look *ll)
 		return ret;
 	off = sums.first_chunk * INDEX_CHUNK_LEN;
 	ret = check_chunks(ll, off, off + sums.nr_chunks * INDEX_CHUNK_LEN, sums.crcs);
+	off += sums.nr_chunks * INDEX_CHUNK_LEN;
+	put_le32(last, sums.chunk_crc);
+	if (!ret && sums.chunk_len)
+		ret = check_chunks(ll, off, off + sums.chunk_len, last);
 	mem_free(sums.crcs);
 	return ret;
 }

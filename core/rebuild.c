@@ -141,22 +141,6 @@ static int free_name(const struct look *l, const char *path, char *kept)
 	return -EEXIST;
 }
 
-/* A copy, which is on stable storage before the original goes. */
-static int keep_copy(const struct look *l, const char *kept, const void *buf, size_t len)
-{
-	struct store *s = l->c->store;
-	char full[CONTAINER_PATH_LEN];
-	int ret, h;
-
-	container_path(l->c, kept, full);
-	h = store_replace_file(s, full, container_file_mode(l->c, true), buf, len, NULL, 0);
-	if (h < 0)
-		return h;
-	ret = s->ops->sync(s, h, false);
-	store_close(s, &h);
-	return ret;
-}
-
 static int sync_dir_of(const struct look *l, const char *full)
 {
 	struct store *s = l->c->store;
@@ -193,6 +177,7 @@ static int is_as_before(const struct look *l, const struct look_index *old, int 
 	return ret;
 }
 
+/* Make the file, or put it in the place of another, on stable storage; @full relative to the store. */
 static int replace(struct look *l, const char *full, const void *buf, size_t len)
 {
 	struct store *s = l->c->store;
@@ -204,7 +189,7 @@ static int replace(struct look *l, const char *full, const void *buf, size_t len
 	if (sys.getrandom(&salt, sizeof(salt), 0) != sizeof(salt))
 		return -EIO;
 	snprintf(temp, sizeof(temp), "%s.tmp.%08x", full, salt);
-	h = store_open(s, temp, O_RDWR | O_CREAT | O_EXCL | STORE_BRIEFLY, container_file_mode(l->c, true));
+	h = container_open(l->c, temp, O_RDWR | O_CREAT | O_EXCL | STORE_BRIEFLY, container_file_mode(l->c, true));
 	if (h < 0)
 		return h;
 	n = s->ops->pwrite(s, h, buf, len, 0);
@@ -215,6 +200,16 @@ static int replace(struct look *l, const char *full, const void *buf, size_t len
 	if (ret)
 		s->ops->unlink(s, temp);
 	return ret ? ret : sync_dir_of(l, full);
+}
+
+/* The old one under the name *@kept, before the new one takes its place. */
+static int keep_copy(struct look *l, const struct rebuild *r, char *kept)
+{
+	char full[CONTAINER_PATH_LEN];
+	int ret = free_name(l, r->path, kept);
+
+	container_path(l->c, kept, full);
+	return ret ? ret : replace(l, full, r->old->buf, r->old->len);
 }
 
 int rebuild_index(struct look *l, const struct rebuild *r, bool partial, char *kept)
@@ -232,11 +227,8 @@ int rebuild_index(struct look *l, const struct rebuild *r, bool partial, char *k
 		return ret;
 	h = left_index_lock(l->c, r->path, &st);
 	ret = h < 0 ? h : is_as_before(l, r->old, h, &st);
-	if (!ret && r->old && r->old->nr_damaged) {
-		ret = free_name(l, r->path, kept);
-		if (!ret)
-			ret = keep_copy(l, kept, r->old->buf, r->old->len);
-	}
+	if (!ret && r->old && r->old->nr_damaged)
+		ret = keep_copy(l, r, kept);
 	if (!ret)
 		ret = replace(l, full, buf, len);
 	if (h >= 0)

@@ -73,6 +73,7 @@ static int mend_byte(struct repair *r, const struct look_mend *m)
 {
 	struct store *s = r->l->c->store;
 	char full[CONTAINER_PATH_LEN];
+	struct stat st;
 	uint8_t now;
 	int ret, h;
 
@@ -80,7 +81,11 @@ static int mend_byte(struct repair *r, const struct look_mend *m)
 	h = store_open(s, full, O_RDWR, 0);
 	if (h < 0)
 		return h;
-	ret = s->ops->pread(s, h, &now, 1, m->off) == 1 && now == m->is ? 0 : -EAGAIN;
+	ret = s->ops->fstat(s, h, &st);
+	if (!ret && st.st_nlink != 1) /* it may be another's, under a name here */
+		ret = -EMLINK;
+	if (!ret)
+		ret = s->ops->pread(s, h, &now, 1, m->off) == 1 && now == m->is ? 0 : -EAGAIN;
 	if (!ret)
 		ret = s->ops->pwrite(s, h, &m->was, 1, m->off) == 1 ? s->ops->sync(s, h, false) : -EIO;
 	store_close(s, &h);
@@ -227,8 +232,12 @@ static int run(struct repair *r)
 
 static int lock_out(struct repair *r)
 {
-	int ret;
+	int ret = container_check(&r->k->c, CONTAINER_CHANGE);
 
+	if (ret) {
+		check_tell(r->k, PLFS_FAILED, "refused", "", "some may write the file who may not write to its container: %s", strerror(-ret));
+		return ret;
+	}
 	r->fd = stub_reopen(r->k->fd, O_RDWR);
 	if (r->fd < 0) {
 		check_tell(r->k, PLFS_FAILED, "read-only", "", "its stub cannot be written to: %s", strerror(-r->fd));

@@ -319,6 +319,8 @@ static int load_sums(struct store *s, int h, struct stage_sums *sums)
 	if (nr > get_le64(header + 56) || nr > 1 << 20 || sums->first_chunk > (uint64_t)INT64_MAX / INDEX_CHUNK_LEN - nr)
 		return -EBADMSG;
 	sums->nr_chunks = min_u64(nr, get_le64(header + OFF_FLUSHED) / INDEX_CHUNK_LEN - min_u64(get_le64(header + OFF_FLUSHED) / INDEX_CHUNK_LEN, sums->first_chunk));
+	if (sums->nr_chunks != nr) /* killed before it said that these are in the log: chunk_crc is of a later one */
+		sums->chunk_len = 0;
 	sums->crcs = mem_alloc(nr * 4);
 	if (!sums->crcs)
 		return -ENOMEM;
