@@ -55,7 +55,7 @@ static bool is_valid(const struct global_index *gi, const struct container *c, u
 	return crc32c(0, head, sizeof(head)) == get_le32(b + 12) && !memcmp(b + 16, c->id, STUB_ID_LEN) &&
 	       get_le64(b + 32) == generation_ns && inputs_len <= gi->len && names_len <= gi->len &&
 	       GLOBAL_HEADER_LEN + inputs_len + names_len <= map_off && map_off % 8 == 0 && map_off <= gi->len &&
-	       map_len <= gi->len - map_off &&
+	       map_len <= gi->len - map_off && (!names_len || !b[GLOBAL_HEADER_LEN + inputs_len + names_len - 1]) &&
 	       crc32c(0, b + GLOBAL_HEADER_LEN, inputs_len + names_len) == get_le32(b + 76) && !load_le64(gi->base + OFF_REVOKED);
 }
 

@@ -29,19 +29,24 @@ const uint8_t *stage_record(const struct stage *s, uint64_t i)
 
 static void set(struct stage *s, int off, uint64_t v)
 {
-	store_le64(s->map + off, v);
+	store_le64(s->map + off, stage_word(v));
+}
+
+static uint64_t get(const struct stage *s, int off)
+{
+	return stage_number(load_le64(s->map + off));
 }
 
 /* Around a change that a reader must not see half of. */
 static void begin_change(struct stage *s)
 {
-	set(s, OFF_SEQ, load_le64(s->map + OFF_SEQ) + 1);
+	set(s, OFF_SEQ, get(s, OFF_SEQ) + 1);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 static void end_change(struct stage *s)
 {
-	set(s, OFF_SEQ, load_le64(s->map + OFF_SEQ) + 1);
+	set(s, OFF_SEQ, get(s, OFF_SEQ) + 1);
 }
 
 /* The magic last: who reads the file meanwhile sees one that is not born yet. */
@@ -104,6 +109,8 @@ int stage_create(struct stage *s, const struct container *c, const char *log_nam
 	ret = -ENOMEM;
 	if (!s->map)
 		goto fail;
+	for (size_t i = 0; i < ARRAY_SIZE(STAGE_WORDS); i++)
+		set(s, STAGE_WORDS[i], 0);
 	if (start)
 		begin_as(s, start);
 	write_header(s, c, log_name);
@@ -203,31 +210,53 @@ void stage_flushed(struct stage *s, uint64_t direct_len)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* before the stage's bytes are overwritten */
 }
 
+/* Last of all, when the log ends with what the last record says. */
+static void recorded(struct stage *s)
+{
+	set(s, OFF_RECORDED, s->flushed_len + s->staged_len);
+}
+
 void stage_add_record(struct stage *s, const struct index_record *rec)
 {
 	uint8_t *p = record_at(s, s->nr_records);
+	struct index_record open = *rec;
 
-	index_record_encode(rec, p);
+	open.length = 0;
+	index_record_encode(&open, p);
+	if (rec->type == INDEX_WRITE)
+		store_le64(p + REC_LENGTH, rec->length);
 	s->nr_records++;
 	set(s, OFF_NR_RECORDS, s->nr_records);
+	if (rec->type == INDEX_WRITE)
+		recorded(s);
+}
+
+/* One becomes two. */
+static void begin_run(struct stage *s, uint8_t *p, const struct index_record *rec)
+{
+	struct index_record open = *rec;
+	uint8_t buf[INDEX_RECORD_LEN];
+
+	open.count = 0;
+	index_record_encode(&open, buf);
+	begin_change(s);
+	store_le64(p + REC_STRIDE, rec->stride);
+	store_le64(p + REC_COUNT, rec->count);
+	memcpy(p + REC_CRC, buf + REC_CRC, 4);
+	end_change(s);
 }
 
 void stage_grow_record(struct stage *s, uint64_t i, const struct index_record *rec)
 {
 	uint8_t *p = record_at(s, i);
 
-	if (rec->count > 2) { /* nothing but the count changes */
+	if (rec->count > 2) /* nothing but the count changes */
 		store_le64(p + REC_COUNT, rec->count);
-		return;
-	}
-	if (rec->count == 1) { /* and here the length */
+	else if (rec->count == 1) /* and here the length */
 		store_le64(p + REC_LENGTH, rec->length);
-		return;
-	}
-	begin_change(s);
-	store_le64(p + REC_STRIDE, rec->stride);
-	store_le64(p + REC_COUNT, rec->count);
-	end_change(s);
+	else
+		begin_run(s, p, rec);
+	recorded(s);
 }
 
 void stage_fold_record(struct stage *s, const struct index_record *rec)
@@ -282,7 +311,7 @@ void stage_set_trailers(struct stage *s, uint64_t last, uint64_t last_table)
 
 void stage_set_chunk_crc(struct stage *s, uint32_t crc, uint64_t len)
 {
-	set(s, OFF_CHUNK_CRC, crc | len % INDEX_CHUNK_LEN << 32 | len / INDEX_CHUNK_LEN << 48);
+	store_le64(s->map + OFF_CHUNK_CRC, crc | len % INDEX_CHUNK_LEN << 32 | len / INDEX_CHUNK_LEN << 48);
 }
 
 void stage_reset_records(struct stage *s, uint64_t nr_chunks)

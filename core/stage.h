@@ -7,7 +7,7 @@
  *   live.HOST.PID.SEQ             (little-endian)
  *   off size field
  *     0   8  magic          "PLFSLIV1"
- *     8   4  version        3
+ *     8   4  version        4
  *    12   4  crc            CRC-32C of bytes 0..255 with this field 0
  *    16  16  container id
  *    32   8  records_off    where the records are, 72 bytes each (record.h)
@@ -19,6 +19,8 @@
  *    80 128  log_name       the data log's file name, NUL-padded
  *   208   4  unmapped       1: its owner works on a copy, and sees no notice; what he has not released is not in the file
  *   212  44  zeros
+ *  The numbers from 512 to 591, but for chunk_crc to chunk_no, are checked words: 48 bits, and above them the complement of the
+ *  exclusive or of the three 16-bit words in them. One store changes both, and no flipped bit goes unseen.
  *   512   8  seq            odd while records are being changed other than by a growing count, or length of one element
  *   520   8  nr_records
  *   528   8  flushed_len    bytes in the log's data area; the stage begins there
@@ -28,11 +30,13 @@
  *   560   4  chunk_crc      CRC-32C, so far, of the chunk that is not whole yet
  *   564   2  chunk_len      of so many bytes of it
  *   566   2  chunk_no       its number modulo 65536: these three words change at once, the others around them do not
+ *   568   8  recorded_len   where in the log the bytes of the last record that is a write end
  *   576   8  last_trailer   position in the log of its latest trailer (index/trailer.h), which may be staged still; 0: none
  *   584   8  last_table     of the latest one whose block tells of a table of checksums, which is in the log; 0: none
  *  1024   8  notify_ns      written by *other* processes: records begun at or before this must not grow any more
  *
- * All records but the last carry their checksum; the last one may be growing.
+ * All records but the last carry their checksum. The last one may be growing: in its length if it has a count of 1, else in its count. Its
+ * checksum is then that of the record with this number 0, and the number follows from recorded_len, which is set last.
  *
  * Where other hosts write as well (store.h: remote) the owner holds a lock on the file. They see its pages as they are written back, each at a time
  * of its own, and all of them after a release and after the owner's end. So while it lives they believe only records
@@ -48,7 +52,7 @@
 #include "mapping.h"
 
 #define STAGE_MAGIC "PLFSLIV1"
-#define STAGE_VERSION 3
+#define STAGE_VERSION 4
 #define STAGE_RECORDS_CAP 512
 #define STAGE_CHUNKS_CAP 2048
 #define STAGE_CAP (512 * 1024)
@@ -112,11 +116,16 @@ int stage_prepare(struct stage *s, bool *full);
 static inline uint64_t stage_room(const struct stage *s) { return s->limit - s->staged_len; }
 static inline uint8_t *stage_bytes(const struct stage *s) { return s->map + STAGE_BYTES_OFF; }
 
+/* A checked word, and the number in one. */
+#define STAGE_WORD_MAX (((uint64_t)1 << 48) - 1)
+static inline uint64_t stage_word(uint64_t v) { return v | (~(v ^ v >> 16 ^ v >> 32) & 0xffff) << 48; }
+static inline uint64_t stage_number(uint64_t word) { return word & STAGE_WORD_MAX; }
+
 /* @len bytes (<= stage_room()) have been copied behind the staged ones. With @len below 0 the last are taken back. */
 static inline void stage_put(struct stage *s, ssize_t len)
 {
 	s->staged_len += (uint64_t)len;
-	store_le64(s->map + STAGE_STAGED_OFF, s->staged_len);
+	store_le64(s->map + STAGE_STAGED_OFF, stage_word(s->staged_len));
 }
 
 /* The staged bytes, and @direct_len that were appended to the log directly behind them, are in the log now. */

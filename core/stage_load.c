@@ -66,6 +66,21 @@ static int open_live(const struct container *c, const char *path, int flags, uin
 	return n < 0 ? (int)n : get_le64(header) ? -EBADMSG : -ENODATA;
 }
 
+/* Make numbers of the checked words of a header. -EBADMSG */
+static int take_words(uint8_t *header)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(STAGE_WORDS); i++) {
+		uint64_t word = get_le64(header + STAGE_WORDS[i]);
+
+		if (stage_word(stage_number(word)) != word)
+			return -EBADMSG;
+		put_le64(header + STAGE_WORDS[i], stage_number(word));
+	}
+	return 0;
+}
+
+static uint64_t load_number(const uint8_t *map, int off) { return stage_number(load_le64(map + off)); }
+
 static int decode_live(struct index_record *rec, const uint8_t *p, bool sealed)
 {
 	uint8_t copy[INDEX_RECORD_LEN];
@@ -88,7 +103,35 @@ static int read_dynamic(struct store *s, int h, const uint8_t *header, uint8_t *
 	ssize_t n = s->ops->pread(s, h, dyn + STATIC_LEN, DYNAMIC_END - STATIC_LEN, STATIC_LEN);
 
 	memcpy(dyn, header, STATIC_LEN);
-	return n == DYNAMIC_END - STATIC_LEN ? 0 : n < 0 ? (int)n : -EBADMSG;
+	return n == DYNAMIC_END - STATIC_LEN ? take_words(dyn) : n < 0 ? (int)n : -EBADMSG;
+}
+
+/*
+ * The last record, which may be growing: @recorded_len tells how far it has got. 0: it is none, for its write had not returned; -EBADMSG
+ */
+static int decode_last(struct index_record *rec, const uint8_t *p, uint64_t recorded_len)
+{
+	bool run = get_le64(p + REC_COUNT) != 1;
+	int grows = run ? REC_COUNT : REC_LENGTH;
+	uint64_t log_off, length;
+	uint8_t copy[INDEX_RECORD_LEN];
+	uint32_t crc = get_le32(p + REC_CRC);
+
+	if (!decode_live(rec, p, true))
+		return 1;
+	memcpy(copy, p, sizeof(copy));
+	put_le32(copy + REC_CRC, 0);
+	put_le64(copy + grows, 0);
+	if (crc32c(0, copy, sizeof(copy)) != crc)
+		return -EBADMSG;
+	log_off = get_le64(copy + REC_LOG_OFF);
+	length = get_le64(copy + REC_LENGTH);
+	if (recorded_len == log_off)
+		return 0;
+	if (recorded_len < log_off || (run && (!length || (recorded_len - log_off) % length)))
+		return -EBADMSG;
+	put_le64(copy + grows, run ? (recorded_len - log_off) / length : recorded_len - log_off);
+	return decode_live(rec, copy, false) ? -EBADMSG : 1;
 }
 
 /* One attempt. -EAGAIN: the owner was changing records. */
@@ -115,11 +158,17 @@ static int load_once(const struct container *c, int h, const uint8_t *header, st
 	n = s->ops->pread(s, h, again, sizeof(again), OFF_SEQ);
 	if (n != sizeof(again))
 		return n < 0 ? (int)n : -EBADMSG;
-	if (get_le64(again) != seq || (!insist && seq % 2))
+	if (stage_number(get_le64(again)) != seq || (!insist && seq % 2))
 		return -EAGAIN;
 	/* In the middle of a change the last but one may be taking the last in. */
 	for (uint64_t i = 0; i < nr && !ret; i++)
-		ret = decode_live(&records[i], raw + i * INDEX_RECORD_LEN, i + 1 + seq % 2 < nr);
+		if (i + 1 < nr || seq % 2)
+			ret = decode_live(&records[i], raw + i * INDEX_RECORD_LEN, i + 1 + seq % 2 < nr);
+	if (!ret && nr && seq % 2 == 0) {
+		ret = decode_last(&records[nr - 1], raw + (nr - 1) * INDEX_RECORD_LEN, get_le64(dyn + OFF_RECORDED));
+		nr -= ret == 0;
+		ret = ret < 0 ? ret : 0;
+	}
 	state->nr_records = nr;
 	state->flushed_len = get_le64(dyn + OFF_FLUSHED);
 	state->staged_len = get_le64(dyn + OFF_STAGED);
@@ -168,8 +217,8 @@ static int load_foreign(const struct container *c, const char *path, int h, cons
 static bool look_at_once(const uint8_t *map, uint64_t off, uint64_t cap, uint8_t *dyn, uint8_t *tail)
 {
 	for (int tries = 0; tries < 100000; tries++) {
-		uint64_t seq = load_le64(map + OFF_SEQ);
-		uint64_t nr = load_le64(map + OFF_NR_RECORDS);
+		uint64_t seq = load_number(map, OFF_SEQ);
+		uint64_t nr = load_number(map, OFF_NR_RECORDS);
 		uint64_t nr_tail = min_u64(nr, 2);
 
 		if (seq % 2 || nr > cap)
@@ -178,7 +227,7 @@ static bool look_at_once(const uint8_t *map, uint64_t off, uint64_t cap, uint8_t
 		put_le64(dyn + OFF_NR_RECORDS, nr);
 		memcpy(tail, map + off + (nr - nr_tail) * INDEX_RECORD_LEN, nr_tail * INDEX_RECORD_LEN);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-		if (load_le64(map + OFF_SEQ) == seq)
+		if (load_number(map, OFF_SEQ) == seq)
 			return true;
 	}
 	return false;
@@ -274,9 +323,16 @@ ssize_t stage_load_bytes(const struct container *c, const char *path, uint64_t l
 		return 0;
 	}
 	for (;;) {
-		uint64_t flushed = get_le64(header + OFF_FLUSHED), staged = get_le64(header + OFF_STAGED);
+		uint64_t flushed, staged;
 
-		ret = 0;
+		ret = take_words(header);
+		if (ret) {
+			log_error("%s/%s: damaged live index", c->dir, path);
+			ret = -EIO;
+			break;
+		}
+		flushed = get_le64(header + OFF_FLUSHED);
+		staged = get_le64(header + OFF_STAGED);
 		if (log_off < flushed || log_off >= flushed + staged || staged > get_le64(header + 72))
 			break;
 		ret = s->ops->pread(s, h, buf, (size_t)min_u64(len, flushed + staged - log_off),
@@ -287,7 +343,7 @@ ssize_t stage_load_bytes(const struct container *c, const char *path, uint64_t l
 			ret = -EIO;
 			break;
 		}
-		if (get_le64(again) == flushed)
+		if (stage_number(get_le64(again)) == flushed)
 			break;
 		ret = s->ops->pread(s, h, header, HEADER_LEN, 0);
 		if (ret != HEADER_LEN) {
@@ -308,6 +364,8 @@ static int load_sums(struct store *s, int h, struct stage_sums *sums)
 
 	if (n != sizeof(header))
 		return n < 0 ? (int)n : -EBADMSG;
+	if (take_words(header))
+		return -EBADMSG;
 	nr = get_le64(header + OFF_NR_CHUNKS);
 	sums->first_chunk = get_le64(header + OFF_FIRST_CHUNK);
 	sums->chunk_crc = get_le32(header + OFF_CHUNK_CRC);
@@ -328,7 +386,7 @@ static int load_sums(struct store *s, int h, struct stage_sums *sums)
 	if (n != (ssize_t)(nr * 4))
 		return n < 0 ? (int)n : -EBADMSG;
 	n = s->ops->pread(s, h, again, sizeof(again), OFF_SEQ);
-	return n < 0 ? (int)n : n == sizeof(again) && !memcmp(again, header + OFF_SEQ, 8) ? 0 : -EAGAIN;
+	return n < 0 ? (int)n : n == sizeof(again) && stage_number(get_le64(again)) == get_le64(header + OFF_SEQ) ? 0 : -EAGAIN;
 }
 
 int stage_load_sums(const struct container *c, const char *path, struct stage_sums *sums)
@@ -372,13 +430,13 @@ int stage_digest(const struct container *c, const char *path, uint64_t *digest)
 		return 0;
 	if (h < 0)
 		return h;
-	nr = get_le64(header + OFF_NR_RECORDS);
+	nr = stage_number(get_le64(header + OFF_NR_RECORDS));
 	if (nr)
 		c->store->ops->pread(c->store, h, last, sizeof(last),
 				     get_le64(header + 32) + (nr - 1) * INDEX_RECORD_LEN);
-	*digest = digest_of(get_le64(header + OFF_SEQ), nr, last);
+	*digest = digest_of(stage_number(get_le64(header + OFF_SEQ)), nr, last);
 	if (elsewhere) /* a record that has its checksum is believed when its bytes are in the log, and at the owner's end there is more to see */
-		*digest = ~(*digest + get_le64(header + OFF_FLUSHED) * 0x9e3779b97f4a7c15);
+		*digest = ~(*digest + stage_number(get_le64(header + OFF_FLUSHED)) * 0x9e3779b97f4a7c15);
 	store_close(c->store, &h);
 	return 0;
 }
@@ -398,7 +456,7 @@ bool stage_mapped_is_over(const uint8_t *map)
 /* A sum of products with odd numbers: another value of any one of them is another sum, by however much it has grown. */
 uint64_t stage_mapped_digest(const uint8_t *map)
 {
-	uint64_t nr = load_le64(map + OFF_NR_RECORDS), digest = load_le64(map + OFF_SEQ) * 0x9e3779b97f4a7c15 + nr;
+	uint64_t nr = load_number(map, OFF_NR_RECORDS), digest = load_number(map, OFF_SEQ) * 0x9e3779b97f4a7c15 + nr;
 	const uint8_t *last = map + RECORDS_OFF + (nr - 1) * INDEX_RECORD_LEN;
 
 	if (nr && nr <= STAGE_RECORDS_CAP) /* what grows in it */
@@ -409,7 +467,7 @@ uint64_t stage_mapped_digest(const uint8_t *map)
 
 uint64_t stage_mapped_file_digest(const uint8_t *map)
 {
-	uint64_t nr = load_le64(map + OFF_NR_RECORDS), seq = load_le64(map + OFF_SEQ);
+	uint64_t nr = load_number(map, OFF_NR_RECORDS), seq = load_number(map, OFF_SEQ);
 	uint8_t last[INDEX_RECORD_LEN] = { 0 };
 
 	if (nr && nr <= STAGE_RECORDS_CAP)
@@ -423,7 +481,7 @@ int stage_mapped_records(const uint8_t *map, uint64_t first, struct index_record
 	int ret = 0;
 
 	for (int tries = 0; tries < 100; tries++) {
-		uint64_t seq = load_le64(map + OFF_SEQ), nr = load_le64(map + OFF_NR_RECORDS);
+		uint64_t seq = load_number(map, OFF_SEQ), nr = load_number(map, OFF_NR_RECORDS);
 
 		if (seq % 2)
 			continue;
@@ -434,7 +492,7 @@ int stage_mapped_records(const uint8_t *map, uint64_t first, struct index_record
 			return -E2BIG;
 		memcpy(raw, map + RECORDS_OFF + first * INDEX_RECORD_LEN, nr * INDEX_RECORD_LEN);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-		if (load_le64(map + OFF_SEQ) != seq)
+		if (load_number(map, OFF_SEQ) != seq)
 			continue;
 		for (uint64_t i = 0; i < nr && !ret; i++)
 			ret = decode_live(&records[i], raw + i * INDEX_RECORD_LEN, i + 1 < nr);

@@ -286,7 +286,7 @@ Test(flips, in_a_closed_container_are_found_or_harmless)
 	flip_files("format");
 }
 
-Test(flips, in_what_killed_writers_leave_are_found_or_harmless, .disabled = true)
+Test(flips, in_what_killed_writers_leave_are_found_or_harmless)
 {
 	make(2, 40, true, true);
 	flip_files("format");

@@ -9,6 +9,7 @@
 #include "../core/bytes.h"
 #include "../core/file.h"
 #include "../core/mount.h"
+#include "../core/stage.h"
 
 #include <criterion/criterion.h>
 
@@ -118,7 +119,7 @@ Test(remote, a_record_whose_page_is_late_is_no_damage)
 	cr_assert(find_file("live.elsewhere", live));
 	fd = open(live, O_RDWR);
 	cr_assert_eq(pread(fd, nr, sizeof(nr), OFF_NR_RECORDS), 8);
-	put_le64(nr, get_le64(nr) + 3);
+	put_le64(nr, stage_word(stage_number(get_le64(nr)) + 3));
 	cr_assert_eq(pwrite(fd, nr, sizeof(nr), OFF_NR_RECORDS), 8);
 	close(fd);
 	l = lopen("a", O_RDONLY);

@@ -103,13 +103,20 @@ class Log:
         check(where + ": one more", at == 0)
 
 
+def number_in(data, off, where):
+    word = u64(data, off)
+    check(f"{where}: checked word at {off}", ~(word ^ word >> 16 ^ word >> 32) & 0xffff == word >> 48)
+    return word & (1 << 48) - 1
+
+
 def read_live(path, logs, container_id):
     live = read(path)
-    check(path, live[:8] == b"PLFSLIV1" and u32(live, 8) == 3 and u32(live, 12) == crc32c(without(live[:256], 12)))
-    check(path, live[16:32] == container_id and zeros(live[208:512]) and zeros(live[568:576]) and zeros(live[592:1024]) and zeros(live[1032:4096]))
+    check(path, live[:8] == b"PLFSLIV1" and u32(live, 8) == 4 and u32(live, 12) == crc32c(without(live[:256], 12)))
+    check(path, live[16:32] == container_id and zeros(live[208:512]) and zeros(live[592:1024]) and zeros(live[1032:4096]))
     layout = struct.unpack_from("<6Q", live, 32)
-    check(path, layout == (4096, 512, 40960, 2048, 49152, 524288) and len(live) >= 49152 + u64(live, 536))
-    seq, nr, flushed, staged, first_chunk, nr_chunks, chunk_crc = struct.unpack_from("<7Q", live, 512)
+    check(path, layout == (4096, 512, 40960, 2048, 49152, 524288) and len(live) >= 49152 + number_in(live, 536, path))
+    seq, nr, flushed, staged, first_chunk, nr_chunks = (number_in(live, at, path) for at in range(512, 560, 8))
+    chunk_crc, recorded = u64(live, 560), number_in(live, 568, path)
     log = logs[name_at(live, 80, 128)]
     check(path, os.path.basename(path) == "live." + name_at(live, 80, 128)[5:] and flushed == len(log.data))
     for i in range(nr_chunks):
@@ -118,8 +125,12 @@ def read_live(path, logs, container_id):
     at = (first_chunk + nr_chunks) * 65536
     check(path + ": chunk under way", at > flushed or chunk_crc == crc32c(log.data[at:flushed]) + (flushed % 65536 << 32) + (flushed // 65536 % 65536 << 48))
     log.data += live[49152:49152 + staged]
-    log.last = u64(live, 576)
-    log.records += records(live[4096:], nr, path, last_grows=True)
+    log.last = number_in(live, 576, path)
+    number_in(live, 584, path)
+    recs = records(live[4096:], nr, path, last_grows=True)
+    ends = [rec[5] + rec[2] * rec[4] * max(rec[8], 1) for rec in recs if rec[0] == 1]
+    check(path + ": recorded_len", not ends or recorded == ends[-1])
+    log.records += recs
 
 
 def number(data, pos, size):
