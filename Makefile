@@ -107,7 +107,7 @@ check:
 SCALE = 100
 check-long:
 	@scripts/install-deps check
-	@SCALE=$(SCALE) PLFS_FAULTS=all scripts/check $(or $(STAGES),build faults long)
+	@SCALE=$(SCALE) PLFS_FAULTS=all scripts/check $(or $(STAGES),build faults kills long)
 
 demo:
 	@scripts/install-deps demo
