@@ -416,6 +416,16 @@ int plfs_commit(struct plfs_file *f)
 	return (int)end_store(f, ret);
 }
 
+int plfs_share(struct plfs_file *f)
+{
+	int saved ERRNO_KEPT = errno;
+	int ret = inode_commit(f->ino, file_begin(f));
+
+	f->ino->shared = true;
+	file_end(f);
+	return ret;
+}
+
 int plfs_refresh(struct plfs_file *f)
 {
 	int saved ERRNO_KEPT = errno;

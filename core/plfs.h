@@ -160,6 +160,9 @@ void plfs_note_record_lock(struct plfs_file *f);
 /* Release: what this process wrote is visible to everybody who acquires afterwards. (Unlock, close, fork, before utimes.) */
 int plfs_commit(struct plfs_file *f);
 
+/* The same before another process is given the description: from here on its lock tells no more whether somebody else has the file open. */
+int plfs_share(struct plfs_file *f);
+
 /* Acquire: what others released is visible to this description from here on. (Lock.) */
 int plfs_refresh(struct plfs_file *f);
 

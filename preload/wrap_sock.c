@@ -226,7 +226,7 @@ static void share_sent(int fd)
 	if (!f)
 		return;
 	ofile_share(f, fd);
-	plfs_commit(f->file);
+	plfs_share(f->file);
 	fd_put(f);
 }
 

@@ -221,3 +221,54 @@ Test(file_exit, open_and_close_leave_no_descriptor)
 	}
 	cr_assert_eq(count_fds(), before);
 }
+
+/* ---- descriptions that are sent to another process ---- */
+
+static int sent_pipes[4];
+
+/* Takes descriptor @arg of its parent, as through a socket, and looks at the file when the parent has closed it. */
+static int receive_and_read(void *arg)
+{
+	int pid = (int)syscall(SYS_pidfd_open, getppid(), 0), ret;
+	struct lfile l;
+	int number;
+	char c;
+
+	(void)arg;
+	if (read(sent_pipes[0], &number, sizeof(number)) != sizeof(number))
+		return 2;
+	l.fd = (int)syscall(SYS_pidfd_getfd, pid, number, 0);
+	if (l.fd < 0)
+		return 77;
+	if (plfs_adopt(l.fd, &l.f) || !l.f || write(sent_pipes[3], "r", 1) != 1 || read(sent_pipes[0], &c, 1) != 1)
+		return 3;
+	ret = lcheck(&l, 0, 1000, 1);
+	return lclose(&l) || ret;
+}
+
+Test(file_fork, what_was_sent_elsewhere_outlives_its_name_and_its_sender)
+{
+	struct lfile l;
+	pid_t pid;
+	int rc;
+	char c;
+
+	cr_assert(!pipe(sent_pipes) && !pipe(sent_pipes + 2));
+	pid = start_child(receive_and_read, NULL);
+	close(sent_pipes[3]);
+	l = made("a");
+	cr_assert_eq(lfill(&l, 0, 1000, 1), 1000);
+	cr_assert_eq(lunlink("a"), 0);
+	cr_assert_eq(plfs_share(l.f), 0);
+	cr_assert_eq(write(sent_pipes[1], &l.fd, sizeof(l.fd)), sizeof(l.fd));
+	if (read(sent_pipes[2], &c, 1) == 1) {
+		lclose(&l);
+		cr_assert_eq(count_files("data."), 1);
+		cr_assert_eq(write(sent_pipes[1], "g", 1), 1);
+	}
+	rc = wait_child(pid);
+	if (rc == 77)
+		cr_skip_test("may not take a descriptor of another process");
+	cr_assert_eq(rc, 0);
+	cr_assert_eq(count_files("data."), 0);
+}
