@@ -276,6 +276,25 @@ static void second_look(void *arg, const struct walk_entry *e)
 	own_close(fd);
 }
 
+/* The backend as a whole. */
+static void check_backend(struct tree *t)
+{
+	int ret = mount_check_format(t->m);
+
+	if (!ret || ret == -ENOENT) /* without one it is made anew */
+		return;
+	if (ret == -EIO)
+		tell_of(t, PLFS_DIR_NAME "/format", t->check->repair ? PLFS_REMAINS : PLFS_DAMAGED, "format",
+			"damaged: no \"plfs-format N\" line; nothing new can be written. If this backend was written by this version alone, "
+			"remove it: the next that writes makes it anew");
+	else
+		tell_of(t, PLFS_DIR_NAME "/format", PLFS_FAILED, "version", strerror(-ret));
+	mutex_lock(&t->lock);
+	*(ret == -EIO ? &t->check->nr_damaged : &t->check->nr_failed) += 1;
+	mutex_unlock(&t->lock);
+	result(t, ret == -EIO ? 1 : ret);
+}
+
 static void no_trouble(void *arg, const char *path, int err)
 {
 	(void)arg, (void)path, (void)err;
@@ -293,6 +312,8 @@ int plfs_check_tree(struct plfs_mount *m, const char *path, unsigned nr_threads,
 	while (*start == '/')
 		start++;
 	pthread_mutex_init(&t.lock, NULL);
+	if (!*start)
+		check_backend(&t);
 	backend_walk(&walk, &start, 1);
 	t.any_moved &= t.check->repair && !*start && t.ret >= 0;
 	if (t.any_shared || t.any_moved) {

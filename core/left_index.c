@@ -45,6 +45,25 @@ void left_index_unlock(const struct container *c, int h)
 	store_close(c->store, &h);
 }
 
+int left_kept_name(const struct container *c, const char *path, char *kept)
+{
+	const char *name = strchr(path, '/') + 1;
+	char full[CONTAINER_PATH_LEN];
+	struct stat st;
+
+	for (int i = 0; i < 1000; i++) {
+		int ret;
+
+		if (snprintf(kept, CONTAINER_PATH_LEN, "%.*sdamaged.%d.%s", (int)(name - path), path, i, name) >= CONTAINER_PATH_LEN - 64)
+			return -ENAMETOOLONG;
+		container_path(c, kept, full);
+		ret = c->store->ops->stat(c->store, full, &st);
+		if (ret)
+			return ret == -ENOENT ? 0 : ret;
+	}
+	return -EEXIST;
+}
+
 int left_index_append(const struct container *c, const char *index, const void *block, size_t len)
 {
 	struct store *s = c->store;

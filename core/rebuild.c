@@ -121,26 +121,6 @@ static int make(const struct look *l, const struct rebuild *r, bool partial, uin
 
 /* ---- putting it in place ---- */
 
-/* A name beside @path (relative to the container) that readers ignore, and that is free: *@kept. */
-static int free_name(const struct look *l, const char *path, char *kept)
-{
-	const char *name = strchr(path, '/') + 1;
-	char full[CONTAINER_PATH_LEN];
-	struct stat st;
-
-	for (int i = 0; i < 1000; i++) {
-		int ret;
-
-		if (snprintf(kept, CONTAINER_PATH_LEN, "%.*sdamaged.%d.%s", (int)(name - path), path, i, name) >= CONTAINER_PATH_LEN - 64)
-			return -ENAMETOOLONG;
-		container_path(l->c, kept, full);
-		ret = l->c->store->ops->stat(l->c->store, full, &st);
-		if (ret)
-			return ret == -ENOENT ? 0 : ret;
-	}
-	return -EEXIST;
-}
-
 static int sync_dir_of(const struct look *l, const char *full)
 {
 	struct store *s = l->c->store;
@@ -206,7 +186,7 @@ static int replace(struct look *l, const char *full, const void *buf, size_t len
 static int keep_copy(struct look *l, const struct rebuild *r, char *kept)
 {
 	char full[CONTAINER_PATH_LEN];
-	int ret = free_name(l, r->path, kept);
+	int ret = left_kept_name(l->c, r->path, kept);
 
 	container_path(l->c, kept, full);
 	return ret ? ret : replace(l, full, r->old->buf, r->old->len);

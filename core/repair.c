@@ -7,6 +7,7 @@
 
 #include "finish.h"
 #include "globalcache.h"
+#include "left_index.h"
 #include "own.h"
 #include "rebuild.h"
 #include "sys.h"
@@ -22,6 +23,7 @@ struct repair {
 	int fd;       /* of the stub, writable */
 	bool alone;   /* nobody else has the file open, and nobody can open it */
 	bool changed;
+	bool set_aside; /* something that was lost with --partial */
 	bool has_tables; /* tables are damaged: to be compared with the data */
 	int mended;   /* times that bits were set right */
 };
@@ -108,6 +110,44 @@ static int mend_all(struct repair *r)
 	}
 	/* Behind it there may be more to see. */
 	return !ret && r->l->nr_mends && !dry(r) && r->mended++ < 3 ? -EAGAIN : ret;
+}
+
+/* What keeps the file from being read, and cannot be used: it gets a name that readers ignore. @what: it may stand for these bytes. */
+static int set_aside(struct repair *r, const char *path, const char *what)
+{
+	char from[CONTAINER_PATH_LEN], to[CONTAINER_PATH_LEN], kept[CONTAINER_PATH_LEN], text[CONTAINER_PATH_LEN + 200];
+	int ret = left_kept_name(r->l->c, path, kept);
+
+	container_path(r->l->c, path, from);
+	container_path(r->l->c, kept, to);
+	if (!ret && !dry(r))
+		ret = r->l->c->store->ops->rename(r->l->c->store, from, to);
+	snprintf(text, sizeof(text), "%s kept as %s: where they belong the file reads as before they were written", what, kept);
+	r->set_aside |= !ret;
+	return tell(r, ret, "set-aside", path, text);
+}
+
+/* Live files that cannot be read, and logs of which nothing is known. */
+static int set_all_aside(struct repair *r)
+{
+	struct look *l = r->l;
+	char what[100];
+	int ret = 0;
+
+	if (!r->alone || !r->k->check->partial)
+		return 0;
+	for (uint32_t i = 0; i < l->nr_lives && !ret; i++)
+		if (l->lives[i].ret == -EBADMSG)
+			ret = set_aside(r, l->lives[i].path, "the last writes of a process, unreadable, are");
+	for (uint32_t i = 0; i < l->nr_logs && !ret; i++) {
+		const struct look_log *log = l->logs[i];
+
+		if (!log->listed || log->state || log->complete || log->nr_blocks || log->placed || !log->len)
+			continue;
+		snprintf(what, sizeof(what), "%llu bytes, of which nobody knows where they belong, are", (unsigned long long)log->len);
+		ret = set_aside(r, log->path, what);
+	}
+	return ret;
 }
 
 static int finish_logs(struct repair *r)
@@ -216,6 +256,8 @@ static int run(struct repair *r)
 	if (!ret && !r->k->gone)
 		ret = mend_all(r);
 	if (!ret && !r->k->gone)
+		ret = set_all_aside(r);
+	if (!ret && !r->k->gone)
 		ret = rebuild_indexes(r);
 	if (!ret && !r->k->gone)
 		ret = finish_logs(r);
@@ -301,5 +343,6 @@ int check_repair(struct checked *k, struct look *l, struct findings *found)
 			return ret;
 	}
 	check_report(k, l, found, true);
-	return check_result(l, found);
+	ret = check_result(l, found);
+	return !ret && r.set_aside ? 1 : ret;
 }

@@ -284,6 +284,35 @@ check_lost_live_file() {
 	repairs 1 'of which nobody knows'
 	[ "$(find "$c" -name 'data.*' | wc -l)" = 4 ]
 	reads_nothing
+	repairs 1 'bytes, of which nobody knows where they belong, are kept as' -p
+	[ "$(find "$c" -name 'damaged.0.data.*' | wc -l)" = 1 ]
+	checks 0 'what a repair has replaced'
+	"$plfs" run -m "$map" cat /plfs/f >"$work/got" # the pieces of three processes
+	cmp -n 20000 -i 20000 "$work/got" "$work/plain/f" || cmp -n 20000 "$work/got" "$work/plain/f"
+}
+
+# More than one bit of what a killed process left.
+check_damaged_live_file() {
+	damaged_file f kill
+	printf garbage | dd of="$(find "$c" -name 'live.*' | head -n 1)" bs=1 seek=40 conv=notrunc status=none
+	reads_nothing
+	checks 1 'its last records may be lost'
+	repairs 1 'its last records may be lost'
+	reads_nothing
+	repairs 1 'are kept as' -p
+	checks 0 'what a repair has replaced'
+	"$plfs" run -m "$map" cat /plfs/f >/dev/null
+}
+
+check_format() {
+	damaged_file f
+	echo garbage >"$back/.plfs/format"
+	said 1 "$plfs" check -r "$back"
+	grep -F '.plfs/format: damage' "$work/said"
+	said 1 "$plfs" repair -r "$back"
+	rm "$back/.plfs/format"
+	"$plfs" run -m "$map" sh -c 'seq 1000 >/plfs/g'
+	said 0 "$plfs" check -r "$back"
 }
 
 check_half_deleted_container() {
