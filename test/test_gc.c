@@ -673,9 +673,9 @@ static int do_job(void *arg)
 
 static unsigned seconds(void)
 {
-	const char *minutes = getenv("PLFS_TEST_MINUTES");
+	const char *scale = getenv("SCALE");
 
-	return minutes ? (unsigned)atoi(minutes) * 60 : 4;
+	return 4 * (unsigned)(scale && atoi(scale) > 0 ? atoi(scale) : 1);
 }
 
 Test(gc, loses_nothing_of_jobs_that_go_on, .timeout = 4000)
