@@ -64,6 +64,29 @@ static void plan(void)
 	add_named(UNLINK, G, G);
 }
 
+/* With another process that has the file open. */
+static void plan_beside(void)
+{
+	add(OPEN, 0, 0);
+	add(WRITE, 0, 1000);
+	add(WRITE, BESIDE_OFF + 1000, 500); /* over its bytes, after it */
+	add(READ, 0, 0);
+	add(APPEND, 0, 700);
+	add(WRITE, 5000, 90000);
+	add(TRUNCATE, 0, BESIDE_OFF + 2000);
+	add(APPEND, 0, 300);
+	add(SYNC, 0, 0);
+	add(TRUNCATE, 0, 350000);
+	add_irregular(20, 100000);
+	add(CLOSE, 0, 0);
+	add(OPEN, 0, 0);
+	add(TRUNCATE, 0, 0);
+	add(WRITE, 100, 200);
+	add(APPEND, 0, 200);
+	add(READ, 0, 0);
+	add(CLOSE, 0, 0);
+}
+
 Test(crash_calls, every_acknowledged_byte_is_there_whichever_call_was_the_last, .timeout = 300)
 {
 	all_calls = true;
@@ -103,4 +126,10 @@ Test(crash_calls, every_acknowledged_byte_of_a_small_file_is_there_whichever_wri
 	only_call = CALL_PWRITE;
 	half = true;
 	kill_at_each(plan, 3);
+}
+
+Test(crash_calls, every_acknowledged_byte_is_there_beside_another_process, .timeout = 300)
+{
+	beside = all_calls = true;
+	kill_at_each(plan_beside, 3);
 }

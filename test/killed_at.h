@@ -11,131 +11,10 @@
 #include "scratch.h"
 
 #include "calls.h"
+#include "killed_plan.h"
 
 #include <criterion/criterion.h>
 #include <sys/mman.h>
-
-#define SIZE_MAX_TESTED (400 * 1024)
-
-enum action {
-	CREATE, OPEN, OPEN_TRUNC, WRITE, APPEND, READ, TRUNCATE, SYNC, COMMIT, CLOSE, MOVE, /* on the open file */
-	RENAME, LINK, UNLINK, FLATTEN,                                                     /* on names */
-};
-
-enum { F, G, H, NR_NAMES };
-static const char *const NAMES[NR_NAMES] = { "f", "g", "h" };
-
-struct step {
-	enum action action;
-	long off, len; /* TRUNCATE: len */
-	int name, to;
-};
-
-/* Which of the files each name is of, -1: none; and which is open. "g" is there from the beginning. */
-#define NR_FILES 8
-struct model {
-	int of[NR_NAMES], open, nr;
-	long size[NR_FILES];
-	unsigned char *data[NR_FILES];
-};
-
-struct progress {
-	int done;      /* steps that have returned */
-	int committed; /* of them, those that were followed by a release */
-};
-
-static struct step steps[2000];
-static int nr_steps;
-static struct progress *progress;
-static long calls_left;
-static enum call only_call;
-static bool half, all_calls;
-static bool unshared;
-static const char *options = "{small=0}";
-
-__attribute__((unused)) static void add(enum action action, long off, long len)
-{
-	steps[nr_steps++] = (struct step){ action, off, len, F, F };
-}
-
-__attribute__((unused)) static void add_named(enum action action, int name, int to)
-{
-	steps[nr_steps++] = (struct step){ action, 0, 0, name, to };
-}
-
-/* ---- what is right ---- */
-
-static unsigned char *data_of(struct model *m, int file)
-{
-	if (!m->data[file])
-		m->data[file] = calloc(1, SIZE_MAX_TESTED);
-	return m->data[file];
-}
-
-static void apply(struct model *m, int i)
-{
-	const struct step *s = &steps[i];
-	long *size = &m->size[m->open < 0 ? 0 : m->open], off = s->action == APPEND ? *size : s->off;
-
-	switch (s->action) {
-	case CREATE:
-	case OPEN:
-	case OPEN_TRUNC:
-		if (m->of[s->name] < 0)
-			m->of[s->name] = m->nr++;
-		m->open = m->of[s->name];
-		if (s->action == OPEN_TRUNC) {
-			memset(data_of(m, m->open), 0, SIZE_MAX_TESTED);
-			m->size[m->open] = 0;
-		}
-		break;
-	case WRITE:
-	case APPEND:
-		pattern_fill(data_of(m, m->open) + off, (size_t)s->len, (uint64_t)off, (unsigned)i + 10);
-		if (off + s->len > *size)
-			*size = off + s->len;
-		break;
-	case TRUNCATE:
-		if (s->len < *size)
-			memset(data_of(m, m->open) + s->len, 0, (size_t)(*size - s->len));
-		*size = s->len;
-		break;
-	case RENAME:
-		m->of[s->to] = m->of[s->name];
-		m->of[s->name] = -1;
-		break;
-	case LINK:
-		m->of[s->to] = m->of[s->name];
-		break;
-	case UNLINK:
-		m->of[s->name] = -1;
-		break;
-	default:
-		break;
-	}
-}
-
-static void model_init(struct model *m)
-{
-	*m = (struct model){ .of = { -1, 0, -1 }, .nr = 1, .size = { 3000 } };
-	pattern_fill(data_of(m, 0), 3000, 0, 1);
-}
-
-static void model_copy(struct model *to, const struct model *from)
-{
-	*to = *from;
-	for (int i = 0; i < NR_FILES; i++) {
-		to->data[i] = NULL;
-		if (from->data[i])
-			memcpy(data_of(to, i), from->data[i], SIZE_MAX_TESTED);
-	}
-}
-
-static void model_free(struct model *m)
-{
-	for (int i = 0; i < NR_FILES; i++)
-		free(m->data[i]);
-}
 
 /* ---- the process that dies ---- */
 
@@ -321,8 +200,12 @@ static void compare(const struct found *fd, struct model *states, int nr, int na
 
 	for (int k = 0; k < nr; k++)
 		ok |= size_in(&states[k], name) == fd->size;
-	for (int k = 1; k < nr && fd->size >= 0; k++) /* a longer write in pieces, each with its own record */
-		ok |= size_in(&states[k - 1], name) <= fd->size && fd->size <= size_in(&states[k], name);
+	for (int k = 1; k < nr && fd->size >= 0; k++) { /* a longer write in pieces, each with its own record; half a truncation */
+		long before = size_in(&states[k - 1], name), after = size_in(&states[k], name);
+
+		ok |= before <= fd->size && fd->size <= after;
+		ok |= zeros && after <= fd->size && fd->size <= before;
+	}
 	errno = 0;
 	if (!ok)
 		die("%s has %zd bytes after %d steps (%d released), not %ld", NAMES[name], fd->size, progress->done, progress->committed,
@@ -455,8 +338,28 @@ static int look_and_go_on(void *arg)
 	(void)arg;
 	look();
 	go_on();
+	return 0;
+}
+
+static int remove_all_names(void *arg)
+{
+	(void)arg;
 	remove_all();
 	return 0;
+}
+
+/* Stops when it has written, and goes on when it is told to. */
+static int write_beside(void *arg)
+{
+	struct lfile l = made("f");
+
+	(void)arg;
+	if (lfill(&l, BESIDE_OFF, BESIDE_LEN, 5) != BESIDE_LEN)
+		return 1;
+	raise(SIGSTOP);
+	if (lfill(&l, BESIDE_OFF, BESIDE_LEN, 5) != BESIDE_LEN || lcheck(&l, BESIDE_OFF, BESIDE_LEN, 5))
+		return 1;
+	return lclose(&l) ? 1 : 0;
 }
 
 static int make_g(void *arg)
@@ -498,9 +401,14 @@ static void kill_at_each(void (*plan)(void), int stride)
 	plan();
 	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	for (;; nr += stride) {
-		pid_t pid;
+		pid_t pid, other = 0;
 
 		clear_scratch();
+		if (beside) {
+			other = start_child(write_beside, NULL);
+			cr_assert_eq(waitpid(other, &code, WUNTRACED), other);
+			cr_assert(WIFSTOPPED(code));
+		}
 		memset(progress, 0, sizeof(*progress));
 		calls_left = nr;
 		pid = fork_child();
@@ -509,6 +417,11 @@ static void kill_at_each(void (*plan)(void), int stride)
 		code = wait_child(pid);
 		cr_assert(code == 0 || code == 256 + SIGKILL, "call %ld: exit code %d", nr, code);
 		cr_assert_eq(in_child(look_and_go_on, NULL), 0, "killed at call %ld, in step %d", nr, progress->done);
+		if (beside) {
+			kill(other, SIGCONT);
+			cr_assert_eq(wait_child(other), 0, "killed at call %ld, in step %d: the other process", nr, progress->done);
+		}
+		cr_assert_eq(in_child(remove_all_names, NULL), 0, "killed at call %ld, in step %d", nr, progress->done);
 		if (!code)
 			break;
 	}
