@@ -160,14 +160,17 @@ int names_grant(struct store *s, const char *path, const struct store_grant *g)
 /* What has other names as well is not ours alone. */
 static int open_to_change(struct store *s, const char *path)
 {
-	int fd = names_open(s, path, O_RDONLY | O_NONBLOCK, 0);
+	int fd = names_open(s, path, O_RDONLY | O_NONBLOCK, 0), ret;
 	struct stat st;
 
 	fd = sys_fd_hide_briefly(fd < 0 ? -errno : fd);
-	if (fd < 0 || (!sys.fstat(fd, &st) && (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && st.st_nlink <= 1))))
+	if (fd < 0)
+		return fd;
+	ret = err(sys.fstat(fd, &st));
+	if (!ret && (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && st.st_nlink <= 1)))
 		return fd;
 	sys_fd_close(&fd);
-	return -EIO;
+	return ret ? ret : -EIO;
 }
 
 int names_chmod(struct store *s, const char *path, mode_t mode)

@@ -493,11 +493,16 @@ static int wait_at_growth(enum call call)
 
 Test(bare_race, an_append_to_the_stub_and_one_to_a_log_never_overlap)
 {
-	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+	struct lfile l = lopen("b", O_RDWR | O_CREAT);
 	char buf[11] = "";
 	off_t end;
 	pid_t pid;
 
+	/* The backend is known from here on: what is looked at next is the file. */
+	lfill(&l, 0, 1, 1);
+	lfill(&l, 0, 1, 1);
+	lclose(&l);
+	l = lopen("a", O_RDWR | O_CREAT);
 	share();
 	lclose(&l);
 	pid = start_child(appends_slowly, NULL);
