@@ -86,7 +86,7 @@ static void push(struct walk *k, const char *path, const char *names, size_t nam
 	mutex_lock(&k->lock);
 	item->next = k->stack;
 	k->stack = item;
-	k->nr_parts += names != NULL;
+	__atomic_add_fetch(&k->nr_parts, names != NULL, __ATOMIC_RELAXED); /* looked at without the lock, too */
 	pthread_cond_signal(&k->changed);
 	mutex_unlock(&k->lock);
 }
@@ -214,7 +214,7 @@ static void *work(void *arg)
 		if (!item)
 			break;
 		k->stack = item->next;
-		k->nr_parts -= item->names != NULL;
+		__atomic_sub_fetch(&k->nr_parts, item->names != NULL, __ATOMIC_RELAXED);
 		k->busy++;
 		mutex_unlock(&k->lock);
 		do_item(k, item);

@@ -81,9 +81,9 @@ static int read_table(struct log_look *ll, const struct index_block *block, stru
 	if (n != sizeof(head))
 		return n < 0 && n != -EIO ? (int)n : -EBADMSG;
 	nr = get_le32(head + 12);
-	if (nr > block->log_len / INDEX_CHUNK_LEN + 1)
-		return -EBADMSG;
 	len = index_chunks_len(nr);
+	if (nr > block->log_len / INDEX_CHUNK_LEN + 1 || block->chunks_off + len > ll->log->len)
+		return -EBADMSG;
 	*buf = mem_alloc(len);
 	if (!*buf)
 		return -ENOMEM;
@@ -108,7 +108,7 @@ static int mend_table(struct log_look *ll, const struct index_block *block)
 
 	nr = block->chunks_off == block->log_len ? last - first : 0;
 	len = index_chunks_len(nr);
-	if (!nr || last <= first || ll->l->check->quick || !ll->l->check->repair)
+	if (!nr || last <= first || block->log_len > ll->log->len || len > ll->log->len - block->log_len || ll->l->check->quick || !ll->l->check->repair)
 		return 0;
 	is = mem_zalloc(len);
 	was = mem_zalloc(len);
