@@ -4,6 +4,7 @@
  */
 #include "container.h"
 
+#include "config.h"
 #include "log.h"
 #include "own.h"
 
@@ -238,6 +239,18 @@ int container_make(const struct container *c, unsigned hostdir)
 	return ret;
 }
 
+bool container_is_hostdir(const char *name, size_t len)
+{
+	size_t at = sizeof("hostdir.") - 1;
+	unsigned k = 0;
+
+	if (len <= at || len > at + 4 || memcmp(name, "hostdir.", at) || (name[at] == '0' && len > at + 1))
+		return false;
+	for (; at < len && name[at] >= '0' && name[at] <= '9'; at++)
+		k = 10 * k + (unsigned)(name[at] - '0');
+	return at == len && k < CONFIG_HOSTDIRS_MAX;
+}
+
 struct list_arg {
 	const struct container *c;
 	const char *hostdir;
@@ -263,7 +276,7 @@ static int list_dropping(void *arg, const char *name)
 	struct list_arg *la = arg;
 	char path[CONTAINER_PATH_LEN];
 
-	if (snprintf(path, sizeof(path), "%s/%s", la->hostdir, name) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "%s/%s", la->hostdir, name) > CONTAINER_REST_MAX)
 		return 0;
 	return la->fn(la->arg, path, name, kind_of(name));
 }
@@ -274,10 +287,9 @@ static int list_hostdir(void *arg, const char *name)
 	char path[CONTAINER_PATH_LEN];
 	int ret;
 
-	if (strncmp(name, "hostdir.", 8))
+	if (!container_is_hostdir(name, strlen(name)))
 		return 0;
-	if (snprintf(path, sizeof(path), "%s/%s", la->c->dir, name) >= (int)sizeof(path))
-		return 0;
+	container_path(la->c, name, path);
 	la->hostdir = name;
 	ret = la->c->store->ops->list(la->c->store, path, list_dropping, la);
 	return ret == -ENOENT ? 0 : ret;
@@ -333,7 +345,7 @@ static int change_hostdir(void *arg, const char *name)
 {
 	struct change_arg *ca = arg;
 
-	if (!strncmp(name, "hostdir.", 8))
+	if (container_is_hostdir(name, strlen(name)))
 		change(ca, name, dir_mode_now(ca->c));
 	return 0;
 }

@@ -19,7 +19,8 @@
 #include "stub.h"
 
 #define CONTAINER_HOSTDIRS 32 /* unless the mapping says another number */
-#define CONTAINER_PATH_LEN 256 /* enough for any path inside a container */
+#define CONTAINER_PATH_LEN 256 /* enough for any path inside a container, relative to it or to the store */
+#define CONTAINER_REST_MAX 180 /* longest path of a dropping, relative to the container: longer ones are none of ours */
 
 struct container {
 	struct store *store;
@@ -37,6 +38,9 @@ struct container {
 };
 
 #define CONTAINER_ANYBODY ((uid_t)-1)
+
+/* Whether @name, of @len bytes, is that of a hostdir: "hostdir.K", K being below CONFIG_HOSTDIRS_MAX. */
+bool container_is_hostdir(const char *name, size_t len);
 
 enum dropping_kind { DROPPING_OTHER, DROPPING_DATA, DROPPING_LIVE, DROPPING_INDEX };
 
@@ -74,8 +78,8 @@ int container_make(const struct container *c, unsigned hostdir);
 mode_t container_file_mode(const struct container *c, bool shared);
 
 /*
- * @fn for each dropping: @path is relative to the container ("hostdir.3/data..."), @name its last component. -ENOENT if
- * there is no such container. Stops at and returns a non-zero.
+ * @fn for each dropping: @path is relative to the container ("hostdir.3/data..."), @name its last component. What can have no name like
+ * this is passed over. -ENOENT if there is no such container. Stops at and returns a non-zero.
  */
 int container_list(const struct container *c,
 		   int (*fn)(void *arg, const char *path, const char *name, enum dropping_kind kind), void *arg);

@@ -284,17 +284,95 @@ int dropping_append_index(const struct container *c, const void *block, size_t l
 	return ret ? ret : (int)n;
 }
 
+/* Far above what all processes of a host can say of a file: a merge takes 2^32 records at most. */
+#define NODE_INDEX_MAX (16ULL << 30)
+/* No block has so many zeros that a piece of the file is nothing else, which is what a hole in it looks like. */
+#define NODE_INDEX_PIECE INDEX_BLOCK_MAX
+#define NODE_INDEX_HOLE_MAX (1ULL << 26) /* more was not left by a machine that went down */
+
+static bool is_hole(const uint8_t *p, size_t len)
+{
+	return p[0] == 0 && !memcmp(p, p + 1, len - 1);
+}
+
+/*
+ * Read @size bytes, holes left out: zeros at the end say nothing, and any before it are damage. So what a file takes in memory, it takes
+ * on its disk.
+ */
+static int read_index(struct node_index *idx, struct store *s, int h, uint64_t size)
+{
+	uint64_t hole = 0;
+	size_t cap = 0;
+	ssize_t n = 0;
+
+	for (uint64_t at = 0; at < size && !idx->damaged; at += (size_t)n) {
+		size_t want = (size_t)min_u64(NODE_INDEX_PIECE, size - at);
+		uint8_t *piece;
+
+		if (idx->len + want > cap) {
+			cap = idx->len + want;
+			piece = mem_realloc(idx->buf, cap);
+			if (!piece)
+				return -ENOMEM;
+			idx->buf = piece;
+		}
+		piece = (uint8_t *)idx->buf + idx->len;
+		n = s->ops->pread(s, h, piece, want, at);
+		if (n <= 0) /* cut meanwhile: what there was */
+			return (int)n;
+		if (is_hole(piece, (size_t)n) && (hole || (size_t)n == NODE_INDEX_PIECE))
+			hole += (size_t)n;
+		else if (!hole)
+			idx->len += (size_t)n;
+		if (hole > NODE_INDEX_HOLE_MAX || (hole && !is_hole(piece, (size_t)n))) {
+			log_error("%s: damaged node index: %llu bytes of zeros in front of byte %llu", idx->path, (unsigned long long)hole,
+				  (unsigned long long)at);
+			idx->damaged++;
+		}
+	}
+	return 0;
+}
+
 int node_index_open(struct node_index *idx, const struct container *c, const char *path)
 {
+	struct store *s = c->store;
+	struct stat st;
+	int h, ret;
+
 	memset(idx, 0, sizeof(*idx));
 	container_path(c, path, idx->path);
-	return store_read_file(c->store, idx->path, SIZE_MAX / 2, &idx->buf, &idx->len);
+	h = store_open(s, idx->path, O_RDONLY | STORE_BRIEFLY | s->uncached, 0);
+	if (h < 0)
+		return h;
+	ret = s->ops->fstat(s, h, &st);
+	if (!ret && (uint64_t)st.st_size > NODE_INDEX_MAX) {
+		log_error("%s: damaged node index: %lld bytes, of which libplfs writes %llu at most", idx->path, (long long)st.st_size, NODE_INDEX_MAX);
+		ret = -EIO;
+	} else if (!ret) {
+		ret = read_index(idx, s, h, (uint64_t)st.st_size);
+		if (ret)
+			log_error("%s: the node index cannot be read: %s", idx->path, strerror(-ret));
+	}
+	if (ret)
+		node_index_close(idx);
+	store_close(s, &h);
+	return ret;
 }
 
 void node_index_close(struct node_index *idx)
 {
 	mem_free(idx->buf);
 	idx->buf = NULL;
+}
+
+/*
+ * Blocks that are none may each claim to reach to the end of the file: a megabyte of them would take a second, a gigabyte
+ * weeks. What writers leave behind does not overlap like that.
+ */
+static bool is_hopeless(struct node_index *idx, const uint8_t *p, size_t left)
+{
+	idx->in_vain += min_size(index_block_claims(p, left), left);
+	return idx->in_vain > 16 * (uint64_t)idx->len + (1 << 20);
 }
 
 int node_index_next(struct node_index *idx, struct index_block *block)
@@ -312,9 +390,13 @@ int node_index_next(struct node_index *idx, struct index_block *block)
 			log_error("%s: index block at byte %zu is of another version than this library's", idx->path, idx->pos);
 			return (int)n;
 		}
-		if (n != -ENODATA && !index_block_is_torn(p, left)) {
+		if (n != -ENODATA && !index_block_is_torn(p, left) && !idx->damaged++)
 			log_error("%s: damaged index block at byte %zu", idx->path, idx->pos);
+		if (is_hopeless(idx, p, left)) {
+			log_error("%s: damaged index blocks, one over the other, from byte %zu on", idx->path, idx->pos);
 			idx->damaged++;
+			idx->pos = idx->len;
+			break;
 		}
 		idx->pos += index_block_skip(p, left);
 	}

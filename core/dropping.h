@@ -89,16 +89,17 @@ struct node_index {
 	void *buf;
 	size_t len, pos;
 	unsigned damaged; /* blocks passed over so far */
+	uint64_t in_vain; /* bytes looked at of blocks that turned out to be none */
 	char path[CONTAINER_PATH_LEN]; /* relative to the store's root */
 };
 
-/* Read the node index @path, relative to the container. */
+/* Read the node index @path, relative to the container. -EIO and one line: it is not one. */
 int node_index_open(struct node_index *idx, const struct container *c, const char *path);
 void node_index_close(struct node_index *idx);
 
 /*
  * The next block, which points into idx's memory. Returns 1, or 0 at the end; torn and damaged ones are passed over (one
- * line says so of the damaged). -EPROTONOSUPPORT: a block of another version (one line says so).
+ * line says so of the first damaged one). -EPROTONOSUPPORT: a block of another version (one line says so).
  */
 int node_index_next(struct node_index *idx, struct index_block *block);
 

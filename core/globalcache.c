@@ -19,6 +19,9 @@
 #define OFF_REVOKED 136
 #define GLOBAL_HEADER_LEN 144
 
+/* It is read from end to end when it is opened: one that is larger, for it may be a hole, is left alone. */
+#define GLOBAL_MAX (16LL << 30)
+
 static void global_path(const struct container *c, char *path)
 {
 	container_path(c, "index.global", path);
@@ -32,31 +35,34 @@ const uint64_t *global_revoked(const struct global_index *gi)
 }
 
 /* Where the list of logs is. */
-static const char *names_of(const struct global_index *gi, size_t *len)
+static const char *names_of(const struct global_index *gi)
 {
-	*len = get_le64(gi->base + 48);
-	return (const char *)gi->base + GLOBAL_HEADER_LEN + get_le64(gi->base + 40);
+	return (const char *)gi->base + GLOBAL_HEADER_LEN + gi->inputs_len;
 }
 
-static bool is_valid(const struct global_index *gi, const struct container *c, uint64_t generation_ns)
+/* Check the header and the lists, and take over what the header says. */
+static bool is_valid(struct global_index *gi, const struct container *c, uint64_t generation_ns)
 {
-	const uint8_t *b = gi->base;
 	uint8_t head[GLOBAL_CRC_LEN];
-	uint64_t inputs_len, names_len, map_off, map_len;
+	uint32_t crc;
 
-	if (gi->len < GLOBAL_HEADER_LEN || memcmp(b, GLOBAL_MAGIC, 8) || get_le32(b + 8) != GLOBAL_VERSION)
+	if (gi->len < GLOBAL_HEADER_LEN)
 		return false;
-	memcpy(head, b, sizeof(head));
+	memcpy(head, gi->base, sizeof(head));
+	crc = get_le32(head + 12);
 	put_le32(head + 12, 0);
-	inputs_len = get_le64(b + 40);
-	names_len = get_le64(b + 48);
-	map_off = get_le64(b + 56);
-	map_len = get_le64(b + 64);
-	return crc32c(0, head, sizeof(head)) == get_le32(b + 12) && !memcmp(b + 16, c->id, STUB_ID_LEN) &&
-	       get_le64(b + 32) == generation_ns && inputs_len <= gi->len && names_len <= gi->len &&
-	       GLOBAL_HEADER_LEN + inputs_len + names_len <= map_off && map_off % 8 == 0 && map_off <= gi->len &&
-	       map_len <= gi->len - map_off && (!names_len || !b[GLOBAL_HEADER_LEN + inputs_len + names_len - 1]) &&
-	       crc32c(0, b + GLOBAL_HEADER_LEN, inputs_len + names_len) == get_le32(b + 76) && !load_le64(gi->base + OFF_REVOKED);
+	if (memcmp(head, GLOBAL_MAGIC, 8) || get_le32(head + 8) != GLOBAL_VERSION || crc32c(0, head, sizeof(head)) != crc ||
+	    memcmp(head + 16, c->id, STUB_ID_LEN) || get_le64(head + 32) != generation_ns)
+		return false;
+	gi->inputs_len = get_le64(head + 40);
+	gi->names_len = get_le64(head + 48);
+	gi->map_off = get_le64(head + 56);
+	gi->map_len = get_le64(head + 64);
+	gi->nr_logs = get_le32(head + 72);
+	return gi->inputs_len <= gi->len && gi->names_len <= gi->len && GLOBAL_HEADER_LEN + gi->inputs_len + gi->names_len <= gi->map_off &&
+	       gi->map_off % 8 == 0 && gi->map_off <= gi->len && gi->map_len <= gi->len - gi->map_off && gi->nr_logs <= gi->names_len &&
+	       crc32c(0, gi->base + GLOBAL_HEADER_LEN, gi->inputs_len + gi->names_len) == get_le32(head + 76) &&
+	       !load_le64(gi->base + OFF_REVOKED);
 }
 
 int global_adopt(struct global_index *gi, const struct container *c, int h, uint64_t generation_ns)
@@ -65,7 +71,7 @@ int global_adopt(struct global_index *gi, const struct container *c, int h, uint
 	int ret = c->store->ops->fstat(c->store, h, &st);
 
 	*gi = (struct global_index){ 0 };
-	if (ret || !st.st_size)
+	if (ret || st.st_size < GLOBAL_HEADER_LEN || st.st_size > GLOBAL_MAX)
 		return ret ? ret : -EBADMSG;
 	gi->len = (size_t)st.st_size;
 	gi->ino = st.st_ino;
@@ -100,42 +106,51 @@ void global_close(struct global_index *gi, const struct container *c)
 	gi->base = NULL;
 }
 
+/* "hostdir.K/data...", and nothing that leads elsewhere. */
+static bool is_log_path(const char *path)
+{
+	const char *slash = strchr(path, '/');
+
+	return slash && container_is_hostdir(path, (size_t)(slash - path)) && !strncmp(slash, "/data.", 6) && !strchr(slash + 1, '/') &&
+	       strlen(path) <= CONTAINER_REST_MAX;
+}
+
 static int take_names(const struct global_index *gi, char **logs, uint32_t nr)
 {
-	size_t len;
-	const char *names = names_of(gi, &len), *end = names + len;
+	const char *names = names_of(gi), *end = names + gi->names_len;
 
 	for (uint32_t i = 0; i < nr; i++) {
-		const char *nul = memchr(names, 0, (size_t)(end - names));
-		const char *slash = nul ? strchr(names, '/') : NULL;
+		char path[CONTAINER_PATH_LEN];
+		size_t len = strnlen(names, min_size(sizeof(path), (size_t)(end - names)));
 
-		/* "hostdir.K/data...", and nothing that leads elsewhere */
-		if (!slash || nul - names >= CONTAINER_PATH_LEN - 64 || strncmp(names, "hostdir.", 8) ||
-		    strncmp(slash, "/data.", 6) || strchr(slash + 1, '/'))
+		if (len == sizeof(path) || names + len == end)
 			return -EBADMSG;
-		logs[i] = mem_strdup(names);
+		memcpy(path, names, len); /* before it is judged: see above */
+		path[len] = '\0';
+		if (!is_log_path(path))
+			return -EBADMSG;
+		logs[i] = mem_strdup(path);
 		if (!logs[i])
 			return -ENOMEM;
-		names = nul + 1;
+		names += len + 1;
 	}
 	return 0;
 }
 
 int global_map(const struct global_index *gi, struct index_map *map)
 {
-	return index_map_open(map, gi->base + get_le64(gi->base + 56), get_le64(gi->base + 64), true);
+	return index_map_open(map, gi->base + gi->map_off, gi->map_len, true);
 }
 
 int global_take(const struct global_index *gi, struct index_map *map, char ***logs, uint32_t *nr_logs)
 {
-	uint32_t nr = get_le32(gi->base + 72);
 	int ret = global_map(gi, map);
 
-	if (ret || nr > gi->len)
-		return ret ? ret : -EBADMSG;
-	*nr_logs = nr;
-	*logs = mem_zalloc((nr + (size_t)1) * sizeof(**logs));
-	return *logs ? take_names(gi, *logs, nr) : -ENOMEM;
+	if (ret)
+		return ret;
+	*nr_logs = gi->nr_logs;
+	*logs = mem_zalloc((gi->nr_logs + (size_t)1) * sizeof(**logs));
+	return *logs ? take_names(gi, *logs, gi->nr_logs) : -ENOMEM;
 }
 
 static int input_line(const struct index_inputs *in, uint32_t i, char *line, size_t len)
@@ -145,7 +160,7 @@ static int input_line(const struct index_inputs *in, uint32_t i, char *line, siz
 
 bool global_made_from(const struct global_index *gi, const struct index_inputs *in)
 {
-	const char *p = (const char *)gi->base + GLOBAL_HEADER_LEN, *end = p + get_le64(gi->base + 40);
+	const char *p = (const char *)gi->base + GLOBAL_HEADER_LEN, *end = p + gi->inputs_len;
 	char line[CONTAINER_PATH_LEN + 32];
 
 	for (uint32_t i = 0; i < in->nr_indexes; i++) {
@@ -168,11 +183,15 @@ const char *global_inputs(const struct global_index *gi, const char **end)
 
 uint64_t global_logs_digest(const struct global_index *gi)
 {
+	const char *p = names_of(gi), *end = p + gi->names_len;
 	uint64_t digest = 0;
-	size_t len;
 
-	for (const char *p = names_of(gi, &len), *end = p + len; p < end; p += strlen(p) + 1)
-		digest += index_log_digest(p);
+	while (p < end) {
+		size_t len = strnlen(p, (size_t)(end - p));
+
+		digest += index_log_digest(p, len);
+		p += len + 1;
+	}
 	return digest;
 }
 
@@ -300,5 +319,5 @@ int global_revoke(const struct container *c)
 		store_close(c->store, &h);
 	}
 	ret = c->store->ops->unlink(c->store, path);
-	return !ret2 || ret == -ENOENT ? 0 : ret;
+	return !ret2 || ret == -ENOENT ? 0 : ret == -EISDIR ? -EIO : ret; /* a directory was told of when it was opened */
 }

@@ -140,6 +140,8 @@ static int load_indexes(struct merging *m, const struct index_inputs *in)
 				break;
 		}
 		m->g->damaged += m->indexes[i].damaged;
+		if (m->g->damaged && !ret)
+			ret = -EIO;
 	}
 	return ret;
 }

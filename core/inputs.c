@@ -6,6 +6,7 @@
 
 #include "alloc.h"
 #include "crc32c.h"
+#include "log.h"
 #include "stage.h"
 
 /* A path and its size or digest at the end of a list. */
@@ -72,9 +73,9 @@ struct inputs_arg {
 	const char *skip;
 };
 
-uint64_t index_log_digest(const char *path)
+uint64_t index_log_digest(const char *path, size_t len)
 {
-	return (1ULL << 32) + crc32c(0, path, strlen(path));
+	return (1ULL << 32) + crc32c(0, path, len);
 }
 
 static bool is_log_of(const char *path, const char *live)
@@ -93,9 +94,11 @@ static int list_input(void *arg, const char *path, const char *name, enum droppi
 
 	(void)name;
 	if (kind == DROPPING_DATA && (!ia->skip || !is_log_of(path, ia->skip)))
-		in->logs_digest += index_log_digest(path);
+		in->logs_digest += index_log_digest(path, strlen(path));
 	if (kind == DROPPING_LIVE && (!ia->skip || strcmp(path, ia->skip))) {
 		ret = stage_digest(ia->c, path, &digest);
+		if (ret == -EBADMSG || ret == -EIO)
+			log_error("%s/%s: damaged live index", ia->c->dir, path);
 		if (!ret)
 			ret = append(&in->lives, &in->digests, &in->nr_lives, &in->cap_lives, path, digest);
 	} else if (kind == DROPPING_INDEX) {

@@ -19,8 +19,8 @@ struct index_inputs {
 	uint64_t logs_digest; /* sum over the data logs of index_log_digest() */
 };
 
-/* Of the path of a data log, a number. */
-uint64_t index_log_digest(const char *path);
+/* Of the path of a data log, @len bytes, a number. */
+uint64_t index_log_digest(const char *path, size_t len);
 
 /* The size of the node index @path, 0 if it has gone. */
 int index_input_size(const struct container *c, const char *path, uint64_t *size);

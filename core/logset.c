@@ -354,6 +354,8 @@ static ssize_t read_log(struct logset *set, struct logset_log *log, void *buf, s
 	size_t done = 0;
 
 	*in_file = 0;
+	if (log_off > (uint64_t)INT64_MAX - DROPPING_DATA_OFF - len) /* no file has bytes there */
+		return 0;
 	for (int tries = 0; tries < 3; tries++) {
 		ssize_t n = s->ops->pread(s, log->handle->h, (char *)buf + done, len - done, DROPPING_DATA_OFF + log_off + done);
 

@@ -80,6 +80,8 @@ int reader_read(struct reader *r, const struct writer *w, int stub_fd, void *buf
 		if (piece.log_no == INDEX_LOG_HOLE || piece.log_no == INDEX_LOG_CUT) {
 			ret = read_body(stub_fd, p, piece.len, logical_off);
 		} else if (piece.log_no >= r->logs.nr) {
+			log_error("%s: byte %llu is in a log that there is not: remove a damaged index.global", r->c->dir,
+				  (unsigned long long)logical_off);
 			ret = -EIO;
 		} else {
 			size_t in_log = len_in_log(r, w, piece.log_no, piece.log_off, piece.len);
@@ -87,7 +89,7 @@ int reader_read(struct reader *r, const struct writer *w, int stub_fd, void *buf
 			if (in_log)
 				ret = logset_read(&r->logs, piece.log_no, p, in_log, piece.log_off);
 			if (!ret && in_log < piece.len)
-				writer_read_stage(w, p + in_log, piece.len - in_log, piece.log_off + in_log);
+				ret = writer_read_stage(w, p + in_log, piece.len - in_log, piece.log_off + in_log);
 		}
 		if (ret)
 			return ret;
@@ -188,7 +190,7 @@ static ssize_t begin_many(struct reader *r, const struct writer *w, int stub_fd,
 		if (in_log == piece.len)
 			continue;
 		if (piece.log_no < r->logs.nr)
-			writer_read_stage(w, p + in_log, piece.len - in_log, piece.log_off + in_log);
+			ret = writer_read_stage(w, p + in_log, piece.len - in_log, piece.log_off + in_log);
 		else if (piece.log_no == INDEX_LOG_HOLE || piece.log_no == INDEX_LOG_CUT)
 			ret = read_body(stub_fd, p, piece.len, logical_off + done);
 		else

@@ -16,6 +16,11 @@
 
 #define STAGE_MAPPED_MAX 16 /* records */
 
+/* What a header may say at most, whoever wrote it. */
+#define RECORDS_CAP_MAX (1 << 16)
+#define STAGE_CAP_MAX (1 << 30)
+#define OFF_MAX ((uint64_t)1 << 40)
+
 /* Whether the owner is of another host. */
 static bool is_foreign(const struct container *c, const char *path)
 {
@@ -54,8 +59,8 @@ static int open_live(const struct container *c, const char *path, int flags, uin
 	put_le32(copy + 12, 0);
 	if (n == HEADER_LEN && !memcmp(header, STAGE_MAGIC, 8) && get_le32(header + 8) == STAGE_VERSION &&
 	    !memcmp(header + 16, c->id, STUB_ID_LEN) && crc32c(0, copy, STATIC_LEN) == get_le32(header + 12) &&
-	    is_log_name(header + 80) && get_le64(header + 40) <= 1 << 20 &&
-	    get_le64(header + 72) <= 1 << 30)
+	    is_log_name(header + 80) && get_le64(header + 32) <= OFF_MAX && get_le64(header + 40) <= RECORDS_CAP_MAX &&
+	    get_le64(header + 64) <= OFF_MAX && get_le64(header + 72) <= STAGE_CAP_MAX)
 		return h;
 	store_close(c->store, &h);
 	if (n == HEADER_LEN && !memcmp(header, STAGE_MAGIC, 8) && get_le32(header + 8) != STAGE_VERSION &&
@@ -197,7 +202,9 @@ static int load_foreign(const struct container *c, const char *path, int h, cons
 		return n < 0 ? (int)n : -EBADMSG;
 	snprintf(log, sizeof(log), "%s/%.*s%s", c->dir, (int)(strchr(path, '/') + 1 - path), path, state->log_name);
 	ret = s->ops->stat(s, log, &st);
-	if (ret)
+	if (ret == -ENOENT && !s->ops->fstat(s, h, &st) && st.st_nlink) /* the live file is there still, so nobody has closed the log: it has no bytes */
+		st.st_size = 0;
+	else if (ret)
 		return ret;
 	log_end = max_u64((uint64_t)st.st_size, DROPPING_DATA_OFF) - DROPPING_DATA_OFF;
 	for (uint64_t i = 0; i < nr; i++) {
@@ -263,6 +270,30 @@ static int load_busy(const struct container *c, int h, const uint8_t *header, st
 	return ret;
 }
 
+/* Room for no more records than the file, which has room for them from the beginning, is long enough for. */
+static int limit_cap(struct store *s, int h, uint8_t *header)
+{
+	uint64_t off = get_le64(header + 32), cap = get_le64(header + 40), len;
+	struct stat st;
+	int ret;
+
+	if (cap <= STAGE_RECORDS_CAP)
+		return 0;
+	ret = s->ops->fstat(s, h, &st);
+	len = ret ? 0 : (uint64_t)st.st_size;
+	put_le64(header + 40, min_u64(cap, off < len ? (len - off) / INDEX_RECORD_LEN : 0));
+	return ret;
+}
+
+/* Give back what a file with few records has not needed: there may be thousands of them. */
+static void shrink(struct index_record **records, uint64_t nr)
+{
+	struct index_record *fewer = mem_realloc(*records, (nr + 1) * sizeof(*fewer));
+
+	if (fewer)
+		*records = fewer;
+}
+
 int stage_load(const struct container *c, const char *path, struct stage_state *state, struct index_record **records)
 {
 	uint8_t header[HEADER_LEN] = { 0 };
@@ -276,15 +307,16 @@ int stage_load(const struct container *c, const char *path, struct stage_state *
 	*records = NULL;
 	if (h == -ENODATA)
 		return 0;
-	if (h == -EBADMSG)
+	if (h == -EBADMSG || h == -EIO)
 		log_error("%s/%s: damaged live index", c->dir, path);
 	if (h < 0)
 		return h;
 	memcpy(state->log_name, header + 80, sizeof(state->log_name)); /* ends with a NUL: open_live() */
+	ret = limit_cap(c->store, h, header);
 	cap = get_le64(header + 40);
-	raw = mem_alloc(cap * INDEX_RECORD_LEN);
-	*records = mem_alloc((cap + 1) * sizeof(**records));
-	ret = raw && *records ? -EAGAIN : -ENOMEM;
+	raw = ret ? NULL : mem_alloc(cap * INDEX_RECORD_LEN);
+	*records = ret ? NULL : mem_alloc((cap + 1) * sizeof(**records));
+	ret = ret ? ret : raw && *records ? -EAGAIN : -ENOMEM;
 	if (ret == -EAGAIN && elsewhere)
 		ret = load_foreign(c, path, h, header, state, *records, raw);
 	/* An owner killed in the middle of a change leaves an odd number for ever; what is there then is at rest. */
@@ -303,6 +335,8 @@ int stage_load(const struct container *c, const char *path, struct stage_state *
 	if (ret) {
 		mem_free(*records);
 		*records = NULL;
+	} else {
+		shrink(records, state->nr_records);
 	}
 	store_close(c->store, &h);
 	return ret;
@@ -345,8 +379,8 @@ ssize_t stage_load_bytes(const struct container *c, const char *path, uint64_t l
 		}
 		if (stage_number(get_le64(again)) == flushed)
 			break;
-		ret = s->ops->pread(s, h, header, HEADER_LEN, 0);
-		if (ret != HEADER_LEN) {
+		ret = s->ops->pread(s, h, header + STATIC_LEN, HEADER_LEN - STATIC_LEN, STATIC_LEN); /* what has been checked stays */
+		if (ret != HEADER_LEN - STATIC_LEN) {
 			ret = ret < 0 ? ret : -EIO;
 			break;
 		}
@@ -457,11 +491,13 @@ bool stage_mapped_is_over(const uint8_t *map)
 uint64_t stage_mapped_digest(const uint8_t *map)
 {
 	uint64_t nr = load_number(map, OFF_NR_RECORDS), digest = load_number(map, OFF_SEQ) * 0x9e3779b97f4a7c15 + nr;
-	const uint8_t *last = map + RECORDS_OFF + (nr - 1) * INDEX_RECORD_LEN;
 
-	if (nr && nr <= STAGE_RECORDS_CAP) /* what grows in it */
+	if (nr && nr <= STAGE_RECORDS_CAP) { /* what grows in the last record */
+		const uint8_t *last = map + RECORDS_OFF + (nr - 1) * INDEX_RECORD_LEN;
+
 		digest += load_le64(last + REC_LENGTH) * 0xbf58476d1ce4e5b9 + load_le64(last + REC_STRIDE) * 0x94d049bb133111eb +
 			  load_le64(last + REC_COUNT) * 0xff51afd7ed558ccd;
+	}
 	return digest;
 }
 

@@ -4,12 +4,13 @@
  */
 #include "stamp.h"
 
+#include "../index/record.h"
 #include "sys.h"
 
 static uint64_t last_stamp;
 
-/* A stamp from a damaged or hostile index must not push ours to the end of time. */
-#define STAMP_MAX ((uint64_t)INT64_MAX / 2)
+/* What a damaged or hostile index says must not push ours to the end of time: 36 years are kept free. */
+#define STAMP_SEEN_MAX (INDEX_STAMP_MAX - (1ULL << 60))
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -35,7 +36,7 @@ void stamp_seen(uint64_t stamp_ns)
 {
 	uint64_t last = __atomic_load_n(&last_stamp, __ATOMIC_RELAXED);
 
-	while (stamp_ns > last && stamp_ns < STAMP_MAX &&
+	while (stamp_ns > last && stamp_ns < STAMP_SEEN_MAX &&
 	       !__atomic_compare_exchange_n(&last_stamp, &last, stamp_ns, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
 }

@@ -7,6 +7,7 @@
  */
 #include "store_names.h"
 
+#include "log.h"
 #include "own.h"
 #include "store_acl.h"
 
@@ -257,8 +258,12 @@ int names_list(struct store *s, const char *path, int (*fn)(void *arg, const cha
 {
 	int fd = open_dir(s, path), ret;
 
+	if (fd == -ELOOP || fd == -ENOTDIR || fd == -EXDEV) {
+		log_error("%s: damaged: it should be a directory (%s)", path, log_errno_name(-fd));
+		return -EIO;
+	}
 	if (fd < 0)
-		return fd == -ELOOP || fd == -ENOTDIR ? -EIO : fd;
+		return fd;
 	ret = list_dir(fd, fn, arg);
 	sys_fd_close(&fd);
 	return ret;

@@ -5,6 +5,7 @@
 #include "store.h"
 
 #include "mapping.h"
+#include "log.h"
 #include "own.h"
 #include "store_names.h"
 #include "sys.h"
@@ -47,6 +48,18 @@ static int check_made(int fd, int flags, mode_t mode)
 	return -EIO;
 }
 
+/* What the kernel says of a name that is none of a file, or no directory where there should be one; in what was made here there are none. */
+static int not_a_file(const char *path, int ret)
+{
+	if (ret != -ELOOP && ret != -EXDEV && ret != -EISDIR && ret != -ENOTDIR && ret != -ENXIO && ret != -ENODEV && ret != -ESPIPE)
+		return ret;
+	if (path)
+		log_error("%s: %s, which is not what libplfs makes here: damaged (%s)", path,
+			  ret == -ELOOP || ret == -EXDEV ? "a symbolic link" : ret == -EISDIR ? "a directory" : ret == -ENOTDIR ? "no directory" : "no file",
+			  log_errno_name(-ret));
+	return -EIO;
+}
+
 /*
  * Whether O_DIRECT asks for no alignment here, as the kernel says of FUSE. GlusterFS hands the flag on to the file systems that its servers keep
  * files in, and these may. The first file that has a byte tells for all.
@@ -68,7 +81,7 @@ static int posix_open(struct store *s, const char *path, int flags, mode_t mode)
 	int fd;
 
 	if (!(flags & O_EXCL))
-		flags |= O_NONBLOCK;
+		flags |= O_NONBLOCK | O_NOCTTY;
 	fd = names_open(s, path, flags, mode);
 	if (unlikely(flags & O_DIRECT) && (fd < 0 ? errno == EINVAL : !reads_uncached(s, fd))) {
 		if (fd >= 0)
@@ -77,8 +90,8 @@ static int posix_open(struct store *s, const char *path, int flags, mode_t mode)
 		fd = names_open(s, path, flags & ~O_DIRECT, mode);
 	}
 	fd = fd < 0 ? -errno : flags & O_CREAT ? check_made(fd, flags, mode) : fd;
-	if (fd == -ELOOP || fd == -EXDEV || fd == -ENOTDIR || fd == -EISDIR || fd == -ENXIO)
-		fd = -EIO; /* something else than it must be */
+	if (fd < 0)
+		fd = not_a_file(path, fd);
 	return flags & STORE_BRIEFLY ? sys_fd_hide_briefly(fd) : sys_fd_hide(fd);
 }
 
@@ -90,8 +103,10 @@ static int posix_close(struct store *s, int *h)
 
 static ssize_t posix_pread(struct store *s, int h, void *buf, size_t len, uint64_t off)
 {
+	ssize_t n = own_pread_all(h, buf, len, off);
+
 	(void)s;
-	return own_pread_all(h, buf, len, off);
+	return n < 0 ? not_a_file(NULL, (int)n) : n;
 }
 
 static ssize_t posix_preadv(struct store *s, int h, struct iovec *iov, int cnt, uint64_t off)
@@ -102,8 +117,10 @@ static ssize_t posix_preadv(struct store *s, int h, struct iovec *iov, int cnt, 
 
 static ssize_t posix_pwrite(struct store *s, int h, const void *buf, size_t len, uint64_t off)
 {
+	ssize_t n = own_pwrite_all(h, buf, len, off);
+
 	(void)s;
-	return own_pwrite_all(h, buf, len, off);
+	return n < 0 ? not_a_file(NULL, (int)n) : n;
 }
 
 static ssize_t posix_pwrite2(struct store *s, int h, const void *buf, size_t len, const void *buf2, size_t len2, uint64_t off)

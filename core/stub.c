@@ -5,6 +5,7 @@
  */
 #include "stub.h"
 
+#include "../index/record.h"
 #include "bytes.h"
 #include "crc32c.h"
 #include "log.h"
@@ -59,7 +60,7 @@ int stub_decode(struct stub *stub, const void *buf, size_t len)
 	if (get_le32(copy + 8) > STUB_VERSION || get_le32(copy + 20) & ~INCOMPAT_KNOWN)
 		return -EPROTONOSUPPORT;
 	put_le32(copy + 12, 0);
-	if (crc32c(0, copy, sizeof(copy)) != get_le32((const uint8_t *)buf + 12))
+	if (crc32c(0, copy, sizeof(copy)) != get_le32((const uint8_t *)buf + 12) || get_le64(copy + 40) >= INDEX_STAMP_MAX)
 		return -EIO;
 	stub->clocks = get_le32(copy + 16) & COMPAT_CLOCKS;
 	stub->in_body = get_le32(copy + 20) & INCOMPAT_IN_BODY;

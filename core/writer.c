@@ -410,7 +410,15 @@ void writer_abandon(struct writer *w)
 	store_close(w->c->store, &w->log);
 }
 
-void writer_read_stage(const struct writer *w, void *buf, size_t len, uint64_t log_off)
+int writer_read_stage(const struct writer *w, void *buf, size_t len, uint64_t log_off)
 {
+	uint64_t staged_end = w->stage.flushed_len + w->stage.staged_len;
+
+	if (unlikely(log_off < w->stage.flushed_len || log_off > staged_end || len > staged_end - log_off)) {
+		log_error("%s/%s: byte %llu, which an index says is there, was never written: the index is damaged", w->c->dir, w->log_path,
+			  (unsigned long long)log_off);
+		return -EIO;
+	}
 	memcpy(buf, stage_bytes(&w->stage) + (log_off - w->stage.flushed_len), len);
+	return 0;
 }

@@ -94,8 +94,8 @@ void writer_abandon(struct writer *w);
 /* First byte of the log that is still staged. */
 static inline uint64_t writer_flushed_len(const struct writer *w) { return w->stage.flushed_len; }
 
-/* Copy staged bytes: [log_off, log_off + len) must lie in the stage. */
-void writer_read_stage(const struct writer *w, void *buf, size_t len, uint64_t log_off);
+/* Copy staged bytes. -EIO, and one line, if [log_off, log_off + len) is not in the stage: a stranger's index may say so. */
+int writer_read_stage(const struct writer *w, void *buf, size_t len, uint64_t log_off);
 
 /* Record number @i of the live index, as it is now. */
 void writer_record(const struct writer *w, uint64_t i, struct index_record *rec);

@@ -9,7 +9,7 @@
  *    12   2  header_len     72 in this version: where the records begin
  *    14   2  incompat       features that a reader must know: 0
  *    16   4  body_crc       CRC-32C of everything from header_len to block_len
- *    20   4  block_len      bytes of the whole block, a multiple of 8
+ *    20   4  block_len      bytes of the whole block, a multiple of 8, at most 2^22
  *    24   4  nr_records
  *    28   4  pid            the log is data.HOST.PID.SEQ, HOST as in the name of the node index
  *    32   4  seq
@@ -47,6 +47,7 @@
 
 #define INDEX_BLOCK_MAGIC "PLFSIDX2"
 #define INDEX_BLOCK_HEADER_LEN 72
+#define INDEX_BLOCK_MAX (1u << 22) /* a longer one is damaged; those that are written have 40 KiB at most */
 #define INDEX_LOG_NAME_LEN 128
 
 struct index_block {

@@ -114,6 +114,13 @@ static void end_at(struct index_piece *piece, uint64_t end)
 		piece->len = min_u64(piece->len, end - piece->logical_off);
 }
 
+/* Cut @piece, which is at @phase of a row, off where the next phase begins; one that is not beyond it is a lie as well. */
+static void begin_at(struct index_piece *piece, uint64_t next, uint64_t phase)
+{
+	if (next > phase)
+		piece->len = min_u64(piece->len, next - phase);
+}
+
 /* A gap: a hole up to the cut, zeros from there. */
 static void gap(const struct index_map *map, struct index_piece *piece)
 {
@@ -188,13 +195,13 @@ static void lookup_strided(const struct index_map *map, uint64_t table, struct i
 	}
 	/* A gap, to the next phase or to the end of the row. */
 	piece->len = min_u64(piece->len, stride - phase);
-	if (i < nr && get_le64(e) - phase < piece->len)
-		piece->len = get_le64(e) - phase;
+	if (i < nr)
+		begin_at(piece, get_le64(e), phase);
 	gap(map, piece);
 }
 
-/* A row of band @b, @phase bytes into it. The gap that may be there ends with the row. */
-static void lookup_row(const struct index_map *map, const uint8_t *b, uint64_t plane, uint64_t row, uint64_t phase,
+/* A row of @stride bytes of band @b, @phase bytes into it. The gap that may be there ends with the row. */
+static void lookup_row(const struct index_map *map, const uint8_t *b, uint64_t plane, uint64_t row, uint64_t stride, uint64_t phase,
 		       struct index_piece *piece, uint64_t *hint)
 {
 	uint64_t first = min_u64(get_le64(b + 24), map->nr_cells), nr = min_u64(get_le64(b + 32), map->nr_cells - first);
@@ -213,9 +220,9 @@ static void lookup_row(const struct index_map *map, const uint8_t *b, uint64_t p
 			return;
 		}
 	}
-	piece->len = min_u64(piece->len, get_le64(b + 8) - phase);
-	if (i < nr && get_le64(c) - phase < piece->len)
-		piece->len = get_le64(c) - phase;
+	piece->len = min_u64(piece->len, stride - phase);
+	if (i < nr)
+		begin_at(piece, get_le64(c), phase);
 	gap(map, piece);
 }
 
@@ -242,14 +249,14 @@ static void lookup_nested(const struct index_map *map, uint64_t grid, struct ind
 	v = map->bands + first * IMAGE_BAND_LEN;
 	i = rows_upto(v, IMAGE_BAND_LEN, nr, into);
 	piece->len = min_u64(piece->len, stride - into);
-	if (i < nr && get_le64(v + i * IMAGE_BAND_LEN) > into)
-		piece->len = min_u64(piece->len, get_le64(v + i * IMAGE_BAND_LEN) - into);
+	if (i < nr)
+		begin_at(piece, get_le64(v + i * IMAGE_BAND_LEN), into);
 	if (i > 0) {
 		b = v + (i - 1) * IMAGE_BAND_LEN;
-		into -= get_le64(b);
+		into -= min_u64(get_le64(b), into);
 		stride = get_le64(b + 8);
 		if (stride > 0 && into / stride < get_le64(b + 16)) {
-			lookup_row(map, b, plane, into / stride, into % stride, piece, hint);
+			lookup_row(map, b, plane, into / stride, stride, into % stride, piece, hint);
 			return;
 		}
 	}
@@ -424,6 +431,8 @@ void index_map_lookup_near(const struct index_map *map, uint64_t logical_off, ui
 	default:
 		gap(map, piece);
 	}
+	if (unlikely(piece->len > INT64_MAX || piece->log_off > INT64_MAX - piece->len) && piece->log_no < INDEX_LOG_BAD)
+		piece->log_no = INDEX_LOG_BAD;
 }
 
 void index_map_lookup(const struct index_map *map, uint64_t logical_off, uint64_t len,

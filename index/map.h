@@ -12,6 +12,7 @@
 
 #define INDEX_LOG_HOLE UINT32_MAX       /* nothing known here: an older map, or zeros */
 #define INDEX_LOG_CUT (UINT32_MAX - 1)  /* cut off by a truncation: zeros, whatever older maps say */
+#define INDEX_LOG_BAD (UINT32_MAX - 2)  /* the image lies: no log can have bytes there */
 
 /* A validated view of an image; the image must outlive it. Free to copy. */
 struct index_map {
@@ -50,8 +51,8 @@ int index_map_open(struct index_map *map, const void *image, size_t len, bool ve
 
 /*
  * The piece that begins at @logical_off, cut to at most @len bytes (> 0). A maximal piece is
- * not promised, only a true one; holes and cuts are pieces too. Thread-safe. From a damaged image that was
- * not verified comes any log_no and log_off: check both before use.
+ * not promised, only a true one; holes and cuts are pieces too. Thread-safe. A stranger's image may say any
+ * log_no, which is to be checked before use (INDEX_LOG_BAD is one that no map has); log_off + len is at most INT64_MAX.
  */
 void index_map_lookup(const struct index_map *map, uint64_t logical_off, uint64_t len,
 		      struct index_piece *piece);

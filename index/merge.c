@@ -118,6 +118,20 @@ static struct index_record simplified(const struct index_record *rec)
 	return simple;
 }
 
+/* Whether @rec is no more than the rest of the extent that was added before it. Two bytes of an index block say that. */
+static bool extend_last(struct index_merge *m, uint32_t log_no, const struct index_record *rec)
+{
+	struct index_merge_item *last = m->nr_items ? &m->items[m->nr_items - 1] : NULL;
+
+	if (!last || !last->length || last->log_no != log_no || last->stamp_ns != rec->stamp_ns ||
+	    (m->nr_cuts && m->cuts[m->nr_cuts - 1].nr_items == m->nr_items) || rec->count != 1 ||
+	    last->logical_off + last->length != rec->logical_off || last->log_off + last->length != rec->log_off ||
+	    rec->length > UINT32_MAX - last->length)
+		return false;
+	last->length += (uint32_t)rec->length;
+	return true;
+}
+
 int index_merge_add(struct index_merge *m, uint32_t log_no, const struct index_record *added)
 {
 	struct index_merge_item *items;
@@ -131,6 +145,8 @@ int index_merge_add(struct index_merge *m, uint32_t log_no, const struct index_r
 		return add_cut(m, log_no, added);
 
 	rec = simplified(added);
+	if (extend_last(m, log_no, &rec))
+		return 0;
 	items = grown(m->items, m->nr_items, &m->cap_items, sizeof(*items));
 	if (!items)
 		return -ENOMEM;

@@ -100,6 +100,8 @@ static bool nesting_valid(const struct index_record *rec)
  */
 bool index_record_valid(const struct index_record *rec)
 {
+	if (rec->stamp_ns >= INDEX_STAMP_MAX)
+		return false;
 	if (rec->type == INDEX_TRUNCATE)
 		return rec->length == 0 && rec->count == 0 && rec->outer_count == 0 && rec->logical_off < INT64_MAX;
 	if (rec->type != INDEX_WRITE || rec->length == 0 || rec->count == 0)
