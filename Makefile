@@ -3,6 +3,7 @@
 # make                    build/libplfs.so and build/plfs
 # make check|demo|bench   test, show, measure; each installs the packages it needs first
 #                         BENCH='--quick' or '--only n1 files': less of it (test/bench/run --help)
+# make fuzz               FUZZ='TARGET [SECONDS]': libFuzzer on test/fuzz/TARGET.c, with clang (scripts/fuzz)
 # make check-long         what takes hours: random kills, processes that race, long runs; SCALE=100
 # make check-cluster|bench-cluster   the same on CephFS and GlusterFS, several hosts on this machine; CLUSTER='ceph-ec'
 # make bench-plot         the history of make bench as build/bench-history.svg
@@ -55,7 +56,8 @@ CMD_CORE = core/backend_walk core/tree core/gc core/gc_names core/gc_proc core/g
 	core/look core/look_live core/look_index core/look_log core/look_trailers core/look_global core/lost core/repair core/rebuild core/finish core/left_index core/mend
 SO_OBJS = $(call obj,preload/*.c) $(filter-out $(CMD_CORE:%=$(O)/obj/%.o),$(LOW_OBJS)) $(JEMALLOC_OBJ)
 CMD_OBJS = $(call obj,tools/*.c)
-TESTS = $(patsubst test/%.c,$(O)/test/%,$(wildcard test/test_*.c test/fault_*.c test/crash_*.c test/race_*.c))
+FUZZERS = $(patsubst test/fuzz/%.c,$(O)/test/fuzz_%,$(wildcard test/fuzz/*.c))
+TESTS = $(patsubst test/%.c,$(O)/test/%,$(wildcard test/test_*.c test/fault_*.c test/crash_*.c test/race_*.c)) $(FUZZERS)
 
 all: $(O)/libplfs.so $(O)/plfs
 tests: $(TESTS)
@@ -70,8 +72,13 @@ $(O)/plfs: $(CMD_OBJS) $(O)/obj/low.a
 $(O)/test/%: $(O)/obj/test/%.o $(O)/obj/low.a
 	$(call say,LINK,$@)mkdir -p $(@D) && $(CC) $(CFLAGS) $(PLFS_LDFLAGS) $(LDFLAGS) -o $@ $^ -lcriterion $(PLFS_LIBS)
 
+$(O)/test/fuzz_%: $(O)/obj/test/fuzz/%.o $(O)/obj/low.a
+	$(call say,LINK,$@)mkdir -p $(@D) && $(CC) $(CFLAGS) $(PLFS_LDFLAGS) $(LDFLAGS) $(FUZZ_LDFLAGS) -o $@ $^ $(PLFS_LIBS)
+
 $(O)/obj/low.a: $(LOW_OBJS) $(JEMALLOC_OBJ)
 	$(call say,AR,$@)rm -f $@ && $(AR) rcs $@ $^
+
+$(O)/obj/test/fuzz/%.o: PLFS_CFLAGS += -DFUZZ_DIR='"$(CURDIR)/test/fuzz"'
 
 $(O)/obj/%.o: %.c $(O)/flags
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(PLFS_CFLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
@@ -119,6 +126,9 @@ bench:
 	@$(MAKE) --no-print-directory all
 	@BUILD='$(abspath $(O))' test/bench/run $(BENCH)
 
+fuzz:
+	@scripts/fuzz $(FUZZ)
+
 bench-plot:
 	@BUILD='$(abspath $(O))' test/bench/plot -o '$(O)/bench-history.svg'
 
@@ -140,6 +150,8 @@ install: all
 clean:
 	rm -rf $(O)
 
-.PHONY: all tests check check-long demo bench bench-plot check-cluster bench-cluster install clean FORCE
-.SECONDARY: $(TESTS:$(O)/test/%=$(O)/obj/test/%.o)
--include $(patsubst %.o,%.d,$(filter-out $(JEMALLOC_OBJ),$(SO_OBJS) $(LOW_OBJS) $(CMD_OBJS)) $(TESTS:$(O)/test/%=$(O)/obj/test/%.o))
+.PHONY: all tests check check-long demo bench bench-plot fuzz check-cluster bench-cluster install clean FORCE
+TEST_OBJS = $(patsubst $(O)/test/fuzz_%,$(O)/obj/test/fuzz/%.o,$(filter $(FUZZERS),$(TESTS))) \
+	$(patsubst $(O)/test/%,$(O)/obj/test/%.o,$(filter-out $(FUZZERS),$(TESTS)))
+.SECONDARY: $(TEST_OBJS)
+-include $(patsubst %.o,%.d,$(filter-out $(JEMALLOC_OBJ),$(SO_OBJS) $(LOW_OBJS) $(CMD_OBJS)) $(TEST_OBJS))

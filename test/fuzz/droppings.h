@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What makes mutated droppings right again, as far as checksums and ids go.
+ */
+#ifndef TEST_DROPPINGS_H
+#define TEST_DROPPINGS_H
+
+#include "../../core/dropping.h"
+#include "../../core/stage_layout.h"
+#include "../../index/image.h"
+
+#include "records.h"
+
+__attribute__((unused)) static void fix_image(uint8_t *p, size_t len)
+{
+	uint32_t header_len;
+
+	if (len < IMAGE_HEADER_LEN)
+		return;
+	header_len = get_le32(p + 12);
+	put_le64(p + 24, len);
+	if (header_len < IMAGE_HEADER_LEN || header_len > len)
+		return;
+	put_le32(p + 20, crc32c(0, p + header_len, len - header_len));
+	fix_crc(p, 16, header_len);
+}
+
+__attribute__((unused)) static void fix_global(uint8_t *p, size_t len, const uint8_t *id)
+{
+	uint64_t inputs_len, names_len, map_off, map_len;
+
+	if (len < 144)
+		return;
+	memcpy(p, "PLFSGLB1", 8);
+	put_le32(p + 8, 2);
+	memcpy(p + 16, id, STUB_ID_LEN);
+	inputs_len = get_le64(p + 40);
+	names_len = get_le64(p + 48);
+	map_off = get_le64(p + 56);
+	map_len = get_le64(p + 64);
+	if (map_off <= len && map_len <= len - map_off)
+		fix_image(p + map_off, map_len);
+	if (inputs_len <= len && names_len <= len && 144 + inputs_len + names_len <= len)
+		put_le32(p + 76, crc32c(0, p + 144, inputs_len + names_len));
+	fix_crc(p, 12, 128);
+}
+
+#define PACKED_LEN (STATIC_LEN + (DYNAMIC_END - OFF_SEQ)) /* in an input, in front of the records */
+#define LIVE_LEN (STAGE_OFF + 4096)
+
+/*
+ * The first LIVE_LEN bytes of the live file that an input says: header, the words that change, and records, which are put where the header
+ * says. @id: make what has a checksum right, for that container; or NULL. free() it.
+ */
+__attribute__((unused)) static uint8_t *unpack_live(const uint8_t *p, size_t len, const uint8_t *id, size_t *file_len)
+{
+	size_t nr = len > PACKED_LEN ? (len - PACKED_LEN) / INDEX_RECORD_LEN : 0;
+	uint8_t *file = calloc(1, LIVE_LEN), packed[PACKED_LEN] = { 0 };
+	uint64_t off;
+
+	memcpy(packed, p, min_size(len, PACKED_LEN));
+	memcpy(file, packed, STATIC_LEN);
+	memcpy(file + OFF_SEQ, packed + STATIC_LEN, PACKED_LEN - STATIC_LEN);
+	if (id) {
+		memcpy(file, STAGE_MAGIC, 8);
+		put_le32(file + 8, STAGE_VERSION);
+		memcpy(file + 16, id, STUB_ID_LEN);
+		fix_crc(file, 12, STATIC_LEN);
+	}
+	off = min_u64(get_le64(file + 32), STAGE_OFF - INDEX_RECORD_LEN);
+	for (size_t i = 0; i < nr && off + (i + 1) * INDEX_RECORD_LEN <= STAGE_OFF; i++) {
+		uint8_t *rec = file + off + i * INDEX_RECORD_LEN;
+
+		memcpy(rec, p + PACKED_LEN + i * INDEX_RECORD_LEN, INDEX_RECORD_LEN);
+		if (id)
+			fix_record(rec, INDEX_RECORD_LEN);
+	}
+	*file_len = len % 5 == 4 ? min_size(HEADER_LEN + len, LIVE_LEN) : LIVE_LEN;
+	return file;
+}
+
+__attribute__((unused)) static void fix_log(uint8_t *p, size_t len, const uint8_t *id)
+{
+	if (len < DROPPING_HEADER_LEN)
+		return;
+	memcpy(p, DROPPING_MAGIC, 8);
+	put_le32(p + 8, DROPPING_VERSION);
+	memcpy(p + 16, id, STUB_ID_LEN);
+	fix_crc(p, 12, DROPPING_HEADER_LEN);
+}
+
+#endif
