@@ -67,14 +67,15 @@ static bool is_valid(struct global_index *gi, const struct container *c, uint64_
 
 int global_adopt(struct global_index *gi, const struct container *c, int h, uint64_t generation_ns)
 {
-	struct stat st;
-	int ret = c->store->ops->fstat(c->store, h, &st);
+	struct store_identity id;
+	int ret = c->store->ops->identify(c->store, h, &id);
 
 	*gi = (struct global_index){ 0 };
-	if (ret || st.st_size < GLOBAL_HEADER_LEN || st.st_size > GLOBAL_MAX)
+	if (ret || id.len < GLOBAL_HEADER_LEN || id.len > GLOBAL_MAX)
 		return ret ? ret : -EBADMSG;
-	gi->len = (size_t)st.st_size;
-	gi->ino = st.st_ino;
+	gi->len = (size_t)id.len;
+	gi->ino = id.ino;
+	gi->id = id.id;
 	gi->base = c->store->ops->map(c->store, h, gi->len, false);
 	if (!gi->base)
 		return -ENODEV;
@@ -197,7 +198,7 @@ uint64_t global_logs_digest(const struct global_index *gi)
 
 bool global_is_confirmed(const struct global_index *gi)
 {
-	return gi->base && load_le64(gi->base + OFF_CONFIRMED) == (uint64_t)gi->ino && !load_le64(gi->base + OFF_REVOKED);
+	return gi->base && load_le64(gi->base + OFF_CONFIRMED) == gi->id && !load_le64(gi->base + OFF_REVOKED);
 }
 
 bool global_is_current(const struct global_index *gi, const struct container *c)
@@ -277,12 +278,13 @@ static int write_word(const struct container *c, int h, size_t off, uint64_t val
 	return n == sizeof(word) ? 0 : n < 0 ? (int)n : -ENOSPC;
 }
 
-static void confirm(const struct container *c, int h, ino_t only)
+/* @only: if it is that. */
+static void confirm(const struct container *c, int h, uint64_t only)
 {
-	struct stat st;
+	struct store_identity id;
 
-	if (c->store->coherent && !c->store->ops->fstat(c->store, h, &st) && (!only || st.st_ino == only))
-		write_word(c, h, OFF_CONFIRMED, (uint64_t)st.st_ino);
+	if (c->store->coherent && !c->store->ops->identify(c->store, h, &id) && (!only || id.id == only))
+		write_word(c, h, OFF_CONFIRMED, id.id);
 }
 
 void global_confirm(const struct container *c, int h)
@@ -301,7 +303,7 @@ void global_confirm_opened(const struct container *c, const struct global_index 
 	h = store_open(c->store, path, O_RDWR | STORE_BRIEFLY, 0);
 	if (h < 0)
 		return;
-	confirm(c, h, gi->ino);
+	confirm(c, h, gi->id);
 	store_close(c->store, &h);
 }
 

@@ -44,7 +44,7 @@
 struct global_index {
 	const uint8_t *base; /* the mapped file, or NULL */
 	size_t len;
-	ino_t ino;
+	uint64_t ino, id; /* store_ops.identify() */
 	/* As the header said when it was checked: whoever made the file may write to it still. */
 	size_t inputs_len, names_len, map_off, map_len;
 	uint32_t nr_logs;

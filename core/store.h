@@ -39,6 +39,11 @@ struct store_grant {
 
 #define STORE_BRIEFLY (1 << 30) /* in the flags of open(): until the call of the program returns */
 
+/* A file: its length, its inode number, and that with the time of its birth: no other file has that or had it, nor has it copied or restored. */
+struct store_identity {
+	uint64_t len, ino, id;
+};
+
 struct store_ops {
 	/*
 	 * @flags as of open(2). No symbolic link is followed, nor anything that leads out of the store, and nothing waits for the other end of a
@@ -57,6 +62,7 @@ struct store_ops {
 	/* The same of @len bytes at @buf and @len2 at @buf2 behind them. */
 	ssize_t (*pwrite2)(struct store *s, int h, const void *buf, size_t len, const void *buf2, size_t len2, uint64_t off);
 	int (*fstat)(struct store *s, int h, struct stat *st);
+	int (*identify)(struct store *s, int h, struct store_identity *id);
 	int (*truncate)(struct store *s, int h, uint64_t len);
 	/* On stable storage, with the metadata needed to find it; @dir: @h is a directory. */
 	int (*sync)(struct store *s, int h, bool dir);

@@ -302,3 +302,185 @@ Test(flips, in_a_kept_map_are_found_or_harmless)
 	flip_file(path);
 	flip_file(path); /* what is made anew is as good */
 }
+
+/* ---- other things that happen to files ---- */
+
+static char *listed(const char *prefix, int no, char *path)
+{
+	char *paths[] = { scratch, NULL };
+	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+
+	*path = '\0';
+	for (FTSENT *e = fts_read(fts); e; e = fts_read(fts))
+		if (e->fts_info == FTS_F && !strncmp(e->fts_name, prefix, strlen(prefix)) && !no--)
+			snprintf(path, PATH_MAX, "%s", e->fts_path);
+	fts_close(fts);
+	cr_assert(*path, "%s", prefix);
+	return path;
+}
+
+/* Cut to each length; where there is nothing but zeros, to some. */
+static void cut(const char *path, size_t least)
+{
+	struct found f = { 0 };
+	struct victim v;
+
+	take(&v, path);
+	mute();
+	for (size_t len = v.len; len-- > least;) {
+		if (len > 300 && len < v.len - 1 && !v.bytes[len] && !v.bytes[len + 1] && len % 1009)
+			continue;
+		cr_assert_eq(ftruncate(v.fd, (off_t)len), 0);
+		note(&f, look(), 8 * len);
+		put_back(&v, true);
+	}
+	judge(&v, &f);
+	unmute();
+	let_go_of(&v);
+}
+
+/*
+ * A stub of no bytes is a file that has just been made; a live file of none belongs to a process that has just begun. A stub's length is
+ * the size of the file if nothing else says more.
+ */
+Test(flips, files_that_are_cut_are_errors_or_harmless)
+{
+	char path[PATH_MAX];
+
+	make(2, 40, false, false);
+	cut(listed("data.", 0, path), 0);
+	cut(listed("index.", 0, path), 0);
+	cut(listed("file", 0, path), 1);
+}
+
+Test(flips, live_files_and_logs_of_killed_writers_that_are_cut_are_errors_or_harmless)
+{
+	char path[PATH_MAX];
+
+	make(2, 40, true, true);
+	cut(listed("data.", 0, path), 0);
+	cut(listed("live.", 0, path), 1);
+}
+
+Test(flips, logs_that_have_changed_places_are_errors)
+{
+	char a[PATH_MAX], b[PATH_MAX], c[PATH_MAX];
+
+	make(2, 40, false, false);
+	listed("data.", 0, a);
+	listed("data.", 1, b);
+	snprintf(c, sizeof(c), "%s/other", scratch);
+	cr_assert(!rename(a, c) && !rename(b, a) && !rename(c, b));
+	cr_assert_eq(look(), -EIO);
+	cr_assert(!rename(a, c) && !rename(b, a) && !rename(c, b));
+	cr_assert_eq(look(), 0);
+}
+
+Test(flips, a_log_or_an_index_that_is_missing_is_an_error)
+{
+	static const char *const NAMES[] = { "data.", "index." };
+	char path[PATH_MAX], away[PATH_MAX];
+
+	make(2, 40, false, false);
+	snprintf(away, sizeof(away), "%s/away", scratch);
+	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++) {
+		listed(NAMES[i], 0, path);
+		cr_assert_eq(rename(path, away), 0);
+		cr_assert_eq(look(), -EIO, "%s", NAMES[i]);
+		cr_assert_eq(rename(away, path), 0);
+		cr_assert_eq(look(), 0);
+	}
+}
+
+/* As a backup does it: and where the inode number is given again, as many file systems do, it is still another file. */
+Test(flips, an_old_map_that_is_put_back_is_not_believed)
+{
+	char path[PATH_MAX];
+	struct stat was, now;
+	uint8_t bytes[65536];
+	ssize_t len;
+	int fd;
+
+	make(8, 16, false, false);
+	cr_assert_eq(look(), 0);
+	listed("index.global", 0, path);
+	fd = open(path, O_RDONLY);
+	cr_assert(!fstat(fd, &was));
+	len = read(fd, bytes, sizeof(bytes));
+	close(fd);
+	cr_assert_neq(get_le64(bytes + 128), 0, "it was confirmed");
+	make(2, 50, false, false);
+	unlink(path);
+	fd = open(path, O_RDWR | O_CREAT, 0644);
+	cr_assert(!fstat(fd, &now));
+	put_le64(bytes + 128, get_le64(bytes + 128) ^ was.st_ino ^ now.st_ino);
+	cr_assert_eq(write(fd, bytes, (size_t)len), len);
+	close(fd);
+	cr_assert_eq(look(), 0);
+}
+
+/* Without the library: it has the container's bytes as long as that is there. */
+Test(flips, a_copy_of_a_stub_reads_the_same)
+{
+	char cmd[3 * PATH_MAX], path[PATH_MAX];
+	struct lfile l;
+
+	make(2, 40, false, false);
+	lpath("file", path);
+	snprintf(cmd, sizeof(cmd), "cp -p '%s' '%s.copy'", path, path);
+	cr_assert_eq(system(cmd), 0);
+	l = lopen("file.copy", O_RDONLY);
+	cr_assert_eq(plfs_pread(l.f, got, sizeof(got), 0), (ssize_t)want_len);
+	cr_assert_arr_eq(got, want, want_len);
+	lclose(&l);
+	cr_assert_eq(look(), 0);
+}
+
+/* Its body is as a plain file's bytes are: what of its header can be flipped shows. */
+Test(flips_small, in_the_header_of_a_file_in_its_stub_are_found_or_harmless)
+{
+	char path[PATH_MAX];
+	struct lfile l = made("file");
+
+	cr_assert_eq(lfill(&l, 0, 300, 1), 300);
+	lclose(&l);
+	remember(0, 300, 1);
+	flip_file(listed("file", 0, path));
+	l = lopen("file", O_RDWR);
+	cr_assert_eq(plfs_in_body(l.f, PLFS_MAP_WRITE), 1);
+	lclose(&l);
+	flip_file(listed("file", 0, path));
+}
+
+/* ---- a process looks at this once ---- */
+
+static int look_in_child(void *arg)
+{
+	int ret = look();
+
+	(void)arg;
+	return ret < 0 ? 2 : ret;
+}
+
+Test(flips, in_the_format_file_are_found_or_harmless)
+{
+	char path[PATH_MAX];
+	struct found f = { 0 };
+	struct victim v;
+
+	make(2, 40, false, false);
+	take(&v, listed("format", 0, path));
+	mute();
+	for (size_t bit = 0; bit < 8 * v.len; bit++) {
+		uint8_t byte = (uint8_t)(v.bytes[bit / 8] ^ 1 << bit % 8);
+		int ret;
+
+		cr_assert_eq(pwrite(v.fd, &byte, 1, (off_t)(bit / 8)), 1);
+		ret = in_child(look_in_child, NULL);
+		note(&f, ret == 2 ? -EIO : ret, bit);
+		cr_assert_eq(pwrite(v.fd, &v.bytes[bit / 8], 1, (off_t)(bit / 8)), 1);
+	}
+	judge(&v, &f);
+	unmute();
+	let_go_of(&v);
+}
