@@ -119,6 +119,25 @@ static void sum_up_again(struct writer *w, const struct writer_sums *before, con
 }
 
 /*
+ * Write the staged bytes and @len at @buf to the end of the log file: how many, or -errno. A stage that was cut holds other bytes than
+ * those, and a reader would believe what the log has. Where the kernel meets the cut there is no signal but an EFAULT, or an end: so the
+ * stage is looked at then.
+ */
+static ssize_t append_staged_and(struct writer *w, const void *buf, size_t len)
+{
+	struct stage *s = &w->stage;
+	const volatile uint8_t *staged = stage_bytes(s);
+	ssize_t n;
+
+	if (unlikely(stage_is_broken(s)))
+		return -EIO;
+	n = s->store->ops->pwrite2(s->store, w->log, stage_bytes(s), s->staged_len, buf, len, DROPPING_DATA_OFF + s->flushed_len);
+	for (uint64_t i = 0; n < (ssize_t)s->staged_len && i < s->staged_len; i += 4096)
+		(void)staged[i];
+	return n < (ssize_t)s->staged_len && stage_is_broken(s) ? -EIO : n;
+}
+
+/*
  * Append the staged bytes and, behind them, @len at @buf to the log file, in one call. Returns how many of the latter got there, or
  * -errno if not even what was staged did: then it still is.
  */
@@ -133,11 +152,7 @@ static ssize_t append_log(struct writer *w, const void *buf, size_t len)
 	before = w->summed;
 	sum_up(w, NULL, buf, len);
 	allocate_ahead(w, DROPPING_DATA_OFF + s->flushed_len + staged_len + len);
-	if (unlikely(stage_is_broken(s))) { /* that are not the bytes: and a reader would believe what the log has */
-		w->summed = before;
-		return -EIO;
-	}
-	n = s->store->ops->pwrite2(s->store, w->log, stage_bytes(s), staged_len, buf, len, DROPPING_DATA_OFF + s->flushed_len);
+	n = append_staged_and(w, buf, len);
 	if (n != (ssize_t)(staged_len + len)) {
 		w->summed = before;
 		if (n < (ssize_t)staged_len)
@@ -254,12 +269,9 @@ int append_last_block(struct writer *w, struct index_block *block, struct traile
 		stage_note_chunk(s, table.nr_chunks++, w->summed.crc);
 	*p = (struct trailer_piece){ .table = append_log_len(w) ? &table : NULL, .end_unit = 8 };
 	ret = make_piece(w, p, block);
-	if (!ret && unlikely(stage_is_broken(s)))
-		ret = -EIO;
 	if (ret)
 		return ret;
-	n = s->store->ops->pwrite2(s->store, w->log, stage_bytes(s), s->staged_len, p->buf, p->len,
-				   DROPPING_DATA_OFF + s->flushed_len);
+	n = append_staged_and(w, p->buf, p->len);
 	if (n != (ssize_t)(s->staged_len + p->len))
 		return n < 0 ? (int)n : -ENOSPC;
 	log_has_grown(w, 0);

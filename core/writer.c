@@ -353,6 +353,13 @@ int writer_sync(struct writer *w)
 		log_error("%s/%s: removed under its writer: what is written to it is lost when the file is closed", w->c->dir, w->log_path);
 		return -EIO;
 	}
+	ret = s->ops->fstat(s, w->stage.h, &st);
+	if (ret)
+		return ret;
+	if (st.st_size < STAGE_INDEX_LEN) {
+		log_error("%s/%s: its live file was cut: what it said of the log is lost", w->c->dir, w->log_path);
+		return -EIO;
+	}
 	/* Bytes that cannot be appended now are synced where they are, in the stage. */
 	writer_break(w);
 	writer_flush(w);

@@ -313,3 +313,50 @@ Test(mapping, table_of_writers_that_was_cut_is_done_without)
 	cr_assert_eq(lcheck(&l, 0, 101000, 1), 0);
 	lclose(&l);
 }
+
+/* The kernel takes the bytes from the mapping, and says EFAULT where we would get a signal. */
+Test(mapping, sync_of_a_stage_that_was_cut_fails)
+{
+	struct lfile l = made("f");
+
+	cr_assert_eq(lfill(&l, 0, 30000, 1), 30000);
+	cut("live.", 49152);
+	cr_assert_eq(plfs_sync(l.f), -EIO);
+	cr_assert_eq(lcheck(&l, 0, 30000, 1), -EIO);
+	cr_assert_eq(lfill(&l, 0, 30000, 2), 30000);
+	cr_assert_eq(plfs_sync(l.f), 0);
+	cr_assert_eq(lcheck(&l, 0, 30000, 2), 0);
+	lclose(&l);
+}
+
+Test(mapping, large_write_behind_a_stage_that_was_cut_fails)
+{
+	struct lfile l = made("f");
+
+	cr_assert_eq(lfill(&l, 0, 30000, 1), 30000);
+	cut("live.", 49152);
+	cr_assert_eq(lfill(&l, 30000, 200000, 1), -EIO);
+	cr_assert_eq(lfill(&l, 0, 300000, 2), 300000);
+	cr_assert_eq(lcheck(&l, 0, 300000, 2), 0);
+	lclose(&l);
+}
+
+Test(mapping, close_with_a_stage_that_was_cut_fails)
+{
+	struct lfile l = made("f");
+
+	cr_assert_eq(lfill(&l, 0, 30000, 1), 30000);
+	cut("live.", 49152);
+	cr_assert_eq(lclose(&l), -EIO);
+}
+
+Test(mapping, sync_of_an_index_that_was_cut_fails)
+{
+	struct lfile l = made("f");
+
+	cr_assert_eq(lfill(&l, 0, 1000, 1), 1000);
+	cr_assert_eq(plfs_sync(l.f), 0);
+	cut("live.", 4096);
+	cr_assert_eq(plfs_sync(l.f), -EIO);
+	lclose(&l);
+}
