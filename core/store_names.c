@@ -163,7 +163,6 @@ static int open_to_change(struct store *s, const char *path)
 {
 	int fd = names_open(s, path, O_RDONLY | O_NONBLOCK, 0), ret;
 	struct stat st;
-	int ret;
 
 	fd = sys_fd_hide_briefly(fd < 0 ? -errno : fd);
 	if (fd < 0)
