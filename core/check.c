@@ -42,7 +42,8 @@ static void tell_lost(void *arg, uint64_t logical_off, uint64_t len)
 {
 	const struct checked *k = arg;
 	struct plfs_finding told = {
-		.severity = k->check->repair ? PLFS_REMAINS : PLFS_DAMAGED, .file = k->file, .code = "lost", .path = "", .text = "", .logical_off = logical_off, .len = len,
+		.severity = k->check->repair ? PLFS_REMAINS : PLFS_DAMAGED, .file = k->file, .code = "lost", .path = "", .text = "",
+		.logical_off = logical_off, .len = len,
 	};
 
 	k->check->found(k->check->arg, &told);
