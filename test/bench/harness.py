@@ -16,7 +16,7 @@ LIBRARY = os.environ.get("PRELOAD") or BUILD + "/libplfs.so"
 BIN = BUILD + "/test/bench"
 CFLAGS = "-std=gnu11 -O2 -Wall -Wextra -Wshadow -pthread".split()
 MIB = 1 << 20
-QUIET = ("LD_PRELOAD", "PLFS_MAP", "PLFSRC", "PLFS_DEBUG", "PLFS_CONSISTENCY")
+QUIET = ("LD_PRELOAD", "PLFS_MAP", "PLFSRC", "PLFS_DEBUG", "PLFS_CONSISTENCY", "PLFS_VERIFY")
 
 
 class Wrong(Exception):

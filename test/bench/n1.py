@@ -134,6 +134,28 @@ def section_restart(places, out):
             [DIRECT, PLFS], [4096, 47001, MIB])
 
 
+def section_verify(places, out):
+    print("\nReads with PLFS_VERIFY=read over reads without, by 4 ranks (shifted) and by one: MB/s without, with, ratio of speeds")
+    for place in places:
+        for block in (4096, 47001, MIB):
+            total = total_bytes(block, out.quick)
+            seconds = {mode: collections.defaultdict(list) for mode in ("off", "read")}
+            for r, mode in turns(seconds, out.rounds):
+                env, target = place.library()
+                args = ["-p", 4, "-b", block, "-n", total // block // 4, "-m", "n1", "-r", r,
+                        "-w", "write,read_shifted,read_sequential", target]
+                for phase, s in run("bench_n1", args, {**env, "PLFS_VERIFY": mode}).items():
+                    seconds[mode][phase].append(s)
+            cells = []
+            for phase in ("write", "read_shifted", "read_sequential"):
+                values = ratios(seconds["off"][phase], seconds["read"][phase])
+                out.figure(f"verified {phase.replace('_', ' ')}/{place.name}/{block}", values)
+                cells.append("%s %6.0f %6.0f %-18s" % (phase, *(total / 1e6 / statistics.median(seconds[mode][phase])
+                                                                for mode in seconds), spread_text(values)))
+            out.details.setdefault("verify", []).append({"fs": place.fs, "block": block, "bytes": total, "seconds": seconds})
+            print("%-8s %8d | %s" % (place.fs, block, " | ".join(cells)), flush=True)
+
+
 def section_threads(places, out):
     place = places[0]
     print(f"\nThreads of one process, one descriptor, {place.fs}: library over plain; and plain, plfs, MB/s")

@@ -125,6 +125,9 @@ settings_are_nonsense() {
 	export PLFS_CONSISTENCY=odd
 	_refuses "$PFX=$B" PLFS_CONSISTENCY
 	unset PLFS_CONSISTENCY
+	export PLFS_VERIFY=odd
+	_refuses "$PFX=$B" PLFS_VERIFY
+	unset PLFS_VERIFY
 	export PLFS_DEBUG=odd
 	_refuses "$PFX=$B" PLFS_DEBUG
 	PLFS_DEBUG=all@$W/none/x
