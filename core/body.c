@@ -86,7 +86,8 @@ void inode_enter_body(struct inode *ino, const struct stub *now)
 	ino->writing = false;
 	inode_not_counted(ino);
 	reader_release(&ino->r);
-	if (ino->stub.has_container) /* or what we have made of it since he who moved the file removed it */
+	/* Or what we have made of it since he who moved the file removed it. The header must not be lost while the logs are. */
+	if (ino->stub.has_container && !own_fdatasync(file_any_fd(ino)))
 		inode_remove_container(ino, false);
 	ino->stub = *now;
 	ino->own_end = 0;
@@ -199,9 +200,6 @@ static int move(struct inode *ino, int fd, bool locked)
 	}
 	if (ret)
 		return ret;
-	/* The header must not be lost while the logs are. */
-	if (ino->stub.has_container && own_fdatasync(fd))
-		ino->stub.has_container = false;
 	inode_enter_body(ino, &now);
 	return 0;
 }

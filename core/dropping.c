@@ -14,14 +14,41 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define BOOT_LEN 64
+
+static void read_boot(char *boot)
+{
+	int fd = own_open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+	memset(boot, 0, BOOT_LEN);
+	if (fd < 0)
+		return;
+	if (own_read(fd, boot, BOOT_LEN - 1) < 0)
+		*boot = '\0';
+	own_close(fd);
+}
+
+uint32_t dropping_boot(void)
+{
+	static uint32_t known; /* whoever comes first stores the same */
+	uint32_t boot = __atomic_load_n(&known, __ATOMIC_RELAXED);
+	char text[BOOT_LEN];
+
+	if (boot)
+		return boot;
+	read_boot(text);
+	boot = *text ? crc32c(0, text, strlen(text)) | 1 : 0;
+	__atomic_store_n(&known, boot, __ATOMIC_RELAXED);
+	return boot;
+}
+
 const char *dropping_host(void)
 {
 	static const char *known;
 	static char spare[64];
 	const char *host = __atomic_load_n(&known, __ATOMIC_ACQUIRE), *mine;
-	char name[256] = "host", boot[64] = "", clean[41], made[sizeof(spare)];
+	char name[256] = "host", boot[BOOT_LEN], clean[41], made[sizeof(spare)];
 	size_t len = 0;
-	int fd;
 
 	if (likely(host != NULL))
 		return host;
@@ -30,12 +57,7 @@ const char *dropping_host(void)
 		if ((*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '-' || *p == '_')
 			clean[len++] = *p;
 	clean[len] = '\0';
-	fd = own_open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		if (own_read(fd, boot, sizeof(boot) - 1) < 0)
-			*boot = '\0';
-		own_close(fd);
-	}
+	read_boot(boot);
 	snprintf(made, sizeof(made), "%s-%08x", clean, crc32c(crc32c(0, name, strlen(name)), boot, strlen(boot)));
 	/* Two threads may get here at once: nobody sees a name that is not whole. Without memory both write the same. */
 	mine = mem_strdup(made);
@@ -47,12 +69,17 @@ const char *dropping_host(void)
 	return host;
 }
 
-bool dropping_live_is_ours(const char *name)
+bool dropping_is_ours(const char *name)
 {
-	const char *host = dropping_host();
+	const char *host = dropping_host(), *at = strchr(name, '.');
 	size_t len = strlen(host);
 
-	return !strncmp(name, "live.", 5) && !strncmp(name + 5, host, len) && name[5 + len] == '.';
+	return at && !strncmp(at + 1, host, len) && (at[1 + len] == '.' || !at[1 + len]);
+}
+
+bool dropping_live_is_ours(const char *name)
+{
+	return !strncmp(name, "live.", 5) && dropping_is_ours(name);
 }
 
 void dropping_live_path(const char *log_path, char *path)

@@ -34,12 +34,19 @@
 #define DROPPING_VERSION 2
 #define DROPPING_HEADER_LEN 256
 #define DROPPING_DATA_OFF 65536
+#define DROPPING_LOST "lost." /* instead of "data.": a log of no bytes, to which maps send who reads what may be lost */
 
 /*
  * This host in names: its host name (what is a letter, digit, "-" or "_" of it) and a hash of the kernel's boot
  * id, since two machines or containers may share a name.
  */
 const char *dropping_host(void);
+
+/* Of this host's kernel since it was started: CRC-32C of its boot id, made odd. 0: not known. */
+uint32_t dropping_boot(void);
+
+/* Whether the log, live file or node index called @name is of this host. */
+bool dropping_is_ours(const char *name);
 
 /* Whether the live file called @name ("live.HOST.PID.SEQ") is of this host. */
 bool dropping_live_is_ours(const char *name);

@@ -207,11 +207,11 @@ static int flatten_open(struct flatten *f)
 	ret = take_name(f);
 	if (ret)
 		return ret;
-	drop_container(f);
 	log_debug(LOG_OPEN, "%s: is a plain file now", f->name);
-	ret = sync_dir_of(f->name);
+	ret = sync_dir_of(f->name); /* before what it was goes */
 	if (ret)
 		log_debug(LOG_OPEN, "%s: its directory could not be synced: %s", f->name, strerror(-ret));
+	drop_container(f);
 	return 0;
 }
 

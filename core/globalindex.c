@@ -9,7 +9,9 @@
 #include "dropping.h"
 #include "hash.h"
 #include "log.h"
+#include "salvage.h"
 #include "stage.h"
+#include "stranded.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,13 +26,17 @@
 struct log_name {
 	UT_hash_handle hh;
 	uint32_t log_no;
+	uint64_t known_len; /* so much of it has been synced, as the node index says */
+	/* Its live file is stranded (stranded.h): so much is there, and what stands for the rest. */
+	uint64_t sure_len;
+	const struct log_name *lost;
 	char path[];
 };
 
 /* A block of a node index, and whose it is. */
 struct merged_block {
 	struct index_block block;
-	const struct log_name *log;
+	struct log_name *log;
 };
 
 struct merging {
@@ -40,6 +46,9 @@ struct merging {
 	struct index_merge merge;
 	struct log_name *names;
 	struct node_index *indexes; /* what the blocks point into */
+	struct node_index *salvaged; /* that too */
+	size_t nr_salvaged;
+	bool salvage; /* ask the logs */
 	struct merged_block *blocks;
 	size_t nr_blocks, cap_blocks;
 };
@@ -53,7 +62,7 @@ static struct log_name *add_name(struct merging *m, const char *path)
 	HASH_FIND(hh, m->names, path, len, n);
 	if (n)
 		return n;
-	n = mem_alloc(sizeof(*n) + len + 1);
+	n = mem_zalloc(sizeof(*n) + len + 1);
 	if (!n)
 		return NULL;
 	memcpy(n->path, path, len + 1);
@@ -97,10 +106,26 @@ static int add_record(struct merging *m, uint32_t log_no, const struct index_rec
 	return index_merge_add(&m->merge, log_no, rec);
 }
 
+static int add_record_of(struct merging *m, const struct log_name *log, const struct index_record *rec)
+{
+	struct index_record sure, lost;
+	bool has_sure, has_lost;
+	int ret = 0;
+
+	if (likely(!log->lost))
+		return add_record(m, log->log_no, rec);
+	stranded_parts(rec, max_u64(log->sure_len, log->known_len), &sure, &has_sure, &lost, &has_lost);
+	if (has_sure)
+		ret = add_record(m, log->log_no, &sure);
+	if (has_lost && !ret)
+		ret = add_record(m, log->lost->log_no, &lost);
+	return ret;
+}
+
 static int add_block(struct merging *m, const char *index, const struct index_block *block)
 {
 	struct merged_block *blocks;
-	const struct log_name *log;
+	struct log_name *log;
 	char path[CONTAINER_PATH_LEN];
 	size_t cap = m->cap_blocks;
 
@@ -116,8 +141,43 @@ static int add_block(struct merging *m, const char *index, const struct index_bl
 	log = add_name(m, path);
 	if (!log)
 		return -ENOMEM;
+	if (block->synced)
+		log->known_len = max_u64(log->known_len, block->log_len);
 	m->blocks[m->nr_blocks++] = (struct merged_block){ *block, log };
 	return 0;
+}
+
+/*
+ * What the logs say of themselves, most of which the indexes say as well: it does no harm twice. A log of a host that was started anew since, which
+ * says nothing, has nothing that was ever synced.
+ */
+static int salvage(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	struct merging *m = arg;
+	char index[CONTAINER_PATH_LEN];
+	struct node_index *idx;
+	struct index_block block;
+	int ret;
+
+	if (kind != DROPPING_DATA)
+		return 0;
+	idx = mem_realloc(m->salvaged, (m->nr_salvaged + 1) * sizeof(*idx));
+	if (!idx)
+		return -ENOMEM;
+	m->salvaged = idx;
+	idx += m->nr_salvaged;
+	ret = salvage_log(idx, m->c, path);
+	if (ret)
+		return ret;
+	m->nr_salvaged++;
+	snprintf(index, sizeof(index), "%.*sindex.%s", (int)strcspn(path, "/") + 1, path, name + sizeof("data.") - 1);
+	for (int dots = 0; dots < 2 && strrchr(index, '.'); dots++)
+		*strrchr(index, '.') = '\0';
+	while (!ret && (ret = node_index_next(idx, &block)) > 0)
+		ret = add_block(m, index, &block);
+	if (!ret && !idx->len && !m->c->store->remote && !dropping_is_ours(name))
+		ret = add_name(m, path) ? 0 : -ENOMEM;
+	return ret;
 }
 
 /* All blocks of all node indexes, their records still encoded. */
@@ -139,10 +199,10 @@ static int load_indexes(struct merging *m, const struct index_inputs *in)
 			if (ret)
 				break;
 		}
-		m->g->damaged += m->indexes[i].damaged;
-		if (m->g->damaged && !ret)
-			ret = -EIO;
+		m->salvage |= m->indexes[i].damaged > 0;
 	}
+	if (!ret && m->salvage)
+		ret = container_list(m->c, salvage, m);
 	return ret;
 }
 
@@ -160,7 +220,7 @@ static int add_blocks(struct merging *m)
 		struct index_record rec;
 
 		while ((ret = index_block_record(&b->block, &cur, &rec)) > 0) {
-			ret = add_record(m, b->log->log_no, &rec);
+			ret = add_record_of(m, b->log, &rec);
 			if (ret)
 				break;
 		}
@@ -174,8 +234,12 @@ static void release_indexes(struct merging *m, const struct index_inputs *in)
 {
 	for (uint32_t i = 0; m->indexes && i < in->nr_indexes; i++)
 		node_index_close(&m->indexes[i]);
+	for (size_t i = 0; i < m->nr_salvaged; i++)
+		node_index_close(&m->salvaged[i]);
+	mem_free(m->salvaged);
 	mem_free(m->indexes);
 	mem_free(m->blocks);
+	m->salvaged = NULL;
 	m->indexes = NULL;
 	m->blocks = NULL;
 }
@@ -183,7 +247,7 @@ static void release_indexes(struct merging *m, const struct index_inputs *in)
 struct live {
 	struct stage_state state;
 	struct index_record *records;
-	const struct log_name *log; /* NULL: just made, it says nothing */
+	struct log_name *log; /* NULL: just made, it says nothing */
 };
 
 static int load_live(struct merging *m, struct live *live, const char *input)
@@ -200,7 +264,11 @@ static int load_live(struct merging *m, struct live *live, const char *input)
 	}
 	snprintf(path, sizeof(path), "%.*s%s", (int)strcspn(input, "/") + 1, input, name);
 	live->log = add_name(m, path);
-	return live->log ? 0 : -ENOMEM;
+	if (live->log && live->state.stranded) { /* bytes that may be lost are said to be in a log that there is not: who reads them is told */
+		snprintf(path, sizeof(path), "%.*s" DROPPING_LOST "%s", (int)strcspn(input, "/") + 1, input, name + sizeof("data.") - 1);
+		live->log->lost = add_name(m, path);
+	}
+	return live->log && (live->log->lost || !live->state.stranded) ? 0 : -ENOMEM;
 }
 
 static int add_live(struct merging *m, const struct live *live)
@@ -208,7 +276,7 @@ static int add_live(struct merging *m, const struct live *live)
 	int ret = 0;
 
 	for (uint64_t i = 0; live->log && i < live->state.nr_records && !ret; i++)
-		ret = add_record(m, live->log->log_no, &live->records[i]);
+		ret = add_record_of(m, live->log, &live->records[i]);
 	return ret;
 }
 
@@ -234,13 +302,14 @@ static int merge_inputs(struct merging *m, const struct index_inputs *in, const 
 		ret = load_indexes(m, in);
 	if (!ret)
 		ret = number_logs(m);
+	for (uint32_t i = 0; i < in->nr_lives && !ret; i++)
+		if (lives[i].log && lives[i].state.stranded)
+			lives[i].log->sure_len = stage_sure_len(m->c, in->lives[i], lives[i].log->path, lives[i].log->known_len);
 	if (!ret)
 		ret = add_blocks(m);
 	release_indexes(m, in);
 	for (uint32_t i = 0; i < nr && !ret; i++)
 		ret = add_live(m, &lives[i]);
-	if (!ret && m->g->damaged)
-		ret = -EIO;
 	if (!ret)
 		ret = index_merge_build(&m->merge, &m->g->image, &m->g->image_len);
 	if (!ret)
@@ -278,7 +347,7 @@ static bool is_among(const char *path, char *const *paths, uint32_t nr)
 /* A log that no index knows, has bytes, and whose process is not at work on it: its index is lost. */
 static int check_log(struct check_arg *ca, const char *path, const char *name)
 {
-	char full[CONTAINER_PATH_LEN];
+	char full[CONTAINER_PATH_LEN], live[CONTAINER_PATH_LEN];
 	struct stat st;
 
 	if (is_among(path, ca->g->logs, ca->g->nr_logs))
@@ -287,9 +356,10 @@ static int check_log(struct check_arg *ca, const char *path, const char *name)
 	container_path(ca->c, path, full);
 	if (ca->c->store->ops->stat(ca->c->store, full, &st) || st.st_size <= DROPPING_DATA_OFF)
 		return 0;
-	snprintf(full, sizeof(full), "%s/%.*slive.%s", ca->c->dir, (int)(name - path), path, name + sizeof("data.") - 1);
-	if (ca->c->store->ops->stat(ca->c->store, full, &st) != -ENOENT)
-		return -EAGAIN;
+	dropping_live_path(path, live);
+	container_path(ca->c, live, full);
+	if ((ca->c->store->remote || dropping_is_ours(name)) && ca->c->store->ops->stat(ca->c->store, full, &st) != -ENOENT)
+		return -EAGAIN; /* of a stranded one there may be the name only */
 	snprintf(ca->g->lost, sizeof(ca->g->lost), "%s", path);
 	return -ENOMSG;
 }
@@ -428,9 +498,9 @@ static void adopt(struct gathered *g, const struct container *c, int h, uint64_t
 }
 
 static int gather_anew(struct gathered *g, const struct container *c, const struct index_inputs *in, const char *own_live,
-		       uint64_t generation_ns)
+		       uint64_t generation_ns, bool ask_logs)
 {
-	struct merging m = { .g = g, .c = c, .generation_ns = generation_ns };
+	struct merging m = { .g = g, .c = c, .generation_ns = generation_ns, .salvage = ask_logs };
 	struct log_name *n, *next;
 	int h = -ENOENT, ret;
 	bool alone;
@@ -443,7 +513,7 @@ static int gather_anew(struct gathered *g, const struct container *c, const stru
 		mem_free(n);
 	}
 	/* It has to be in its place before that is looked at which confirms it. */
-	if (!ret && !in->nr_lives && !own_live && is_worth_keeping(g, in))
+	if (!ret && !in->nr_lives && !own_live && !m.salvage && is_worth_keeping(g, in))
 		h = keep(g, c, in, generation_ns);
 	if (!ret)
 		ret = check_complete(g, c, in, &alone);
@@ -458,15 +528,15 @@ static int gather_anew(struct gathered *g, const struct container *c, const stru
 }
 
 int gather(struct gathered *g, const struct container *c, const struct index_inputs *in, const char *own_live,
-	   uint64_t generation_ns)
+	   uint64_t generation_ns, bool ask_logs)
 {
 	int ret = -ENOENT;
 
 	memset(g, 0, sizeof(*g));
-	if (!in->nr_lives && !own_live)
+	if (!in->nr_lives && !own_live && !ask_logs)
 		ret = gather_kept(g, c, in, generation_ns);
 	if (ret == -ENOENT)
-		ret = gather_anew(g, c, in, own_live, generation_ns);
+		ret = gather_anew(g, c, in, own_live, generation_ns, ask_logs);
 	if (ret)
 		drop_gathered(g, c);
 	return ret;

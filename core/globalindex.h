@@ -26,7 +26,6 @@ struct gathered {
 	struct global_index global;
 	struct live_seen *seen; /* of each live file of the inputs; mem_alloc()ed, or NULL */
 	uint64_t nr_records;
-	unsigned damaged; /* index blocks passed over */
 	char lost[CONTAINER_PATH_LEN]; /* after -ENOMSG: the log in question */
 };
 
@@ -39,10 +38,10 @@ int gather_confirmed(struct gathered *g, const struct container *c, uint64_t gen
 /*
  * Make the map of @in and of the live file @own_live (or NULL): from index.global if that was made from them, else by
  * merging, and then index.global is written if there is no live file and enough to gain. Records stamped at or before
- * @generation_ns are left out. -EIO: an index is damaged; -EAGAIN: the inputs have changed, list them anew;
- * -ENOMSG: the same, or a log's index is lost.
+ * @generation_ns are left out. Where an index is damaged, or @ask_logs, the logs say themselves what is in them (salvage.h). -EAGAIN: the inputs have
+ * changed, list them anew; -ENOMSG: the same, or a log's index is lost, and, with @ask_logs, it says nothing itself.
  */
 int gather(struct gathered *g, const struct container *c, const struct index_inputs *in, const char *own_live,
-	   uint64_t generation_ns);
+	   uint64_t generation_ns, bool ask_logs);
 
 #endif

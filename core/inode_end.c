@@ -7,6 +7,7 @@
 #include "bare.h"
 #include "body.h"
 #include "collect.h"
+#include "own.h"
 #include "stamp.h"
 #include "sys.h"
 #include "writers.h"
@@ -56,7 +57,7 @@ static int resize_body(struct inode *ino, int fd, uint64_t size)
 static int new_generation(struct inode *ino, int fd)
 {
 	uint64_t now_ns;
-	bool counted;
+	bool counted, synced = stub_is_synced(fd);
 	int ret;
 
 	ret = container_check(&ino->c, CONTAINER_CHANGE);
@@ -80,6 +81,9 @@ static int new_generation(struct inode *ino, int fd)
 		return 0;
 	}
 	reader_release(&ino->r);
+	/* What has been synced goes only when it is sure that it is void. */
+	if (synced && (stub_set_synced(fd, false) || (!ino->m->store.keeps_order && own_fdatasync(fd))))
+		return 0;
 	if (!stub_is_copy(&ino->stub, ino->key.ino))
 		writers_gone(ino->m, ino->key.ino, collect_void(&ino->c, ino->stub.generation_ns, ino->shared ? -1 : fd));
 	return 0;

@@ -7,6 +7,7 @@
 
 #include "bare.h"
 #include "body.h"
+#include "durable.h"
 #include "file.h"
 #include "log.h"
 #include "own.h"
@@ -38,16 +39,20 @@ struct claim_arg {
 	const struct stat *st;
 	const void *acl;
 	size_t acl_len;
+	int fd; /* of the stub */
 };
 
+/* The header that will name it may come to the disk at any moment: if bytes of the stub have been synced it must not name nothing. */
 static int make_container(void *arg, const uint8_t *id)
 {
 	struct claim_arg *ca = arg;
+	int ret;
 
 	inode_init_container(ca->m, &ca->c, id, ca->st);
 	ca->c.acl = ca->acl;
 	ca->c.acl_len = ca->acl_len;
-	return container_make(&ca->c, dropping_hostdir(&ca->c));
+	ret = container_make(&ca->c, dropping_hostdir(&ca->c));
+	return !ret && stub_is_synced(ca->fd) ? durable_sync_way(&ca->c) : ret;
 }
 
 /* Have a container. One that was made for nothing goes again, unless the stub names it after all. */
@@ -55,7 +60,7 @@ static int claim(struct inode *ino, int fd)
 {
 	uint8_t acl[ACL_LEN_MAX];
 	struct stat st;
-	struct claim_arg ca = { .m = ino->m, .st = &st, .acl = acl };
+	struct claim_arg ca = { .m = ino->m, .st = &st, .acl = acl, .fd = fd };
 	struct stub now;
 	ssize_t n;
 	int ret = mount_prepare(ino->m);
@@ -282,19 +287,34 @@ void inode_refresh(struct inode *ino)
 	ino->acquired = true;
 }
 
+/* Say that something is synced. Who can only read leaves it to those who write. */
+static void mark_synced(const struct inode *ino, int fd)
+{
+	int flags = sys.fcntl(fd, F_GETFL);
+
+	if ((flags & O_ACCMODE) == O_RDONLY || flags & O_APPEND || ino->stub.in_body || (!ino->stub.has_container && !ino->body_len))
+		return;
+	if (!stub_is_synced(fd))
+		stub_set_synced(fd, true);
+}
+
 int inode_sync(struct inode *ino, int fd)
 {
 	int ret = ino->writing ? writer_sync(&ino->w) : 0;
-	int ret2 = ino->own_end || ino->touched ? inode_publish(ino, fd) : 0;
+	int ret2 = ino->own_end || ino->touched ? inode_publish(ino, fd) : 0, bare = bare_look(ino, fd);
 
 	if (!ret)
-		ret = ino->sync_error;
+		ret = bare < 0 ? bare : ino->sync_error;
 	ino->sync_error = 0;
+	if (!ret && ino->stub.has_container && !ino->stub.in_body)
+		ret = durable_sync(&ino->c, ino->writing ? &ino->w : NULL);
 	ino->acquired = true;
 	if (ret && !inode_heed_notice(ino, fd) && ino->stub.in_body)
 		ret = 0; /* whoever moved it has synced what the log had, and removed that */
 	if (!ret)
 		ret = ret2;
+	if (!ret)
+		mark_synced(ino, fd);
 	if (own_fsync(fd) && !ret)
 		ret = -errno;
 	return ret;

@@ -252,6 +252,10 @@ static int open_log(struct logset *set, struct logset_log *log)
 	if (h < 0) {
 		mem_free(handle);
 		set->missing = (uint32_t)(log - set->logs);
+		if (strstr(log->path, "/" DROPPING_LOST)) {
+			log_error("%s/%s: what was written last before its host went down, and not synced, may be lost", set->c->dir, log->path);
+			return -EIO;
+		}
 		if (h == -EIO)
 			log_error("%s/%s: the data log is damaged", set->c->dir, log->path);
 		return h;

@@ -8,12 +8,14 @@
 #include "own.h"
 #include "writers.h"
 
+#include <stdio.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 /* A stub that is about to lose its last name. */
 struct doomed {
 	int fd; /* negative: nothing to look after */
+	bool open; /* by this process */
 };
 
 /*
@@ -26,7 +28,7 @@ static void doomed_look(struct doomed *d, int dirfd, const char *path)
 	struct stat st;
 	int fd;
 
-	d->fd = -1;
+	*d = (struct doomed){ .fd = -1 };
 	if (sys.fstatat(dirfd, path, &st, AT_SYMLINK_NOFOLLOW) || !stub_marked(st.st_mode) || st.st_nlink > 1 ||
 	    !st.st_size || !mount_has_dev(st.st_dev))
 		return;
@@ -34,6 +36,7 @@ static void doomed_look(struct doomed *d, int dirfd, const char *path)
 	if (ino) {
 		int none = -1;
 
+		d->open = true;
 		inode_put(ino, &none);
 		return;
 	}
@@ -73,6 +76,21 @@ int plfs_unlink(struct plfs_mount *m, int dirfd, const char *path)
 	return ret;
 }
 
+/* Best effort: where a directory cannot be synced, nor can the program do it. */
+static void sync_dir_of(int dirfd, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char dir[PATH_MAX] = ".";
+	int fd;
+
+	if (slash)
+		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path) + 1, path);
+	fd = sys_fd_hide_briefly(own_openat(dirfd, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	if (fd >= 0)
+		own_fsync(fd);
+	sys_fd_close(&fd);
+}
+
 int plfs_rename(struct plfs_mount *m, int fromfd, const char *from, int tofd, const char *to, unsigned flags)
 {
 	int saved ERRNO_KEPT = errno;
@@ -84,6 +102,9 @@ int plfs_rename(struct plfs_mount *m, int fromfd, const char *from, int tofd, co
 		doomed_look(&d, tofd, to);
 	ret = flags ? sys.renameat2(fromfd, from, tofd, to, flags) : sys.renameat(fromfd, from, tofd, to);
 	ret = ret ? -errno : 0;
+	/* What a synced file consists of goes only when it is sure that it has lost its name. */
+	if (!ret && !m->store.keeps_order && (d.open || (d.fd >= 0 && stub_is_synced(d.fd))))
+		sync_dir_of(tofd, to);
 	doomed_finish(&d, m);
 	return ret;
 }

@@ -170,7 +170,7 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 		if (!ret)
 			watch_lives(&r->watch, r->c, &in);
 		if (!ret)
-			ret = gather(&g, r->c, &in, w ? own : NULL, generation_ns);
+			ret = gather(&g, r->c, &in, w ? own : NULL, generation_ns, lost > 1);
 		if ((ret == -EMFILE || ret == -ENFILE) && logset_give_back(&r->logs))
 			ret = -EAGAIN;
 		if (ret == -ENOMSG)

@@ -65,6 +65,7 @@ static void write_header(struct stage *s, const struct container *c, const char 
 	put_le64(p + 72, STAGE_CAP);
 	snprintf((char *)p + 80, INDEX_LOG_NAME_LEN, "%s", log_name);
 	put_le32(p + 208, !s->shared);
+	put_le32(p + 212, dropping_boot());
 	put_le32(p + 12, crc32c(0, p, STATIC_LEN));
 	memcpy(&magic, p, sizeof(magic));
 	memcpy(s->map + sizeof(magic), p + sizeof(magic), sizeof(p) - sizeof(magic));
@@ -152,13 +153,6 @@ int stage_save(struct stage *s)
 	return n == OFF_NOTIFY ? 0 : n < 0 ? (int)n : -ENOSPC;
 }
 
-int stage_sync(struct stage *s)
-{
-	int ret = s->shared ? 0 : stage_save(s);
-
-	return ret ? ret : s->store->ops->sync(s->store, s->h, false);
-}
-
 /*
  * A byte at the beginning of the page is written as it is: only we change it, in a page of the header nobody does. Where that can be done though the
  * store could not (btrfs has space set aside for calls that a mapping does not get), it is asked for more.
@@ -225,6 +219,7 @@ void stage_add_record(struct stage *s, const struct index_record *rec)
 	index_record_encode(&open, p);
 	if (rec->type == INDEX_WRITE)
 		store_le64(p + REC_LENGTH, rec->length);
+	memcpy(s->map + OFF_LAST_CRC, p + REC_CRC, 4);
 	s->nr_records++;
 	set(s, OFF_NR_RECORDS, s->nr_records);
 	if (rec->type == INDEX_WRITE)
@@ -243,6 +238,7 @@ static void begin_run(struct stage *s, uint8_t *p, const struct index_record *re
 	store_le64(p + REC_STRIDE, rec->stride);
 	store_le64(p + REC_COUNT, rec->count);
 	memcpy(p + REC_CRC, buf + REC_CRC, 4);
+	memcpy(s->map + OFF_LAST_CRC, buf + REC_CRC, 4);
 	end_change(s);
 }
 

@@ -7,7 +7,7 @@
  *   live.HOST.PID.SEQ             (little-endian)
  *   off size field
  *     0   8  magic          "PLFSLIV1"
- *     8   4  version        4
+ *     8   4  version        5
  *    12   4  crc            CRC-32C of bytes 0..255 with this field 0
  *    16  16  container id
  *    32   8  records_off    where the records are, 72 bytes each (record.h)
@@ -33,7 +33,9 @@
  *   568   8  recorded_len   where in the log the bytes of the last record that is a write end
  *   576   8  last_trailer   position in the log of its latest trailer (index/trailer.h), which may be staged still; 0: none
  *   584   8  last_table     of the latest one whose block tells of a table of checksums, which is in the log; 0: none
+ *   592   4  last_crc       that of the last record, as it was while it could grow
  *  1024   8  notify_ns      written by *other* processes: records begun at or before this must not grow any more
+ *  1032   8  adopted        also: the digest of the records that one of them has put into the node index (durable.h)
  *
  * All records but the last carry their checksum. The last one may be growing: in its length if it has a count of 1, else in its count. Its
  * checksum is then that of the record with this number 0, and the number follows from recorded_len, which is set last.
@@ -52,7 +54,7 @@
 #include "mapping.h"
 
 #define STAGE_MAGIC "PLFSLIV1"
-#define STAGE_VERSION 4
+#define STAGE_VERSION 5
 #define STAGE_RECORDS_CAP 512
 #define STAGE_CHUNKS_CAP 2048
 #define STAGE_CAP (512 * 1024)
@@ -94,9 +96,6 @@ int stage_save(struct stage *s);
 
 /* Whether who reads the file sees at any moment all that is in the stage. */
 static inline bool stage_is_open_to_all(const struct stage *s) { return s->shared && !s->store->remote; }
-
-/* Write the state to stable storage. */
-int stage_sync(struct stage *s);
 
 /*
  * Whether the file was cut, or its file system failed, under a store (mapping.h): the file is as it was before that, what is in
@@ -168,6 +167,7 @@ static inline uint64_t stage_notified(const struct stage *s) { return load_le64(
 struct stage_state {
 	char log_name[INDEX_LOG_NAME_LEN];
 	uint64_t nr_records, flushed_len, staged_len, last_trailer, last_table;
+	bool stranded; /* its host was started anew since, perhaps without having written all that was in memory (stranded.h) */
 };
 
 /*
@@ -193,6 +193,13 @@ struct stage_sums {
 
 /* Those of one moment. -EAGAIN: the owner was changing them, or is of another host; -ENOENT, -EBADMSG as stage_load(). */
 int stage_load_sums(const struct container *c, const char *path, struct stage_sums *sums);
+
+/* How far the log @log, from @from on, has what the checksums in its live file @path vouch for; both relative to the container. */
+uint64_t stage_sure_len(const struct container *c, const char *path, const char *log, uint64_t from);
+
+/* What stage_set_adopted() was told last of the live file, 0: nothing. Best effort. */
+uint64_t stage_adopted(const struct container *c, const char *path);
+void stage_set_adopted(const struct container *c, const char *path, uint64_t digest);
 
 /*
  * A number that changes whenever a live file's records do. -ENOENT: its log was closed meanwhile.

@@ -30,7 +30,9 @@ enum {
 	OFF_LAST_TRAILER = 576,
 	OFF_LAST_TABLE = 584,
 	DYNAMIC_END = 592,
+	OFF_LAST_CRC = 592,
 	OFF_NOTIFY = STAGE_NOTIFY_OFF,
+	OFF_ADOPTED = 1032,
 };
 
 /* The checked words. */

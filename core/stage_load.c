@@ -11,6 +11,7 @@
 #include "dropping.h"
 #include "log.h"
 #include "own.h"
+#include "stranded.h"
 
 #include <stdio.h>
 
@@ -31,6 +32,17 @@ static bool is_foreign(const struct container *c, const char *path)
 static bool is_log_name(const void *name)
 {
 	return memchr(name, 0, INDEX_LOG_NAME_LEN) && !strncmp(name, "data.", 5) && !strchr(name, '/');
+}
+
+/*
+ * Whether it is of a kernel that is no more, on a file system that only one has at a time. If that one lost its power the pages need not
+ * belong together.
+ */
+static bool is_stranded(const struct container *c, const uint8_t *header)
+{
+	uint32_t boot = get_le32(header + 212), ours = dropping_boot();
+
+	return !c->store->remote && boot && ours && boot != ours;
 }
 
 /*
@@ -218,6 +230,53 @@ static int load_foreign(const struct container *c, const char *path, int h, cons
 }
 
 /*
+ * Load what a killed process, or a power failure, has left on a host that was started anew since. A record with its checksum
+ * is true whenever it is from; so is the last, which could still grow, if it is the one that the header means. Of bytes it takes a checksum to tell
+ * whether they are there.
+ */
+static int load_stranded(const struct container *c, int h, uint8_t *header, struct stage_state *state,
+			 struct index_record *records, uint8_t *raw)
+{
+	uint64_t nr, off = get_le64(header + 32);
+	ssize_t n = take_words(header);
+
+	if (n)
+		return (int)n;
+	nr = min_u64(get_le64(header + OFF_NR_RECORDS), get_le64(header + 40));
+	state->stranded = true;
+	state->flushed_len = get_le64(header + OFF_FLUSHED);
+	state->staged_len = get_le64(header + OFF_STAGED);
+	state->last_trailer = get_le64(header + OFF_LAST_TRAILER);
+	state->last_table = get_le64(header + OFF_LAST_TABLE);
+	memset(raw, 0, nr * INDEX_RECORD_LEN);
+	n = c->store->ops->pread(c->store, h, raw, nr * INDEX_RECORD_LEN, off);
+	if (n < 0)
+		return (int)n;
+	for (uint64_t i = 0; i < nr; i++) {
+		struct index_record *rec = &records[state->nr_records];
+
+		if (!decode_live(rec, raw + i * INDEX_RECORD_LEN, true) ||
+		    (i + 1 == nr && get_le32(raw + i * INDEX_RECORD_LEN + REC_CRC) == get_le32(header + OFF_LAST_CRC) &&
+		     decode_last(rec, raw + i * INDEX_RECORD_LEN, get_le64(header + OFF_RECORDED)) > 0))
+			state->nr_records++;
+	}
+	return 0;
+}
+
+uint64_t stage_sure_len(const struct container *c, const char *path, const char *log, uint64_t from)
+{
+	uint8_t header[HEADER_LEN] = { 0 };
+	int h = open_live(c, path, O_RDONLY, header, NULL);
+	uint64_t len;
+
+	if (h < 0)
+		return from;
+	len = take_words(header) ? from : stranded_check_log(c, h, header, log, from);
+	store_close(c->store, &h);
+	return len;
+}
+
+/*
  * The header, and the last two records to @tail, as they were at one moment. Only these two ever change, and through a
  * mapping looking takes less time than the owner needs from one change to the next.
  */
@@ -319,6 +378,8 @@ int stage_load(const struct container *c, const char *path, struct stage_state *
 	ret = ret ? ret : raw && *records ? -EAGAIN : -ENOMEM;
 	if (ret == -EAGAIN && elsewhere)
 		ret = load_foreign(c, path, h, header, state, *records, raw);
+	else if (ret == -EAGAIN && is_stranded(c, header))
+		ret = load_stranded(c, h, header, state, *records, raw);
 	/* An owner killed in the middle of a change leaves an odd number for ever; what is there then is at rest. */
 	for (int tries = 0; !elsewhere && (ret == -EAGAIN || ret == -EBADMSG) && tries < 20; tries++) {
 		struct timespec wait = { .tv_nsec = 50000L * tries };
@@ -368,6 +429,8 @@ ssize_t stage_load_bytes(const struct container *c, const char *path, uint64_t l
 		flushed = get_le64(header + OFF_FLUSHED);
 		staged = get_le64(header + OFF_STAGED);
 		if (log_off < flushed || log_off >= flushed + staged || staged > get_le64(header + 72))
+			break;
+		if (is_stranded(c, header))
 			break;
 		ret = s->ops->pread(s, h, buf, (size_t)min_u64(len, flushed + staged - log_off),
 				    get_le64(header + 64) + (log_off - flushed));
@@ -568,4 +631,27 @@ int stage_notify(const struct container *c, const char *path, uint64_t stamp_ns)
 	n = c->store->ops->pwrite(c->store, h, word, sizeof(word), OFF_NOTIFY);
 	store_close(c->store, &h);
 	return n < 0 ? (int)n : 0;
+}
+
+uint64_t stage_adopted(const struct container *c, const char *path)
+{
+	uint8_t header[HEADER_LEN] = { 0 };
+	int h = open_live(c, path, O_RDONLY, header, NULL);
+
+	if (h < 0)
+		return 0;
+	store_close(c->store, &h);
+	return get_le64(header + OFF_ADOPTED);
+}
+
+void stage_set_adopted(const struct container *c, const char *path, uint64_t digest)
+{
+	uint8_t header[HEADER_LEN] = { 0 }, word[8];
+	int h = open_live(c, path, O_RDWR, header, NULL);
+
+	if (h < 0)
+		return;
+	put_le64(word, digest);
+	c->store->ops->pwrite(c->store, h, word, sizeof(word), OFF_ADOPTED);
+	store_close(c->store, &h);
 }

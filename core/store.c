@@ -42,7 +42,8 @@ out:
 	return ret;
 }
 
-int store_replace_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len, const void *buf2, size_t len2)
+static int replace_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len, const void *buf2, size_t len2,
+			bool durable)
 {
 	char tmp[PATH_MAX];
 	uint64_t salt = 0;
@@ -58,6 +59,8 @@ int store_replace_file(struct store *s, const char *path, mode_t mode, const voi
 		return h;
 	n = s->ops->pwrite2(s, h, buf, len, buf2, len2, 0);
 	ret = n < 0 ? (int)n : (size_t)n < len + len2 ? -ENOSPC : 0;
+	if (!ret && durable)
+		ret = s->ops->sync(s, h, false);
 	if (!ret)
 		ret = s->ops->rename(s, tmp, path);
 	if (!ret)
@@ -67,9 +70,14 @@ int store_replace_file(struct store *s, const char *path, mode_t mode, const voi
 	return ret;
 }
 
+int store_replace_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len, const void *buf2, size_t len2)
+{
+	return replace_file(s, path, mode, buf, len, buf2, len2, false);
+}
+
 int store_write_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len, const void *buf2, size_t len2)
 {
-	int h = store_replace_file(s, path, mode, buf, len, buf2, len2);
+	int h = replace_file(s, path, mode, buf, len, buf2, len2, true);
 
 	if (h < 0)
 		return h;

@@ -18,6 +18,7 @@ struct store {
 	int root; /* handle of the root directory */
 	bool zeros_reserve, allocates_ahead; /* see store_posix.c */
 	bool remote; /* other hosts may write to it, and what this one's kernel remembers of a file may be out of date */
+	bool keeps_order; /* of what is done to names: what came before a change that survives a power failure has survived it as well */
 	bool coherent; /* what one host does to names, and to bytes by a call, is seen by all at once: listed, found, and not found any more */
 	int uncached; /* flag to open with what other hosts may be writing at the same time, so that nothing is remembered of it; 0: none */
 	bool uncached_works; /* it has been tried */
@@ -128,7 +129,7 @@ int store_read_file(struct store *s, const char *path, size_t max, void **buf, s
  */
 int store_replace_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len, const void *buf2, size_t len2);
 
-/* The same without a handle: 0 or -errno. */
+/* The same without a handle, and with the bytes on stable storage before they get the name: 0 or -errno. */
 int store_write_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len, const void *buf2, size_t len2);
 
 static inline int store_remove_tree(struct store *s, const char *path) { return s->ops->remove_tree(s, path); }

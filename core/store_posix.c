@@ -414,6 +414,7 @@ int store_posix_open(struct store *s, const char *path)
 		fs.f_type = 0;
 	s->remote = !is_local(&fs);
 	any_remote |= s->remote;
+	s->keeps_order = !s->remote;
 	s->coherent = !s->remote || shares_names(&fs);
 	s->zeros_reserve = fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == XFS_SUPER_MAGIC;
 	s->allocates_ahead = fs.f_type == EXT4_SUPER_MAGIC;

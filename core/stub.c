@@ -19,6 +19,8 @@
 #define LOCK_IN_USE 2
 
 #define COMPAT_CLOCKS 1
+#define SYNCED_OFF (PLFS_BODY_OFF - SYNCED_LEN)
+#define SYNCED_LEN 8
 #define INCOMPAT_IN_BODY 1
 #define INCOMPAT_MOVING 2
 #define INCOMPAT_KNOWN (INCOMPAT_IN_BODY | INCOMPAT_MOVING)
@@ -168,7 +170,7 @@ static int relock_header(int fd, struct stub *now)
 static int write_header(int fd, const struct stub *stub, bool with_sentence)
 {
 	uint8_t buf[PLFS_BODY_OFF] = { 0 };
-	size_t len = with_sentence ? sizeof(buf) : STUB_HEADER_LEN;
+	size_t len = with_sentence ? SYNCED_OFF : STUB_HEADER_LEN; /* the word at the end is set by others, without a lock */
 	ssize_t n;
 
 	stub_encode(stub, buf);
@@ -205,6 +207,23 @@ int stub_claim(int fd, struct stub *stub, uint64_t now_ns, ino_t number, int (*m
 	}
 	lock_header(fd, F_UNLCK);
 	return ret;
+}
+
+static const char synced_word[SYNCED_LEN] = "PLFSSYNC";
+
+bool stub_is_synced(int fd)
+{
+	char word[SYNCED_LEN];
+
+	return own_pread_all(fd, word, SYNCED_LEN, SYNCED_OFF) == SYNCED_LEN && !memcmp(word, synced_word, SYNCED_LEN);
+}
+
+int stub_set_synced(int fd, bool synced)
+{
+	static const char none[SYNCED_LEN];
+	ssize_t n = own_pwrite_all(fd, synced ? synced_word : none, SYNCED_LEN, SYNCED_OFF);
+
+	return n < 0 ? (int)n : n < SYNCED_LEN ? -ENOSPC : 0;
 }
 
 /* Raise the generation to @generation_ns, and add @clocks. */

@@ -15,7 +15,8 @@
  *    48   8  created_ns
  *    56   8  number         the stub's inode number when it was claimed; 0: not known
  *    64  64  zeros
- *   128   .  a sentence for people, then zeros up to 4096
+ *   128   .  a sentence for people, then zeros
+ *  4088   8  synced         "PLFSSYNC": something of the file has been put on stable storage; zeros: nothing
  *
  * clocks: a host has written whose clock is ahead of the file system's: who writes looks at the stamps in the index first.
  * in_body: the body holds all of the file, for ever, and there is no container. moving: somebody who holds
@@ -112,6 +113,13 @@ int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns);
 
 /* Say that stamps may be ahead of the file system's clock. Conditions as for stub_claim(). */
 int stub_set_clocks(int fd, struct stub *stub);
+
+/*
+ * Whether something of the file has been synced since it was made or truncated to nothing: a word of its own at the end of the header's
+ * page, which is set by whoever syncs, before, and so comes to the disk with that.
+ */
+bool stub_is_synced(int fd);
+int stub_set_synced(int fd, bool synced);
 
 /*
  * Say, for as long as the open file description of @fd lives, that somebody has the file open. Waits while it is being made

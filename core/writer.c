@@ -316,30 +316,10 @@ int writer_commit(struct writer *w)
 	return ret ? ret : stage_save(&w->stage);
 }
 
-/* The directories on the way, once, so that the log can be found after a power failure. */
-static int sync_dirs(struct writer *w)
-{
-	struct store *s = w->c->store;
-	char path[CONTAINER_PATH_LEN];
-	int ret = 0;
-
-	if (w->dirs_synced)
-		return 0;
-	container_path(w->c, w->log_path, path);
-	for (char *slash = strrchr(path, '/'); slash && !ret; slash = strrchr(path, '/')) {
-		int h;
-
-		*slash = '\0';
-		h = store_open(s, path, O_RDONLY | O_DIRECTORY | STORE_BRIEFLY, 0);
-		if (h < 0)
-			return h;
-		ret = s->ops->sync(s, h, true);
-		store_close(s, &h);
-	}
-	w->dirs_synced = !ret;
-	return ret;
-}
-
+/*
+ * The live file is not synced: it goes on changing, and what a power failure leaves of that need not belong together. So what it says
+ * goes to the node index first.
+ */
 int writer_sync(struct writer *w)
 {
 	struct store *s = w->c->store;
@@ -360,13 +340,14 @@ int writer_sync(struct writer *w)
 		log_error("%s/%s: its live file was cut: what it said of the log is lost", w->c->dir, w->log_path);
 		return -EIO;
 	}
-	/* Bytes that cannot be appended now are synced where they are, in the stage. */
 	writer_break(w);
-	writer_flush(w);
-	ret = s->ops->sync(s, w->log, false);
+	if (w->stage.nr_records)
+		ret = spill(w, false);
 	if (!ret)
-		ret = stage_sync(&w->stage);
-	return ret ? ret : sync_dirs(w);
+		ret = writer_flush(w);
+	if (!ret)
+		ret = stage_save(&w->stage);
+	return ret ? ret : s->ops->sync(s, w->log, false);
 }
 
 /* Its records could not be moved to the node index: has the live file not got them either? */
@@ -404,8 +385,6 @@ int writer_give_up(struct writer *w, int *sync_error)
 	*sync_error = s->ops->sync(s, w->log, false);
 	if (!*sync_error)
 		*sync_error = s->ops->sync(s, w->stage.h, false);
-	if (!*sync_error)
-		*sync_error = sync_dirs(w);
 	append_give_back(w);
 	writer_abandon(w);
 	return why;

@@ -33,7 +33,7 @@ struct writer {
 	struct writer_sums summed;
 	uint32_t chunk_crc[WRITER_CHUNKS_MAX]; /* of the chunks that summed.nr counts */
 	uint64_t last_trailer, last_table; /* in the log: of the latest block, and of the latest one with a table; 0: none */
-	bool dirs_synced;
+	bool names_synced; /* that of the log, and that the kept map has lost its own */
 	bool lost; /* see writer_close() */
 	int close_error; /* of the log: bytes that were written to it did not arrive, as a network file system may say only then */
 	uint64_t allocated_end; /* offset in the log file up to which it has been given space; UINT64_MAX: it gets none */
@@ -72,7 +72,10 @@ int writer_flush(struct writer *w);
 /* Release: writer_break(), writer_flush(), and the live index where others can read it. */
 int writer_commit(struct writer *w);
 
-/* Everything written so far on stable storage. -EIO also if somebody has removed the log. */
+/*
+ * Everything written so far in the log, on stable storage, and in the node index, for durable_sync(). -ENOSPC and the like: there was
+ * no room for it; -EIO also if somebody has removed the log.
+ */
 int writer_sync(struct writer *w);
 
 /*

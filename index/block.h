@@ -13,7 +13,7 @@
  *    24   4  nr_records
  *    28   4  pid            the log is data.HOST.PID.SEQ, HOST as in the name of the node index
  *    32   4  seq
- *    36   4  zeros
+ *    36   4  flags          bit 0: synced, the log up to log_len has been on stable storage since before this block was; others 0
  *    40   8  log_len        bytes in the log's data area in front of the block and its table (trailer.h)
  *    48   8  chunks_off     where in the log's data area a table of chunk checksums (chunks.h) is; 0: none
  *    56   8  first_stamp_ns of the first record that is a write
@@ -54,6 +54,7 @@ struct index_block {
 	uint32_t pid, seq;
 	uint64_t log_len;
 	uint64_t chunks_off;
+	bool synced;
 	uint64_t first_stamp_ns, max_stamp_ns; /* parse only */
 	uint32_t nr_records;
 	const struct index_record *records;    /* emit only */

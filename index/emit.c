@@ -105,6 +105,7 @@ size_t index_block_encode(const struct index_block *block, void *buf)
 	put_le32(header + 32, block->seq);
 	put_le64(header + 40, block->log_len);
 	put_le64(header + 48, block->chunks_off);
+	put_le32(header + 36, block->synced);
 	put_le64(header + 56, first_stamp_ns);
 	put_le64(header + 64, max_stamp_ns);
 	put_le32(header + 8, crc32c(0, header, INDEX_BLOCK_HEADER_LEN));

@@ -93,7 +93,7 @@ static void shell(const char *fmt, ...)
 	cr_assert_eq(system(cmd), 0, "%s", cmd);
 }
 
-/* @before: what read_it() says of the damaged file, 0 or 1. */
+/* @before: what read_it() says of the damaged file, 0 or 1: of an index that is lost or damaged the logs say what was in it. */
 static void kill_at_each(const char *damage, int before, int stride)
 {
 	const char *setting = getenv("PLFS_TEST_STRIDE");
@@ -145,11 +145,11 @@ Test(crash_repair, what_a_killed_process_left_stays_readable_whichever_write_was
 
 Test(crash_repair, an_index_that_is_lost_can_be_made_after_any_kill, .timeout = 120)
 {
-	kill_at_each("rm .plfs/*/*/hostdir.*/index.*", 1, 11);
+	kill_at_each("rm .plfs/*/*/hostdir.*/index.*", 0, 11);
 }
 
 Test(crash_repair, a_damaged_index_is_replaced_or_there_whichever_write_was_torn, .timeout = 120)
 {
 	half = true;
-	kill_at_each("printf damage | dd of=$(ls .plfs/*/*/hostdir.*/index.*) bs=1 seek=30 conv=notrunc status=none", 1, 1);
+	kill_at_each("printf damage | dd of=$(ls .plfs/*/*/hostdir.*/index.*) bs=1 seek=30 conv=notrunc status=none", 0, 1);
 }

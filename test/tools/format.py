@@ -112,8 +112,8 @@ def number_in(data, off, where):
 
 def read_live(path, logs, container_id):
     live = read(path)
-    check(path, live[:8] == b"PLFSLIV1" and u32(live, 8) == 4 and u32(live, 12) == crc32c(without(live[:256], 12)))
-    check(path, live[16:32] == container_id and zeros(live[208:512]) and zeros(live[592:1024]) and zeros(live[1032:4096]))
+    check(path, live[:8] == b"PLFSLIV1" and u32(live, 8) == 5 and u32(live, 12) == crc32c(without(live[:256], 12)))
+    check(path, live[16:32] == container_id and zeros(live[208:212]) and u32(live, 212) % 2 == 1 and zeros(live[216:512]) and zeros(live[596:1024]) and zeros(live[1040:4096]))
     layout = struct.unpack_from("<6Q", live, 32)
     check(path, layout == (4096, 512, 40960, 2048, 49152, 524288) and len(live) >= 49152 + number_in(live, 536, path))
     seq, nr, flushed, staged, first_chunk, nr_chunks = (number_in(live, at, path) for at in range(512, 560, 8))

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a container needs to survive a power failure: bytes before the blocks that speak of them, both before the stub is synced. A
+ * sync covers what anybody on this host has written, as that of a plain file does.
+ *
+ *   notice.HOST                   (little-endian; see also watch.h)
+ *   off size field
+ *     8   8  index_ino      inode number of the node index that the next says something of
+ *    16   8  index_len      so many bytes of it, and the logs that they speak of, are on stable storage
+ *    24   8  check          index_ino exclusive-or index_len exclusive-or "PLFSDUR1": else nothing is
+ *
+ * Live files are for those who share a kernel with their owners: no sync relies on them.
+ */
+#ifndef PLFS_DURABLE_H
+#define PLFS_DURABLE_H
+
+#include "writer.h"
+
+/*
+ * Put on stable storage what processes of this host have written to @c and not synced yet: of those that have it open and
+ * those that do not. @own, unless NULL: this process's log, flushed, spilled and synced by the caller. -errno; what
+ * another user's process has staged is left where its log is not ours to write.
+ */
+int durable_sync(const struct container *c, struct writer *own);
+
+/* The directories that lead to @c, its own name included: before a stub may name it whose bytes have been synced. */
+int durable_sync_way(const struct container *c);
+
+#endif
