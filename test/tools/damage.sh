@@ -206,12 +206,14 @@ os.pwrite(f, b"x" * 1000, int(sys.argv[1]) * 10000)' $i; done
 	flip "$c/index.global" 400
 	checks 0 'index.global'
 	repairs 0 'index.global: removed'
-	cp "$work/old.global" "$c/index.global"
-	python3 -c ' # one that says of itself that it is the one that was confirmed
-import os, struct, sys
-f = open(sys.argv[1], "r+b")
-f.seek(128)
-f.write(struct.pack("<QQ", os.stat(sys.argv[1]).st_ino, 0))' "$c/index.global"
+	"$plfs" run -m "$map" cat /plfs/f >/dev/null
+	python3 -c ' # in the very file that was confirmed
+import sys
+old, f = open(sys.argv[1], "rb").read(), open(sys.argv[2], "r+b")
+words = f.read()[128:144]
+f.seek(0)
+f.write(old[:128] + words + old[144:])
+f.truncate()' "$work/old.global" "$c/index.global"
 	! reads_right
 	checks 1 'an old kept map in the place of the present one'
 	repairs 0 'index.global: removed'
