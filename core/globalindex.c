@@ -345,9 +345,9 @@ static bool is_among(const char *path, char *const *paths, uint32_t nr)
 }
 
 /* A log that no index knows, has bytes, and whose process is not at work on it: its index is lost. */
-static int check_log(struct check_arg *ca, const char *path, const char *name)
+static int check_log(struct check_arg *ca, const char *path)
 {
-	char full[CONTAINER_PATH_LEN], live[CONTAINER_PATH_LEN];
+	char full[CONTAINER_PATH_LEN];
 	struct stat st;
 
 	if (is_among(path, ca->g->logs, ca->g->nr_logs))
@@ -356,10 +356,6 @@ static int check_log(struct check_arg *ca, const char *path, const char *name)
 	container_path(ca->c, path, full);
 	if (ca->c->store->ops->stat(ca->c->store, full, &st) || st.st_size <= DROPPING_DATA_OFF)
 		return 0;
-	dropping_live_path(path, live);
-	container_path(ca->c, live, full);
-	if ((ca->c->store->remote || dropping_is_ours(name)) && ca->c->store->ops->stat(ca->c->store, full, &st) != -ENOENT)
-		return -EAGAIN; /* of a stranded one there may be the name only */
 	snprintf(ca->g->lost, sizeof(ca->g->lost), "%s", path);
 	return -ENOMSG;
 }
@@ -369,7 +365,7 @@ static int check_dropping(void *arg, const char *path, const char *name, enum dr
 	struct check_arg *ca = arg;
 
 	if (kind == DROPPING_DATA)
-		return check_log(ca, path, name);
+		return check_log(ca, path);
 	if (kind == DROPPING_LIVE)
 		ca->alone = false;
 	return kind != DROPPING_INDEX || is_among(path, ca->in->indexes, ca->in->nr_indexes) ? 0 : -EAGAIN;
