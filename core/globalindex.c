@@ -364,6 +364,7 @@ static int check_dropping(void *arg, const char *path, const char *name, enum dr
 {
 	struct check_arg *ca = arg;
 
+	(void)name;
 	if (kind == DROPPING_DATA)
 		return check_log(ca, path);
 	if (kind == DROPPING_LIVE)
