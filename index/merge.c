@@ -324,6 +324,8 @@ static int add_singly(const struct index_merge *m, struct sweep *sw, size_t idx,
 	uint64_t nr = run->count * max_u64(run->outer_count, 1);
 	int ret = 0;
 
+	if (!run->outer_count) /* what is cut off may be any number */
+		nr = min_u64(nr, (limit - 1 - m->items[idx].logical_off) / max_u64(run->stride, 1) + 1);
 	for (uint64_t sub = 0; sub < nr && !ret; sub++) {
 		struct overlay_piece piece = element(m, idx, sub, limit);
 

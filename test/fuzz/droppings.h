@@ -48,6 +48,20 @@ __attribute__((unused)) static void fix_global(uint8_t *p, size_t len, const uin
 #define PACKED_LEN (STATIC_LEN + (DYNAMIC_END - OFF_SEQ)) /* in an input, in front of the records */
 #define LIVE_LEN (STAGE_OFF + 4096)
 
+/* The last record, which may be growing: in its length if its count is 1, else in its count. */
+static void fix_last(uint8_t *file, uint8_t *rec)
+{
+	int grows = get_le64(rec + REC_COUNT) == 1 ? REC_LENGTH : REC_COUNT;
+	uint64_t v = get_le64(rec + grows);
+
+	if (rec + INDEX_RECORD_LEN > file + STAGE_OFF)
+		return;
+	put_le64(file + OFF_RECORDED, (get_le64(rec + REC_LOG_OFF) + get_le64(rec + REC_LENGTH) * get_le64(rec + REC_COUNT)) & STAGE_WORD_MAX);
+	put_le64(rec + grows, 0);
+	fix_record(rec, INDEX_RECORD_LEN);
+	put_le64(rec + grows, v);
+}
+
 /*
  * The first LIVE_LEN bytes of the live file that an input says: header, the words that change, and records, which are put where the header
  * says. @id: make what has a checksum right, for that container; or NULL. free() it.
@@ -75,6 +89,12 @@ __attribute__((unused)) static uint8_t *unpack_live(const uint8_t *p, size_t len
 		if (id)
 			fix_record(rec, INDEX_RECORD_LEN);
 	}
+	for (size_t i = 0; id && i < ARRAY_SIZE(STAGE_WORDS); i++)
+		put_le64(file + STAGE_WORDS[i], get_le64(file + STAGE_WORDS[i]) & STAGE_WORD_MAX);
+	if (id && get_le64(file + OFF_NR_RECORDS) && get_le64(file + OFF_NR_RECORDS) <= nr)
+		fix_last(file, file + off + (get_le64(file + OFF_NR_RECORDS) - 1) * INDEX_RECORD_LEN);
+	for (size_t i = 0; id && i < ARRAY_SIZE(STAGE_WORDS); i++)
+		put_le64(file + STAGE_WORDS[i], stage_word(get_le64(file + STAGE_WORDS[i])));
 	*file_len = len % 5 == 4 ? min_size(HEADER_LEN + len, LIVE_LEN) : LIVE_LEN;
 	return file;
 }
