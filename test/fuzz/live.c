@@ -59,7 +59,7 @@ static void gather_all(const struct container *c)
 		check_made(&g.map);
 	}
 	for (uint32_t i = 0; g.logs && i < g.nr_logs; i++) {
-		must(!strncmp(g.logs[i], "hostdir.1/data.", 15) && !strchr(g.logs[i] + 10, '/'), "a live file names a log beside it");
+		must((!strncmp(g.logs[i], "hostdir.1/data.", 15) || !strncmp(g.logs[i], "hostdir.1/lost.", 15)) && !strchr(g.logs[i] + 10, '/'), "a live file names a log beside it");
 		mem_free(g.logs[i]);
 	}
 	mem_free(g.logs);

@@ -136,6 +136,15 @@ static int mem_fstat(struct store *s, int h, struct stat *st)
 	return mem_fill_stat(&mem_files[h], st);
 }
 
+static int mem_identify(struct store *s, int h, struct store_identity *id)
+{
+	struct stat st;
+
+	mem_fstat(s, h, &st);
+	*id = (struct store_identity){ .len = (uint64_t)st.st_size, .ino = st.st_ino, .id = st.st_ino };
+	return 0;
+}
+
 static int mem_stat(struct store *s, const char *path, struct stat *st)
 {
 	struct mem_file *f = mem_find(path);
@@ -235,6 +244,7 @@ static const struct store_ops mem_ops = {
 	.pwrite = mem_pwrite,
 	.pwrite2 = mem_pwrite2,
 	.fstat = mem_fstat,
+	.identify = mem_identify,
 	.map = mem_map,
 	.unmap = mem_unmap,
 	.lock = mem_handle_op,
