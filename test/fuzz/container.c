@@ -125,13 +125,15 @@ static void make_dropping(int kind, unsigned slot, unsigned size, uint8_t *p, si
 			fix_global(p, len, id);
 		put_file(path, p, len, size);
 		if (fix && slot & 1) { /* confirmed */
-			struct stat st;
 			int fd = open(path, O_RDWR);
+			struct statx stx;
 
-			if (fd >= 0 && !fstat(fd, &st)) {
-				uint64_t ino = st.st_ino;
+			if (fd >= 0 && !statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stx)) {
+				uint64_t number = stx.stx_ino;
 
-				if (pwrite(fd, &ino, 8, 128) < 0)
+				if (stx.stx_mask & STATX_BTIME)
+					number ^= (uint64_t)stx.stx_btime.tv_sec * 1000000000 + stx.stx_btime.tv_nsec;
+				if (pwrite(fd, &number, 8, 128) < 0)
 					must(false, "a map can be confirmed");
 			}
 			if (fd >= 0)
