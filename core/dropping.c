@@ -322,17 +322,18 @@ static bool is_hole(const uint8_t *p, size_t len)
 	return p[0] == 0 && !memcmp(p, p + 1, len - 1);
 }
 
-/*
- * Read @size bytes, holes left out: zeros at the end say nothing, and any before it are damage. So what a file takes in memory, it takes
- * on its disk.
- */
-static int read_index(struct node_index *idx, struct store *s, int h, uint64_t size)
+/* Holes are left out: zeros at the end say nothing, and any before it are damage. So what a file takes in memory, it takes on its disk. */
+int node_index_read(struct node_index *idx, struct store *s, int h, uint64_t from, uint64_t size)
 {
 	uint64_t hole = 0;
 	size_t cap = 0;
 	ssize_t n = 0;
 
-	for (uint64_t at = 0; at < size && !idx->damaged; at += (size_t)n) {
+	if (size > NODE_INDEX_MAX) {
+		log_error("%s: damaged node index: %llu bytes, of which libplfs writes %llu at most", idx->path, (unsigned long long)size, NODE_INDEX_MAX);
+		return -EIO;
+	}
+	for (uint64_t at = from; at < size && !idx->damaged; at += (size_t)n) {
 		size_t want = (size_t)min_u64(NODE_INDEX_PIECE, size - at);
 		uint8_t *piece;
 
@@ -372,11 +373,8 @@ int node_index_open(struct node_index *idx, const struct container *c, const cha
 	if (h < 0)
 		return h;
 	ret = s->ops->fstat(s, h, &st);
-	if (!ret && (uint64_t)st.st_size > NODE_INDEX_MAX) {
-		log_error("%s: damaged node index: %lld bytes, of which libplfs writes %llu at most", idx->path, (long long)st.st_size, NODE_INDEX_MAX);
-		ret = -EIO;
-	} else if (!ret) {
-		ret = read_index(idx, s, h, (uint64_t)st.st_size);
+	if (!ret) {
+		ret = node_index_read(idx, s, h, 0, (uint64_t)st.st_size);
 		if (ret)
 			log_error("%s: the node index cannot be read: %s", idx->path, strerror(-ret));
 	}

@@ -104,6 +104,9 @@ struct node_index {
 int node_index_open(struct node_index *idx, const struct container *c, const char *path);
 void node_index_close(struct node_index *idx);
 
+/* The bytes from @from to @size of the one at @h, into @idx, which is zeros but for its path. @idx->damaged: not all of them could be. */
+int node_index_read(struct node_index *idx, struct store *s, int h, uint64_t from, uint64_t size);
+
 /*
  * The next block, which points into idx's memory. Returns 1, or 0 at the end; torn and damaged ones are passed over (one
  * line says so of the first damaged one). -EPROTONOSUPPORT: a block of another version (one line says so).

@@ -269,9 +269,8 @@ static int sync_index(const struct container *c, const char *index, int h, struc
 {
 	struct store *s = c->store;
 	struct stat st;
+	struct node_index idx = { 0 };
 	uint64_t from;
-	ssize_t n;
-	void *buf;
 	int ret = s->ops->fstat(s, h, &st);
 
 	if (ret)
@@ -282,12 +281,11 @@ static int sync_index(const struct container *c, const char *index, int h, struc
 	mark->index_ino = st.st_ino;
 	if ((uint64_t)st.st_size <= from)
 		return 0;
-	buf = mem_alloc((size_t)((uint64_t)st.st_size - from));
-	if (!buf)
-		return -ENOMEM;
-	n = s->ops->pread(s, h, buf, (size_t)((uint64_t)st.st_size - from), from);
-	ret = n < 0 ? (int)n : sync_logs(c, index, buf, (size_t)n, own, others);
-	mem_free(buf);
+	container_path(c, index, idx.path);
+	ret = node_index_read(&idx, s, h, from, (uint64_t)st.st_size);
+	if (!ret)
+		ret = idx.damaged ? -EIO : sync_logs(c, index, idx.buf, idx.len, own, others);
+	node_index_close(&idx);
 	if (ret > 0)
 		ret = s->ops->sync(s, h, false);
 	mark->index_len = round_up_u64((uint64_t)st.st_size, 8);

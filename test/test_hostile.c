@@ -76,6 +76,8 @@ static int use_it(void *arg)
 		return 4;
 	if (!n) {
 		n = plfs_pread(l.f, buf, LEN, 0);
+		if (n == -EIO && plfs_sync(l.f) == -ENOMEM) /* looks at the index as well */
+			return 6;
 		lclose(&l);
 	}
 	if (n == LEN && (use->want == LEN || use->or_right))
