@@ -295,6 +295,10 @@ int dropping_append_index(const struct container *c, const void *block, size_t l
 			break;
 		store_close(s, &h); /* collected while we waited for the lock */
 	}
+	if (!ret && !store_may_write(&st)) {
+		log_error("%s: has another name as well: not written to", path);
+		ret = -EIO;
+	}
 	if (ret) {
 		if (h >= 0)
 			store_close(s, &h);
@@ -394,7 +398,7 @@ void node_index_close(struct node_index *idx)
  * Blocks that are none may each claim to reach to the end of the file: a megabyte of them would take a second, a gigabyte
  * weeks. What writers leave behind does not overlap like that.
  */
-static bool is_hopeless(struct node_index *idx, const uint8_t *p, size_t left)
+bool node_index_is_hopeless(struct node_index *idx, const uint8_t *p, size_t left)
 {
 	idx->in_vain += min_size(index_block_claims(p, left), left);
 	return idx->in_vain > 16 * (uint64_t)idx->len + (1 << 20);
@@ -417,7 +421,7 @@ int node_index_next(struct node_index *idx, struct index_block *block)
 		}
 		if (n != -ENODATA && !index_block_is_torn(p, left) && !idx->damaged++)
 			log_error("%s: damaged index block at byte %zu", idx->path, idx->pos);
-		if (is_hopeless(idx, p, left)) {
+		if (node_index_is_hopeless(idx, p, left)) {
 			log_error("%s: damaged index blocks, one over the other, from byte %zu on", idx->path, idx->pos);
 			idx->damaged++;
 			idx->pos = idx->len;

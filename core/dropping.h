@@ -114,6 +114,12 @@ int node_index_read(struct node_index *idx, struct store *s, int h, uint64_t fro
 int node_index_next(struct node_index *idx, struct index_block *block);
 
 /*
+ * Whether so much has been looked at in vain, with what is at @p, where @left bytes are left and no block, that nothing
+ * behind it is worth it.
+ */
+bool node_index_is_hopeless(struct node_index *idx, const uint8_t *p, size_t left);
+
+/*
  * Read the node index @path and call @fn for each of its blocks; *@damaged counts those passed over. Stops at and
  * returns a non-zero.
  */

@@ -69,7 +69,7 @@ static int open_log(struct finish *f)
 	if (f->h < 0)
 		return f->h;
 	ret = s->ops->fstat(s, f->h, &st);
-	if (!ret && st.st_nlink > 1) /* it may be another's, under a name here */
+	if (!ret && !store_may_write(&st))
 		return -EMLINK;
 	/* What is gone from its end must not be made up. */
 	return !ret && f->state.flushed_len && (uint64_t)st.st_size < DROPPING_DATA_OFF + f->state.flushed_len ? -EIO : ret;

@@ -178,7 +178,7 @@ const char *global_inputs(const struct global_index *gi, const char **end)
 {
 	const char *p = (const char *)gi->base + GLOBAL_HEADER_LEN;
 
-	*end = p + get_le64(gi->base + 40);
+	*end = p + gi->inputs_len;
 	return p;
 }
 
@@ -311,13 +311,15 @@ int global_revoke(const struct container *c)
 {
 	char path[CONTAINER_PATH_LEN];
 	int h, ret, ret2 = -EACCES;
+	struct stat st;
 
 	global_path(c, path);
 	h = store_open(c->store, path, O_RDWR | STORE_BRIEFLY, 0);
 	if (h == -ENOENT)
 		return 0;
 	if (h >= 0) { /* for those who have it mapped, or remember its name */
-		ret2 = write_word(c, h, OFF_REVOKED, 1);
+		if (!c->store->ops->fstat(c->store, h, &st) && store_may_write(&st))
+			ret2 = write_word(c, h, OFF_REVOKED, 1);
 		store_close(c->store, &h);
 	}
 	ret = c->store->ops->unlink(c->store, path);

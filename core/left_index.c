@@ -31,6 +31,8 @@ int left_index_lock(const struct container *c, const char *index, struct stat *s
 		ret = s->ops->lock(s, h);
 		if (!ret || ret == -EOPNOTSUPP)
 			ret = s->ops->fstat(s, h, st);
+		if (!ret && st->st_nlink && !store_may_write(st))
+			ret = -EMLINK;
 		if (!ret && st->st_nlink)
 			return h;
 		store_close(s, &h);

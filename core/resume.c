@@ -97,7 +97,7 @@ static int open_locked(struct writer *w, const struct log_end *end)
 	if (w->log < 0)
 		return w->log;
 	ret = s->ops->fstat(s, w->log, &st);
-	if (!ret && (uint64_t)st.st_size != DROPPING_DATA_OFF + end->start.flushed_len)
+	if (!ret && ((uint64_t)st.st_size != DROPPING_DATA_OFF + end->start.flushed_len || !store_may_write(&st)))
 		ret = -ENOENT; /* somebody has damaged it: let him who reads it say so */
 	if (!ret)
 		ret = stage_create(&w->stage, w->c, w->log_name, &end->start);

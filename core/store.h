@@ -132,6 +132,11 @@ int store_replace_file(struct store *s, const char *path, mode_t mode, const voi
 /* The same without a handle, and with the bytes on stable storage before they get the name: 0 or -errno. */
 int store_write_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len, const void *buf2, size_t len2);
 
+/*
+ * Whether it is a file that may be written to: what has another name as well may be somebody else's, who has not asked for it.
+ */
+static inline bool store_may_write(const struct stat *st) { return S_ISREG(st->st_mode) && st->st_nlink <= 1; }
+
 static inline int store_remove_tree(struct store *s, const char *path) { return s->ops->remove_tree(s, path); }
 
 #endif

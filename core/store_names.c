@@ -168,7 +168,7 @@ static int open_to_change(struct store *s, const char *path)
 	if (fd < 0)
 		return fd;
 	ret = err(sys.fstat(fd, &st));
-	if (!ret && (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && st.st_nlink <= 1)))
+	if (!ret && (S_ISDIR(st.st_mode) || store_may_write(&st)))
 		return fd;
 	sys_fd_close(&fd);
 	return ret ? ret : -EIO;
@@ -283,10 +283,12 @@ static int remove_dir(int parent, const char *name, int depth);
 static int remove_entry(void *arg, const char *name)
 {
 	struct remove_arg *ra = arg;
-	int ret = err(sys.unlinkat(ra->fd, name, 0));
+	int ret = err(sys.unlinkat(ra->fd, name, 0)), below;
 
-	if (ret == -EISDIR || ret == -EPERM)
-		ret = remove_dir(ra->fd, name, ra->depth + 1);
+	if (ret == -EISDIR || ret == -EPERM) {
+		below = remove_dir(ra->fd, name, ra->depth + 1);
+		ret = below == -ENOTDIR ? ret : below;
+	}
 	if (ret && ret != -ENOENT && !ra->ret)
 		ra->ret = ret;
 	return 0;

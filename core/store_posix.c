@@ -40,7 +40,7 @@ static int check_made(int fd, int flags, mode_t mode)
 		return fd;
 	if (sys.fstat(fd, &st))
 		return fd;
-	if (S_ISREG(st.st_mode) && st.st_nlink <= 1) {
+	if (store_may_write(&st)) {
 		restore_mode(fd, &st, mode);
 		return fd;
 	}

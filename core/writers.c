@@ -71,6 +71,8 @@ static uint8_t *map_table(struct plfs_mount *m, bool make)
 	if (h < 0)
 		return NULL;
 	ret = s->ops->fstat(s, h, &st);
+	if (!ret && !store_may_write(&st))
+		ret = -EMLINK;
 	if (!ret && st.st_size < TABLE_LEN)
 		ret = make ? reserve_table(s, h) : -ENODATA;
 	if (!ret)
