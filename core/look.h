@@ -36,7 +36,7 @@ struct look_index {
 	char *path; /* relative to the container */
 	uint8_t *buf;
 	size_t len;
-	bool unknown;        /* it has blocks of another version: not ours to change */
+	bool untouchable;    /* it has blocks of another version, or cannot be read: not ours to change */
 	unsigned nr_damaged; /* blocks that cannot be read */
 };
 

@@ -4,6 +4,8 @@
  */
 #include "look.h"
 
+#define TOLD_MAX 100 /* damaged blocks of one index */
+
 static int take_block(struct look *l, uint32_t index, const uint8_t *p, size_t len, const struct index_block *block)
 {
 	const char *path = l->indexes[index].path;
@@ -26,26 +28,33 @@ static int take_block(struct look *l, uint32_t index, const uint8_t *p, size_t l
 	return log ? look_add_block(l, index, log, p, len, block) : -ENOMEM;
 }
 
+/* 0 also if it cannot be read: then it is left as it is. */
+static int read_it(struct look *l, struct look_index *idx, struct node_index *file)
+{
+	int ret = node_index_open(file, l->c, idx->path);
+
+	if (ret == -ENOENT) /* collected by a truncation to nothing */
+		return 0;
+	if (ret && ret != -EIO)
+		return ret;
+	idx->buf = file->buf;
+	idx->len = file->len;
+	if (ret || file->damaged) {
+		findings_add(l->found, PLFS_DAMAGED, "index-unreadable", idx->path, 0, "it cannot be read: %s",
+			     ret ? "an error of the file system, or more bytes than libplfs writes" : "it has a hole");
+		idx->nr_damaged++;
+		idx->untouchable = true;
+	}
+	return 0;
+}
+
 static int look_at_index(struct look *l, uint32_t no)
 {
 	struct look_index *idx = &l->indexes[no];
-	char full[CONTAINER_PATH_LEN];
+	struct node_index file;
 	struct index_block block;
-	void *buf;
-	int ret;
+	int ret = read_it(l, idx, &file);
 
-	container_path(l->c, idx->path, full);
-	ret = store_read_file(l->c->store, full, SIZE_MAX / 2, &buf, &idx->len);
-	if (ret == -ENOENT) /* collected by a truncation to nothing */
-		return 0;
-	if (ret == -EIO) {
-		findings_add(l->found, PLFS_DAMAGED, "index-unreadable", idx->path, 0, "it cannot be read: %s", strerror(EIO));
-		idx->nr_damaged++;
-		return 0;
-	}
-	if (ret)
-		return ret;
-	idx->buf = buf;
 	for (size_t pos = 0; pos < idx->len && !ret;) {
 		const uint8_t *p = idx->buf + pos;
 		size_t left = idx->len - pos, skip = index_block_skip(p, left);
@@ -55,14 +64,16 @@ static int look_at_index(struct look *l, uint32_t no)
 			ret = take_block(l, no, p, (size_t)n, &block);
 			skip = (size_t)n;
 		} else if (n == -EPROTONOSUPPORT) {
-			l->unknown = idx->unknown = true;
+			l->unknown = idx->untouchable = true;
 			findings_add(l->found, PLFS_FAILED, "version", idx->path, pos, "the block at byte %zu is of another version than this library's", pos);
 			break;
 		} else if (n != -ENODATA && !index_block_is_torn(p, left)) {
-			findings_add(l->found, PLFS_DAMAGED, "index-block", idx->path, pos,
-				     "the block at byte %zu is damaged: the file cannot be read by this index", pos);
-			idx->nr_damaged++;
+			if (idx->nr_damaged++ < TOLD_MAX)
+				findings_add(l->found, PLFS_DAMAGED, "index-block", idx->path, pos,
+					     "the block at byte %zu is damaged: the file cannot be read by this index", pos);
 		}
+		if (n <= 0 && node_index_is_hopeless(&file, p, left))
+			break;
 		pos += skip;
 	}
 	return ret;

@@ -97,7 +97,7 @@ static void mend_live(struct look *l, const struct look_live *live)
 		goto out;
 	}
 	off = get_le64(header + 32);
-	nr = min_u64(get_le64(header + OFF_NR_RECORDS), get_le64(header + 40));
+	nr = min_u64(stage_number(get_le64(header + OFF_NR_RECORDS)), get_le64(header + 40));
 	for (uint64_t i = 0; i + 1 < nr && i < 1 << 20; i++)
 		if (s->ops->pread(s, h, rec, sizeof(rec), off + i * INDEX_RECORD_LEN) != sizeof(rec) ||
 		    !mend_record(l, live, off + i * INDEX_RECORD_LEN, rec))

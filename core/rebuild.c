@@ -68,8 +68,8 @@ bool rebuild_next(struct look *l, struct rebuild *r, bool partial)
 	while (next_path(l, r->path, path)) {
 		strcpy(r->path, path);
 		count(l, r, partial);
-		if (r->nr_new || (r->old && r->old->nr_damaged && !r->old->unknown))
-			return !(r->old && r->old->unknown) || rebuild_next(l, r, partial);
+		if (r->nr_new || (r->old && r->old->nr_damaged && !r->old->untouchable))
+			return !(r->old && r->old->untouchable) || rebuild_next(l, r, partial);
 	}
 	return false;
 }

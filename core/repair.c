@@ -12,6 +12,7 @@
 #include "rebuild.h"
 #include "sys.h"
 #include "watch.h"
+#include "writers.h"
 
 #include <stdio.h>
 
@@ -84,7 +85,7 @@ static int mend_byte(struct repair *r, const struct look_mend *m)
 	if (h < 0)
 		return h;
 	ret = s->ops->fstat(s, h, &st);
-	if (!ret && st.st_nlink != 1) /* it may be another's, under a name here */
+	if (!ret && !store_may_write(&st))
 		ret = -EMLINK;
 	if (!ret)
 		ret = s->ops->pread(s, h, &now, 1, m->off) == 1 && now == m->is ? 0 : -EAGAIN;
@@ -176,6 +177,8 @@ static int finish_logs(struct repair *r)
 				continue;
 		}
 		one = dry(r) ? 0 : finish_log(l->c, live->path, &unsummed);
+		if (!one && !dry(r) && dropping_live_is_ours(strchr(live->path, '/') + 1) && !stub_is_copy(&r->k->stub, r->k->st.st_ino))
+			writers_gone(r->k->m, r->k->st.st_ino, 1);
 		tell(r, one, "finished", live->path,
 		     unsummed ? "closed what its process could not close any more; its checksums are new, of the bytes as they are" :
 				"closed what its process could not close any more");
@@ -260,9 +263,9 @@ static int run(struct repair *r)
 	if (!ret && !r->k->gone)
 		ret = rebuild_indexes(r);
 	if (!ret && !r->k->gone)
-		ret = finish_logs(r);
+		ret = publish_size(r); /* before nobody is asked for it any more (writers.h) */
 	if (!ret && !r->k->gone)
-		ret = publish_size(r);
+		ret = finish_logs(r);
 	if (!ret && !r->k->gone)
 		ret = drop_global(r);
 	if (!ret && !r->k->gone)

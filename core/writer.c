@@ -370,8 +370,8 @@ int writer_close(struct writer *w)
 		log_debug(LOG_WRITE, "%s: the live index stays: %s", w->log_name, strerror(-ret));
 		w->lost = is_lost(w);
 	}
+	append_give_back(w); /* before somebody else may go on with the log */
 	stage_close(&w->stage, !ret);
-	append_give_back(w);
 	w->close_error = store_close(s, &w->log);
 	return ret;
 }

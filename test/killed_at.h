@@ -143,19 +143,6 @@ struct found {
 	bool plain;
 };
 
-static off_t stat_size(const char *name)
-{
-	char path[PATH_MAX];
-	struct plfs_name n = { AT_FDCWD, path, 0, plfs_before_stat() };
-	struct stat st;
-
-	lpath(name, path);
-	if (sys.fstatat(AT_FDCWD, path, &st, 0))
-		return -1;
-	plfs_fix_stat(&st, &n);
-	return st.st_size;
-}
-
 static void read_name(struct found *fd, const char *name)
 {
 	struct lfile l;

@@ -10,6 +10,7 @@
 #include "../core/stub.h"
 
 #include <criterion/criterion.h>
+#include <sys/resource.h>
 
 static void check_setup(void)
 {
@@ -323,6 +324,34 @@ Test(check, an_index_is_made_anew_while_its_log_is_being_written)
 	cr_assert_eq(lcheck(&l, 0, 360, 1), 0);
 	lclose(&l);
 	free(index.p);
+}
+
+/* Who made it may want a check of the whole backend to fill the memory, or to last for weeks. */
+Test(check, an_index_that_is_a_hole_or_nothing_but_beginnings_is_told_of_at_once, .timeout = 60)
+{
+	struct rlimit old, limit = { .rlim_cur = 1 << 30 };
+	char path[PATH_MAX];
+	FILE *f;
+
+	cr_assert_eq(in_child(write_pieces, NULL), 0);
+	cr_assert(find_file("index.", path));
+	cr_assert_eq(truncate(path, 15LL << 30), 0);
+	getrlimit(RLIMIT_AS, &old);
+	limit.rlim_max = old.rlim_max;
+	setrlimit(RLIMIT_AS, &limit);
+	cr_assert_eq(check(), 1, "%s", last_codes);
+	cr_assert(strstr(last_codes, "index-unreadable"));
+	cr_assert_eq(repair(), 1, "%s", last_codes);
+	setrlimit(RLIMIT_AS, &old);
+	f = fopen(path, "w");
+	for (uint32_t i = 0; i < 500000; i++) { /* a header's worth of each claims 4 MiB */
+		const uint8_t head[24] = "PLFSIDX2\0\0\0\0\x48\0\0\0\0\0\0\0\0\0\x40";
+
+		fwrite(head, 1, sizeof(head), f);
+	}
+	fclose(f);
+	cr_assert_eq(check(), 1, "%s", last_codes);
+	cr_assert_leq(nr_told[PLFS_DAMAGED], 101);
 }
 
 Test(check, a_file_that_cannot_be_written_is_not_repaired_and_says_so)

@@ -12,20 +12,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-/* The size by stat(), as the preload layer does it; -errno. */
-static off_t stat_size(const char *name)
-{
-	char path[PATH_MAX];
-	struct plfs_name n = { AT_FDCWD, path, 0, plfs_before_stat() };
-	struct stat st;
-
-	lpath(name, path);
-	if (sys.fstatat(AT_FDCWD, path, &st, 0))
-		return -errno;
-	plfs_fix_stat(&st, &n);
-	return st.st_size;
-}
-
 static bool is_counted(const char *name)
 {
 	char path[PATH_MAX];
@@ -127,6 +113,26 @@ Test(stat_of_writer, a_removed_file_does_not_count_whatever_became_of_its_writer
 	cr_assert_eq(lunlink("a"), 0);
 	lclose(&l);
 	cr_assert(!writers_may_be(st.st_dev, st.st_ino, WRITERS_UNKNOWN));
+}
+
+static void ignore(void *arg, const struct plfs_finding *finding)
+{
+	(void)arg, (void)finding;
+}
+
+Test(stat_of_writer, a_repaired_file_does_not_count, .init = scratch_setup, .fini = scratch_remove)
+{
+	struct plfs_check check = { .repair = true, .found = ignore };
+	struct killed k = { "a", 1000, 5, false, SIGKILL };
+	char path[PATH_MAX];
+	struct plfs_mount *m = lpath("a", path);
+
+	for (int i = 0; i < 2; i++)
+		in_child(write_and_die, &k);
+	cr_assert(is_counted("a"));
+	cr_assert_eq(plfs_check(m, AT_FDCWD, path, &check), 0);
+	cr_assert(!is_counted("a"));
+	cr_assert_eq(stat_size("a"), 5000);
 }
 
 /* Between the look at the stub and that at the table. */
