@@ -49,6 +49,8 @@ struct merging {
 	struct node_index *salvaged; /* that too */
 	size_t nr_salvaged;
 	bool salvage; /* ask the logs */
+	const struct index_inputs *in;
+	const char *own_live;
 	struct merged_block *blocks;
 	size_t nr_blocks, cap_blocks;
 };
@@ -147,9 +149,28 @@ static int add_block(struct merging *m, const char *index, const struct index_bl
 	return 0;
 }
 
+static int compare_path(const void *path, const void *other)
+{
+	return strcmp(path, *(char *const *)other);
+}
+
+/* Whether @path is one of @nr sorted ones; @paths may be NULL if there are none. */
+static bool is_among(const char *path, char *const *paths, uint32_t nr)
+{
+	return nr && bsearch(path, paths, nr, sizeof(*paths), compare_path);
+}
+
+static bool has_live(const struct merging *m, const char *log_path)
+{
+	char live[CONTAINER_PATH_LEN];
+
+	dropping_live_path(log_path, live);
+	return is_among(live, m->in->lives, m->in->nr_lives) || (m->own_live && !strcmp(live, m->own_live));
+}
+
 /*
  * What the logs say of themselves, most of which the indexes say as well: it does no harm twice. A log of a host that was started anew since, which
- * says nothing, has nothing that was ever synced.
+ * says nothing of its end, has nothing there that was ever synced. Any other had it in a live file, which is lost.
  */
 static int salvage(void *arg, const char *path, const char *name, enum dropping_kind kind)
 {
@@ -157,6 +178,7 @@ static int salvage(void *arg, const char *path, const char *name, enum dropping_
 	char index[CONTAINER_PATH_LEN];
 	struct node_index *idx;
 	struct index_block block;
+	bool whole, restarted = !m->c->store->remote && !dropping_is_ours(name);
 	int ret;
 
 	if (kind != DROPPING_DATA)
@@ -166,16 +188,20 @@ static int salvage(void *arg, const char *path, const char *name, enum dropping_
 		return -ENOMEM;
 	m->salvaged = idx;
 	idx += m->nr_salvaged;
-	ret = salvage_log(idx, m->c, path);
+	ret = salvage_log(idx, m->c, path, &whole);
 	if (ret)
 		return ret;
 	m->nr_salvaged++;
+	if (!whole && !restarted && !has_live(m, path)) {
+		snprintf(m->g->lost, sizeof(m->g->lost), "%s", path);
+		return -ENOMSG;
+	}
 	snprintf(index, sizeof(index), "%.*sindex.%s", (int)strcspn(path, "/") + 1, path, name + sizeof("data.") - 1);
 	for (int dots = 0; dots < 2 && strrchr(index, '.'); dots++)
 		*strrchr(index, '.') = '\0';
 	while (!ret && (ret = node_index_next(idx, &block)) > 0)
 		ret = add_block(m, index, &block);
-	if (!ret && !idx->len && !m->c->store->remote && !dropping_is_ours(name))
+	if (!ret && !idx->len && restarted)
 		ret = add_name(m, path) ? 0 : -ENOMEM;
 	return ret;
 }
@@ -333,17 +359,6 @@ struct check_arg {
 	bool alone; /* so far: nobody writes, and all that is listed is in the map */
 };
 
-static int compare_path(const void *path, const void *other)
-{
-	return strcmp(path, *(char *const *)other);
-}
-
-/* Whether @path is one of @nr sorted ones; @paths may be NULL if there are none. */
-static bool is_among(const char *path, char *const *paths, uint32_t nr)
-{
-	return nr && bsearch(path, paths, nr, sizeof(*paths), compare_path);
-}
-
 /* A log that no index knows, has bytes, and whose process is not at work on it: its index is lost. */
 static int check_log(struct check_arg *ca, const char *path)
 {
@@ -497,7 +512,7 @@ static void adopt(struct gathered *g, const struct container *c, int h, uint64_t
 static int gather_anew(struct gathered *g, const struct container *c, const struct index_inputs *in, const char *own_live,
 		       uint64_t generation_ns, bool ask_logs)
 {
-	struct merging m = { .g = g, .c = c, .generation_ns = generation_ns, .salvage = ask_logs };
+	struct merging m = { .g = g, .c = c, .generation_ns = generation_ns, .salvage = ask_logs, .in = in, .own_live = own_live };
 	struct log_name *n, *next;
 	int h = -ENOENT, ret;
 	bool alone;

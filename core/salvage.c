@@ -40,19 +40,21 @@ static int add_block(void *arg, const struct index_trailer *t)
 	return n < 0 ? (int)n : 0;
 }
 
-int salvage_log(struct node_index *idx, const struct container *c, const char *path)
+int salvage_log(struct node_index *idx, const struct container *c, const char *path, bool *whole)
 {
 	struct salvage_arg sa = { .idx = idx, .c = c };
 	struct index_trailer t;
 	int ret;
 
 	memset(idx, 0, sizeof(*idx));
+	*whole = false;
 	container_path(c, path, idx->path);
 	sa.h = dropping_open_log(c, path, false);
 	if (sa.h < 0)
 		return sa.h == -EIO || sa.h == -ENOENT ? 0 : sa.h;
 	dropping_log_numbers(strchr(path, '/') + 1, &sa.pid, &sa.seq);
 	ret = trailer_last(c->store, sa.h, c->id, &t);
+	*whole = !ret || ret == -ENODATA;
 	while (!ret) {
 		ret = add_block(&sa, &t);
 		if (!ret)

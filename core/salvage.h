@@ -9,8 +9,9 @@
 
 /*
  * The index blocks that the log @path (relative to the container) has trailers of, as a node index in memory; node_index_close(). Walks back from the end
- * of the log, or where that is lost reads all of it. -errno; a log whose header is damaged has none.
+ * of the log, or where that is lost reads all of it. *@whole: the log is empty or ends with a trailer, so that nothing behind is missing. -errno; a log whose
+ * header is damaged has none.
  */
-int salvage_log(struct node_index *idx, const struct container *c, const char *path);
+int salvage_log(struct node_index *idx, const struct container *c, const char *path, bool *whole);
 
 #endif

@@ -376,7 +376,8 @@ Test(flips, logs_that_have_changed_places_are_errors)
 	cr_assert_eq(look(), 0);
 }
 
-Test(flips, a_log_or_an_index_that_is_missing_is_an_error)
+/* Of an index that is missing the logs tell. */
+Test(flips, a_log_that_is_missing_is_an_error_and_an_index_is_harmless)
 {
 	static const char *const NAMES[] = { "data.", "index." };
 	char path[PATH_MAX], away[PATH_MAX];
@@ -386,7 +387,7 @@ Test(flips, a_log_or_an_index_that_is_missing_is_an_error)
 	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++) {
 		listed(NAMES[i], 0, path);
 		cr_assert_eq(rename(path, away), 0);
-		cr_assert_eq(look(), -EIO, "%s", NAMES[i]);
+		cr_assert_eq(look(), i ? 0 : -EIO, "%s", NAMES[i]);
 		cr_assert_eq(rename(away, path), 0);
 		cr_assert_eq(look(), 0);
 	}
