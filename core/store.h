@@ -10,6 +10,7 @@
 
 #include "base.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
@@ -116,6 +117,9 @@ int store_posix_open(struct store *s, const char *path);
 
 /* forget() the first @len bytes (0: all) of a file that was opened past the store: nothing while no store here is remote. */
 void store_posix_forget(int fd, off_t len);
+
+/* fcntl() of @wait_cmd, F_SETLKW or F_OFD_SETLKW, so that who is killed meanwhile leaves no lock behind; for files opened past the store as well. */
+int store_posix_lock(int fd, int wait_cmd, struct flock *lk);
 
 static inline int store_open(struct store *s, const char *path, int flags, mode_t mode) { return s->ops->open(s, path, flags, mode); }
 static inline int store_close(struct store *s, int *h) { return s->ops->close(s, h); }

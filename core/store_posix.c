@@ -16,6 +16,9 @@
 /* Some store here is remote. */
 static bool any_remote;
 
+/* And is reached through FUSE. */
+static bool any_fuse;
+
 static int err(long ret)
 {
 	return ret < 0 ? -errno : 0;
@@ -262,14 +265,35 @@ static void posix_unmap(struct store *s, void *p, size_t len)
 	sys.munmap(p, len);
 }
 
+#define ASK_MIN_NS 250000
+#define ASK_MAX_NS 4000000
+
+/*
+ * Through FUSE we ask again and again. When a process is killed in a call that may wait for a lock, ceph-fuse may get the lock for it all the
+ * same, and has it for as long as it is mounted: nobody else gets it any more, and to all the file is in use for ever. Calls that do not
+ * wait are safe from that.
+ */
+int store_posix_lock(int fd, int wait_cmd, struct flock *lk)
+{
+	struct timespec pause = { .tv_nsec = ASK_MIN_NS };
+	int ret;
+
+	for (;;) {
+		ret = own_fcntl(fd, !any_fuse ? wait_cmd : wait_cmd == F_OFD_SETLKW ? F_OFD_SETLK : F_SETLK, lk);
+		if (ret >= 0 || (errno != EINTR && (errno != EAGAIN || !any_fuse)))
+			return ret;
+		if (errno == EINTR)
+			continue;
+		own_nanosleep(&pause, NULL);
+		pause.tv_nsec = min_u64(2 * (uint64_t)pause.tv_nsec, ASK_MAX_NS);
+	}
+}
+
 static int lock_op(int h, int type)
 {
 	struct flock lk = { .l_type = (short)type, .l_whence = SEEK_SET };
-	int ret;
+	int ret = store_posix_lock(h, F_OFD_SETLKW, &lk);
 
-	do {
-		ret = own_fcntl(h, F_OFD_SETLKW, &lk);
-	} while (ret < 0 && errno == EINTR);
 	if (ret < 0 && (errno == EINVAL || errno == ENOSYS || errno == ENOLCK))
 		return -EOPNOTSUPP;
 	return err(ret);
@@ -414,6 +438,7 @@ int store_posix_open(struct store *s, const char *path)
 		fs.f_type = 0;
 	s->remote = !is_local(&fs);
 	any_remote |= s->remote;
+	any_fuse |= s->remote && fs.f_type == FUSE_SUPER_MAGIC;
 	s->keeps_order = !s->remote;
 	s->coherent = !s->remote || shares_names(&fs);
 	s->zeros_reserve = fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == XFS_SUPER_MAGIC;

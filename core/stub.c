@@ -141,12 +141,10 @@ static int lock_header_strictly(int fd, short type)
 	int ret;
 
 	/* EDEADLK: the kernel sees a circle with locks of the program, which holds this one for a moment only. */
-	for (int tries = 0; (ret = own_fcntl(fd, F_SETLKW, &lk)) < 0 && (errno == EINTR || (errno == EDEADLK && tries < 1000));
-	     tries++) {
+	for (int tries = 0; (ret = store_posix_lock(fd, F_SETLKW, &lk)) < 0 && errno == EDEADLK && tries < 1000; tries++) {
 		struct timespec wait = { .tv_nsec = 1000000 };
 
-		if (errno == EDEADLK)
-			own_nanosleep(&wait, NULL);
+		own_nanosleep(&wait, NULL);
 	}
 	return ret < 0 ? -errno : 0;
 }
@@ -349,7 +347,7 @@ static int lock_in_use(int fd, int cmd, short type)
 	int ret;
 
 	do {
-		ret = own_fcntl(fd, cmd, &lk);
+		ret = cmd == F_OFD_SETLKW ? store_posix_lock(fd, cmd, &lk) : own_fcntl(fd, cmd, &lk);
 	} while (ret < 0 && errno == EINTR);
 	return ret < 0 && (errno == EAGAIN || errno == EACCES) ? -EBUSY : 0;
 }

@@ -12,6 +12,8 @@
 #include "../core/stage.h"
 
 #include <criterion/criterion.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 
 enum { RELEASED = 1000, WRITTEN = 6000, OFF_NR_RECORDS = 520 };
 
@@ -175,4 +177,59 @@ Test(remote, what_was_not_in_the_log_at_the_first_look_is_read_after_its_release
 	cr_assert_eq(write(go[1], "", 1), 1);
 	wait_child(writer);
 	lclose(&l);
+}
+
+/* ---- through FUSE ---- */
+
+static int (*real_statfs)(const char *path, struct statfs *fs);
+static int nr_refused, nr_waits;
+
+static int as_fuse(const char *path, struct statfs *fs)
+{
+	int ret = real_statfs(path, fs);
+
+	fs->f_type = FUSE_SUPER_MAGIC;
+	return ret;
+}
+
+/* Somebody has each lock when it is first asked for. */
+static int busy_locks(int fd, int cmd, ...)
+{
+	static bool refused;
+	va_list args;
+	void *arg;
+
+	va_start(args, cmd);
+	arg = va_arg(args, void *);
+	va_end(args);
+	nr_waits += cmd == F_SETLKW || cmd == F_OFD_SETLKW;
+	if ((cmd == F_SETLK || cmd == F_OFD_SETLK) && ((struct flock *)arg)->l_type != F_UNLCK) {
+		refused = !refused;
+		nr_refused += refused;
+		errno = refused ? EAGAIN : 0;
+		if (refused)
+			return -1;
+	}
+	return fcntl(fd, cmd, arg);
+}
+
+/* Who is killed while ceph-fuse lets him wait for a lock may leave it behind: then no file is removed with its logs, or all others wait. */
+Test(remote_fuse, nobody_waits_for_a_lock_in_the_kernel, .fini = scratch_remove, .timeout = 300)
+{
+	off_t end;
+	struct lfile l;
+
+	sys_init();
+	real_statfs = sys.statfs;
+	sys.statfs = as_fuse;
+	scratch_map("{small=0}");
+	sys.fcntl = busy_locks;
+	l = lopen("f", O_RDWR | O_CREAT);
+	cr_assert_eq(lfill(&l, 0, 5000, 1), 5000);
+	cr_assert_eq(lappend(&l, "end", 3, &end), 3);
+	cr_assert_eq(end, 5003);
+	cr_assert_eq(lcheck(&l, 0, 5000, 1), 0);
+	cr_assert_eq(lclose(&l), 0);
+	cr_assert_geq(nr_refused, 3); /* in use, the header, the end */
+	cr_assert_eq(nr_waits, 0);
 }
