@@ -132,6 +132,7 @@ static int check_open(struct checked *k, int dirfd, const char *path)
 		return ret;
 	if (k->stub.has_container) {
 		container_init_for(&k->c, &k->m->store, k->stub.id, &k->st);
+		container_look_at_list(&k->c, k->fd);
 		if (k->m->spec->nr_hostdirs)
 			k->c.nr_hostdirs = k->m->spec->nr_hostdirs;
 		ret = container_check(&k->c, CONTAINER_READ);

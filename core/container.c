@@ -7,6 +7,7 @@
 #include "config.h"
 #include "log.h"
 #include "own.h"
+#include "store_acl.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,6 +35,14 @@ void container_set_stub(struct container *c, const struct stat *stub)
 	c->gid = stub->st_gid;
 	c->mode = stub->st_mode & 0777;
 	c->give = c->uid && !geteuid();
+}
+
+void container_look_at_list(struct container *c, int fd)
+{
+	uint8_t list[ACL_LEN_MAX];
+
+	if (c->mode & S_IWGRP && !c->checked)
+		c->listed = acl_get(fd, list) > 0;
 }
 
 void container_init_for(struct container *c, struct store *store, const uint8_t *id, const struct stat *stub)
@@ -79,7 +88,7 @@ static bool writers_have(const struct container *c, const struct stat *dir, mode
 {
 	bool others = dir->st_mode & right, group = dir->st_mode & right << 3 && dir->st_gid == c->gid;
 
-	return (!(c->mode & S_IWGRP) || group || others) && (!(c->mode & S_IWOTH) || others);
+	return (!(c->mode & S_IWGRP) || c->listed || group || others) && (!(c->mode & S_IWOTH) || others);
 }
 
 /* The file by which somebody who made the container of another user's stub says so. */

@@ -33,6 +33,7 @@ struct container {
 	unsigned checked;     /* what container_check() has found to be right: 1 << use */
 	bool told;            /* that it is refused */
 	bool give;            /* this process is root's, and works for the stub's owner: its droppings are his */
+	bool listed;          /* the stub has an access control list: the group's permissions are the most that anybody in it has */
 	const void *acl;      /* while it is made: the stub's access control list */
 	size_t acl_len;
 };
@@ -51,6 +52,9 @@ void container_init_for(struct container *c, struct store *store, const uint8_t 
 
 /* The stub has changed its owner, group or mode. */
 void container_set_stub(struct container *c, const struct stat *stub);
+
+/* After one of these: @fd is the stub. Asks only where it makes a difference to container_check(). */
+void container_look_at_list(struct container *c, int fd);
 
 /*
  * Whether the container is one of this stub. Its header names it, and who may write the stub can write another name there: of somebody

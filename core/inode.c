@@ -31,6 +31,15 @@ void inode_adopt_container(struct inode *ino, const struct stat *st)
 	stamp_seen(ino->stub.generation_ns); /* what is written from here on is later than the truncation */
 }
 
+int inode_check_container(struct inode *ino, enum container_use use)
+{
+	int fd = file_any_fd(ino);
+
+	if (fd >= 0)
+		container_look_at_list(&ino->c, fd);
+	return container_check(&ino->c, use);
+}
+
 void inode_remove_container(const struct inode *ino, bool alone)
 {
 	if (stub_is_copy(&ino->stub, ino->key.ino))
@@ -227,7 +236,7 @@ int inode_load(struct inode *ino)
 	int ret = ino->writing && !ino->w.stage.shared ? stage_save(&ino->w.stage) : 0;
 
 	if (!ret)
-		ret = container_check(&ino->c, CONTAINER_READ);
+		ret = inode_check_container(ino, CONTAINER_READ);
 	if (ret)
 		return ret;
 	ino->r.may_make = false;

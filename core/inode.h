@@ -94,6 +94,9 @@ ssize_t inode_begin_read(struct inode *ino, int fd, void *buf, size_t len, uint6
 /* The size now. @st: fresh attributes of the stub. */
 int inode_size(struct inode *ino, int fd, const struct stat *st, uint64_t *size);
 
+/* container_check(), for the stub as it is. */
+int inode_check_container(struct inode *ino, enum container_use use);
+
 /* Have a container and a log. */
 int inode_make_writer(struct inode *ino, int fd);
 

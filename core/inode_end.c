@@ -21,7 +21,7 @@ int inode_lock_end(struct inode *ino)
 	int ret;
 
 	if (ino->lock_h < 0) {
-		ret = container_check(&ino->c, CONTAINER_CHANGE);
+		ret = inode_check_container(ino, CONTAINER_CHANGE);
 		if (ret)
 			return ret;
 		container_path(&ino->c, "lock", path);
@@ -60,7 +60,7 @@ static int new_generation(struct inode *ino, int fd)
 	bool counted, synced = stub_is_synced(fd);
 	int ret;
 
-	ret = container_check(&ino->c, CONTAINER_CHANGE);
+	ret = inode_check_container(ino, CONTAINER_CHANGE);
 	if (ret)
 		return ret;
 	inode_close_writer(ino, fd);

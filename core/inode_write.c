@@ -132,7 +132,7 @@ int inode_make_writer(struct inode *ino, int fd)
 		return 0;
 	ret = ino->stub.has_container ? inode_heed_clock(ino, fd) : claim(ino, fd);
 	if (!ret && !ino->stub.in_body)
-		ret = container_check(&ino->c, CONTAINER_CHANGE);
+		ret = inode_check_container(ino, CONTAINER_CHANGE);
 	if (ret || ino->stub.in_body || ino->writing)
 		return ret;
 	ino->counted = writers_begin(ino->m, ino->key.ino);
@@ -287,15 +287,20 @@ void inode_refresh(struct inode *ino)
 	ino->acquired = true;
 }
 
-/* Say that something is synced. Who can only read leaves it to those who write. */
+/* Say that something is synced, which is no change of the file. Who can only read leaves it to those who write. */
 static void mark_synced(const struct inode *ino, int fd)
 {
 	int flags = sys.fcntl(fd, F_GETFL);
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT } };
+	struct stat st;
 
 	if ((flags & O_ACCMODE) == O_RDONLY || flags & O_APPEND || ino->stub.in_body || (!ino->stub.has_container && !ino->body_len))
 		return;
-	if (!stub_is_synced(fd))
-		stub_set_synced(fd, true);
+	if (stub_is_synced(fd) || sys.fstat(fd, &st))
+		return;
+	times[1] = st.st_mtim;
+	if (!stub_set_synced(fd, true))
+		sys.futimens(fd, times);
 }
 
 int inode_sync(struct inode *ino, int fd)

@@ -58,6 +58,7 @@ static void doomed_finish(struct doomed *d, struct plfs_mount *m)
 	if (!stub_read(d->fd, &stub) && stub.has_container && !sys.fstat(d->fd, &st) && !st.st_nlink &&
 	    !stub_is_copy(&stub, st.st_ino) && !stub_in_use(d->fd)) {
 		container_init_for(&c, &m->store, stub.id, &st);
+		container_look_at_list(&c, d->fd);
 		writers_remove_container(m, &c, st.st_ino);
 	}
 	sys_fd_close(&d->fd);
@@ -145,8 +146,10 @@ static bool find_container(int dirfd, const char *path, const struct stat *st, i
 			return false;
 		m = mount_of_backend_path(stub_name(fd, name, sizeof(name)));
 		found = m && !stub_read(fd, &stub) && stub.has_container;
-		if (found)
+		if (found) {
 			container_init_for(c, &m->store, stub.id, st);
+			container_look_at_list(c, fd);
+		}
 		sys_fd_close(&fd);
 	}
 	return found;

@@ -134,6 +134,7 @@ static void remove_unlinked(struct plfs_mount *m, int fd, const struct stat *st)
 	if (stub_in_use(fd))
 		return;
 	container_init_for(&c, &m->store, stub.id, st);
+	container_look_at_list(&c, fd);
 	writers_remove_container(m, &c, st->st_ino);
 }
 
