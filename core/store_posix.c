@@ -104,11 +104,23 @@ static int posix_close(struct store *s, int *h)
 	return sys_fd_close(h);
 }
 
+/* What was empty when it was opened, and told nothing of that: it is read as others are from here on. */
+static bool wants_alignment(struct store *s, int h)
+{
+	int flags = sys.fcntl(h, F_GETFL);
+
+	if (flags < 0 || !(flags & O_DIRECT) || s->uncached_works)
+		return false;
+	s->uncached = 0;
+	return !sys.fcntl(h, F_SETFL, flags & ~O_DIRECT);
+}
+
 static ssize_t posix_pread(struct store *s, int h, void *buf, size_t len, uint64_t off)
 {
 	ssize_t n = own_pread_all(h, buf, len, off);
 
-	(void)s;
+	if (unlikely(n == -EINVAL) && wants_alignment(s, h))
+		n = own_pread_all(h, buf, len, off);
 	return n < 0 ? not_a_file(NULL, (int)n) : n;
 }
 

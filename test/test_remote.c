@@ -98,6 +98,22 @@ Test(remote, reads_past_the_page_cache_need_no_alignment)
 	lclose(&l);
 }
 
+Test(remote, reads_of_a_file_that_was_empty_when_it_was_opened_need_none_either)
+{
+	char path[PATH_MAX], buf[5];
+	struct store *s = &lpath("grows", path)->store;
+	int h, fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0644);
+
+	s->uncached = O_DIRECT;
+	s->uncached_works = false;
+	h = store_open(s, "grows", O_RDONLY | s->uncached, 0);
+	cr_assert(h >= 0 && write(fd, "0123456789", 10) == 10);
+	cr_assert_eq(s->ops->pread(s, h, buf, sizeof(buf), 3), 5);
+	cr_assert_arr_eq(buf, "34567", 5);
+	store_close(s, &h);
+	close(fd);
+}
+
 Test(remote, what_a_killed_owner_had_in_its_stage_is_read)
 {
 	struct lfile l = lopen("a", O_RDONLY);
