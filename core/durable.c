@@ -93,6 +93,7 @@ static int write_staged(const struct container *c, const char *live, const char 
 {
 	struct store *s = c->store;
 	char path[CONTAINER_PATH_LEN];
+	struct stat st;
 	uint8_t *buf;
 	ssize_t n = 1;
 	int h, ret = 0;
@@ -104,7 +105,9 @@ static int write_staged(const struct container *c, const char *live, const char 
 	if (h < 0)
 		return h;
 	buf = mem_alloc(COPY_LEN);
-	ret = buf ? 0 : -ENOMEM;
+	ret = buf ? s->ops->fstat(s, h, &st) : -ENOMEM;
+	if (!ret && !store_may_write(&st))
+		ret = -EIO;
 	while (!ret && from < end && n > 0) { /* 0: its owner has written them meanwhile */
 		n = stage_load_bytes(c, live, from, buf, (size_t)min_u64(end - from, COPY_LEN));
 		if (n > 0) {

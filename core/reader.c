@@ -145,6 +145,7 @@ static int load_confirmed(struct reader *r, uint64_t generation_ns)
 int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 {
 	char own[CONTAINER_PATH_LEN], suspect[CONTAINER_PATH_LEN] = "";
+	bool asked = false;
 	struct index_inputs in;
 	struct gathered g;
 	int ret = -EAGAIN;
@@ -170,7 +171,7 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 		if (!ret)
 			watch_lives(&r->watch, r->c, &in);
 		if (!ret)
-			ret = gather(&g, r->c, &in, w ? own : NULL, generation_ns, lost > 1);
+			ret = gather(&g, r->c, &in, w ? own : NULL, generation_ns, asked = lost > 1);
 		if ((ret == -EMFILE || ret == -ENFILE) && logset_give_back(&r->logs))
 			ret = -EAGAIN;
 		if (ret == -ENOMSG)
@@ -181,6 +182,8 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 	}
 	if (ret == -ENOMSG)
 		memcpy(r->lost, g.lost, sizeof(r->lost));
+	if (!ret && asked && dropping_is_ours(strchr(suspect, '/') + 1)) /* else it may be the power that failed */
+		log_error("%s/%s: is in no index; the logs say what it would: plfs repair makes it anew", r->c->dir, suspect);
 	if (!ret && w) {
 		w->nr_pinned = w->stage.nr_records;
 		ret = own_log_no(r, w);

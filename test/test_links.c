@@ -129,6 +129,25 @@ Test(links, no_log_is_gone_on_with)
 	cr_assert_eq(count_files("data."), 2);
 }
 
+static int sync_it(void *arg)
+{
+	struct lfile l = made("f");
+	int ret = lfill(&l, 9000, 10, 1) != 10 || plfs_sync(l.f) != -EIO;
+
+	(void)arg;
+	lclose(&l);
+	return ret;
+}
+
+/* A sync writes what others have staged into their logs. */
+Test(links, a_sync_writes_nothing_staged_to_one)
+{
+	cr_assert_eq(in_child(write_and_die, NULL), 256 + SIGKILL);
+	replace_one("data.");
+	cr_assert_eq(in_child(sync_it, NULL), 0);
+	cr_assert(is_untouched());
+}
+
 static void take(void *arg, const struct plfs_finding *f)
 {
 	(void)arg, (void)f;
