@@ -351,5 +351,5 @@ bool reader_is_stale(struct reader *r, const struct writer *w, uint64_t logical_
 	if (r->own_log == UINT32_MAX || !w || stage_notified(&w->stage) != r->notified_ns)
 		return true;
 	reader_lookup(r, logical_off, len, &piece);
-	return piece.log_no != r->own_log || piece.len < len;
+	return piece.log_no != r->own_log || piece.log_off < w->begin || piece.len < len;
 }

@@ -264,6 +264,27 @@ Test(resume, a_reader_sees_each_life_at_once)
 	lclose(&l);
 }
 
+static int write_over(void *arg)
+{
+	lclose(arg);
+	write_once(0, 100, 2);
+	return 0;
+}
+
+/* What this process wrote in an earlier life of its log is not the latest for being in it. */
+Test(resume, what_another_process_wrote_over_an_earlier_life_is_seen_at_once)
+{
+	struct lfile l;
+
+	write_once(0, 100, 1);
+	l = made("f");
+	cr_assert_eq(lfill(&l, 1000, 100, 1), 100);
+	cr_assert_eq(lcheck(&l, 0, 100, 1), 0);
+	cr_assert_eq(in_child(write_over, &l), 0);
+	cr_assert_eq(lcheck(&l, 0, 100, 2), 0);
+	lclose(&l);
+}
+
 static int hold_in_turns(void *arg)
 {
 	lclose(arg);
