@@ -23,7 +23,7 @@ static const char HELP[] =
 	"The exit status is COMMAND's; 126 or 127 if it cannot be run, 78 if the settings are bad.\n";
 
 /* What a process of the job needs, wherever it runs. */
-static const char *const SETTINGS[] = { "LD_PRELOAD", "PLFS_MAP", "PLFSRC", "PLFS_DEBUG", "PLFS_CONSISTENCY" };
+static const char *const SETTINGS[] = { "LD_PRELOAD", "PLFS_MAP", "PLFSRC", "PLFS_DEBUG", "PLFS_CONSISTENCY", "PLFS_VERIFY" };
 
 /* ---- the library ---- */
 
@@ -85,37 +85,49 @@ static bool set_preload(const char *library)
 
 /* ---- other nodes ---- */
 
-/* Whether @list, names separated by semicolons, has @name, with or without a value. */
-static bool lists(const char *list, const char *name)
+/* Whether @token, NAME or NAME=VALUE, is of a setting. */
+static bool is_of_setting(const char *token, size_t len)
 {
-	size_t len = strlen(name);
+	for (size_t i = 0; i < ARRAY_SIZE(SETTINGS); i++) {
+		size_t n = strlen(SETTINGS[i]);
 
-	while (*list) {
-		size_t n = strcspn(list, ";");
-
-		if (n >= len && !memcmp(list, name, len) && (n == len || list[len] == '='))
+		if (len >= n && !memcmp(token, SETTINGS[i], n) && (len == n || token[n] == '='))
 			return true;
-		list += n + (list[n] == ';');
 	}
 	return false;
 }
 
-/* Add the settings that are there to the list in the variable @var. */
+/*
+ * Put the settings that are there into the list in the variable @var, in the place of what it has of them. Of a name whose value has
+ * a "=" Open MPI 4 makes another name and value, and of NAME=VALUE the right ones, if no ";" is in it.
+ */
 static void add_to_list(const char *var)
 {
 	const char *old = getenv(var);
-	char list[4096];
+	char *list = NULL;
+	size_t list_len;
+	FILE *out = open_memstream(&list, &list_len);
 
-	if (snprintf(list, sizeof(list) - 128, "%s", old ? old : "") >= (int)sizeof(list) - 128)
+	if (!out)
 		return;
-	for (size_t i = 0; i < ARRAY_SIZE(SETTINGS); i++) {
-		if (!getenv(SETTINGS[i]) || lists(list, SETTINGS[i]))
-			continue;
-		if (*list)
-			strcat(list, ";");
-		strcat(list, SETTINGS[i]);
+	for (; old && *old; old += strspn(old, ";")) {
+		size_t len = strcspn(old, ";");
+
+		if (len && !is_of_setting(old, len))
+			fprintf(out, "%.*s;", (int)len, old);
+		old += len;
 	}
-	setenv(var, list, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(SETTINGS); i++) {
+		const char *value = getenv(SETTINGS[i]);
+
+		if (value)
+			fprintf(out, "%s%s%s;", SETTINGS[i], strchr(value, '=') ? "=" : "", strchr(value, '=') ? value : "");
+	}
+	if (!fclose(out) && list_len) {
+		list[list_len - 1] = '\0';
+		setenv(var, list, 1);
+	}
+	free(list);
 }
 
 /*
