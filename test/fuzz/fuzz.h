@@ -237,6 +237,7 @@ __attribute__((weak)) int main(int argc, char **argv)
 	int nr;
 
 	setvbuf(stdout, NULL, _IONBF, 0);
+	sys_init(); /* a valid input may need the host's name */
 	if (argc == 3 && !strcmp(argv[1], "--seeds")) {
 		write_seeds(argv[2], buf);
 		return 0;
