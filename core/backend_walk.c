@@ -108,6 +108,22 @@ static void do_files(struct walk *k, int dirfd, const char *dir, const char *nam
 
 /* ---- listing ---- */
 
+/* Whether there are containers in the directory, as its format file says: it is a backend. */
+static bool is_backend(int dirfd)
+{
+	static const char mark[] = "plfs-format ";
+	char text[sizeof(mark) - 1];
+	struct walk_entry e = { .dirfd = tree_open(dirfd, PLFS_DIR_NAME), .name = "format" };
+	int fd = e.dirfd < 0 ? -1 : walk_open(&e);
+	bool is = fd >= 0 && own_pread_all(fd, text, sizeof(text), 0) == (ssize_t)sizeof(text) && !memcmp(text, mark, sizeof(text));
+
+	if (fd >= 0)
+		own_close(fd);
+	if (e.dirfd >= 0)
+		own_close(e.dirfd);
+	return is;
+}
+
 struct listing {
 	struct walk *k;
 	const char *path;
@@ -135,7 +151,7 @@ static void found(struct listing *l, const char *name, unsigned char type)
 	size_t len = strlen(name) + 1;
 	struct stat st;
 
-	if (!strcmp(name, ".") || !strcmp(name, "..") || (!*l->path && !strcmp(name, PLFS_DIR_NAME)))
+	if (!strcmp(name, ".") || !strcmp(name, "..") || (!strcmp(name, PLFS_DIR_NAME) && (!*l->path || is_backend(l->fd))))
 		return;
 	if (type == DT_UNKNOWN) {
 		if (sys.fstatat(l->fd, name, &st, AT_SYMLINK_NOFOLLOW)) {
@@ -180,6 +196,12 @@ static void list(struct walk *k, int fd, const char *path)
 	end_part(&l);
 }
 
+/* Whether its files are those of this backend. */
+static bool is_ours(const struct walk *k, int fd, const char *path)
+{
+	return !*path || !k->w->backend || !is_backend(fd) || k->w->backend(k->w->arg, path);
+}
+
 static void do_item(struct walk *k, const struct item *item)
 {
 	struct stat st;
@@ -193,7 +215,7 @@ static void do_item(struct walk *k, const struct item *item)
 		do_files(k, fd, item->path, item->names, item->nr_names);
 	else if (sys.fstat(fd, &st))
 		tell_trouble(k, item->path, -errno);
-	else if (st.st_dev == k->w->m->dev && (!k->w->dir || k->w->dir(k->w->arg, item->path, &st)))
+	else if (st.st_dev == k->w->m->dev && is_ours(k, fd, item->path) && (!k->w->dir || k->w->dir(k->w->arg, item->path, &st)))
 		list(k, fd, item->path); /* on another device, and not mounted: a subvolume, where all files are plain */
 	own_close(fd);
 }

@@ -26,6 +26,8 @@ struct backend_walk {
 
 	/* A directory is about to be listed; @st: as it was before, @path "" the backend's root. False: leave it out. NULL: all are listed. */
 	bool (*dir)(void *arg, const char *path, const struct stat *st);
+	/* A directory below the root is a backend of its own. False: leave it out. NULL: all are listed. What is in its container directory is left out anyway. */
+	bool (*backend)(void *arg, const char *path);
 	void (*file)(void *arg, const struct walk_entry *e);
 	/*
 	 * Something could not be looked at, with all that is below it: -EACCES, -EIO, -ENOMEM ...; -EXDEV: another file system, or a part of this one, is

@@ -149,6 +149,19 @@ static void tell_of(struct tree *t, const char *path, enum plfs_severity severit
 	found_in_tree(&tf, &told);
 }
 
+/* Its files have their containers there. */
+static bool tell_backend(void *arg, const char *path)
+{
+	tell_of(arg, path, PLFS_NOTED, "backend", "a backend of its own, which has not been looked at: name it");
+	return false;
+}
+
+static bool no_backend(void *arg, const char *path)
+{
+	(void)arg, (void)path;
+	return false;
+}
+
 static void tell_trouble(void *arg, const char *path, int err)
 {
 	struct tree *t = arg;
@@ -305,7 +318,7 @@ int plfs_check_tree(struct plfs_mount *m, const char *path, unsigned nr_threads,
 	int saved ERRNO_KEPT = errno;
 	struct tree t = { .m = m, .check = check };
 	struct backend_walk walk = {
-		.m = m, .nr_threads = nr_threads, .file = check_entry, .trouble = tell_trouble, .arg = &t,
+		.m = m, .nr_threads = nr_threads, .backend = tell_backend, .file = check_entry, .trouble = tell_trouble, .arg = &t,
 	};
 	const char *start = path + m->backend_len;
 
@@ -317,6 +330,7 @@ int plfs_check_tree(struct plfs_mount *m, const char *path, unsigned nr_threads,
 	backend_walk(&walk, &start, 1);
 	t.any_moved &= t.check->repair && !*start && t.ret >= 0;
 	if (t.any_shared || t.any_moved) {
+		walk.backend = no_backend;
 		walk.file = second_look;
 		walk.trouble = no_trouble;
 		backend_walk(&walk, &start, 1);
