@@ -1,354 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Gathering all records of a container into one map. A log that is closed while we look moves from its live file to its
- * node index: it is appended to this before that is removed. So live files are read first.
+ * The map of a container: the kept one, if it is of what there is now, else one made anew, which may be kept; and whether that was all, for others
+ * write meanwhile.
  */
 #include "globalindex.h"
 
-#include "../index/merge.h"
+#include "alloc.h"
 #include "dropping.h"
-#include "hash.h"
-#include "log.h"
-#include "salvage.h"
-#include "stage.h"
-#include "stranded.h"
+#include "merging.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 /* A map of less than all of these is made as fast as a kept one is found. */
 #define GLOBAL_WORTH_RECORDS 4096
 #define GLOBAL_WORTH_LOGS 8
 #define GLOBAL_WORTH_INDEXES 4
-
-/* ---- merging ---- */
-
-struct log_name {
-	UT_hash_handle hh;
-	uint32_t log_no;
-	uint64_t known_len; /* so much of it has been synced, as the node index says */
-	/* Its live file is stranded (stranded.h): so much is there, and what stands for the rest. */
-	uint64_t sure_len;
-	const struct log_name *lost;
-	char path[];
-};
-
-/* A block of a node index, and whose it is. */
-struct merged_block {
-	struct index_block block;
-	struct log_name *log;
-};
-
-struct merging {
-	struct gathered *g;
-	const struct container *c;
-	uint64_t generation_ns;
-	struct index_merge merge;
-	struct log_name *names;
-	struct node_index *indexes; /* what the blocks point into */
-	struct node_index *salvaged; /* that too */
-	size_t nr_salvaged;
-	bool salvage; /* ask the logs */
-	const struct index_inputs *in;
-	const char *own_live;
-	struct merged_block *blocks;
-	size_t nr_blocks, cap_blocks;
-};
-
-/* The log at @path, relative to the container; NULL without memory. */
-static struct log_name *add_name(struct merging *m, const char *path)
-{
-	struct log_name *n;
-	size_t len = strlen(path);
-
-	HASH_FIND(hh, m->names, path, len, n);
-	if (n)
-		return n;
-	n = mem_zalloc(sizeof(*n) + len + 1);
-	if (!n)
-		return NULL;
-	memcpy(n->path, path, len + 1);
-	HASH_ADD(hh, m->names, path, len, n);
-	if (n->hh.tbl)
-		return n;
-	mem_free(n);
-	return NULL;
-}
-
-static int by_path(struct log_name *a, struct log_name *b)
-{
-	return strcmp(a->path, b->path);
-}
-
-/* Number the logs in the order of their names, so that every reader breaks ties alike. */
-static int number_logs(struct merging *m)
-{
-	struct gathered *g = m->g;
-	uint32_t nr = HASH_COUNT(m->names);
-
-	g->logs = mem_zalloc((nr + 1) * sizeof(*g->logs));
-	if (!g->logs)
-		return -ENOMEM;
-	HASH_SORT(m->names, by_path);
-	for (struct log_name *n = m->names; n; n = n->hh.next) {
-		n->log_no = g->nr_logs;
-		g->logs[g->nr_logs] = mem_strdup(n->path);
-		if (!g->logs[g->nr_logs])
-			return -ENOMEM;
-		g->nr_logs++;
-	}
-	return 0;
-}
-
-static int add_record(struct merging *m, uint32_t log_no, const struct index_record *rec)
-{
-	if (rec->stamp_ns <= m->generation_ns || (rec->type != INDEX_WRITE && rec->type != INDEX_TRUNCATE))
-		return 0;
-	m->g->nr_records++;
-	return index_merge_add(&m->merge, log_no, rec);
-}
-
-static int add_record_of(struct merging *m, const struct log_name *log, const struct index_record *rec)
-{
-	struct index_record sure, lost;
-	bool has_sure, has_lost;
-	int ret = 0;
-
-	if (likely(!log->lost))
-		return add_record(m, log->log_no, rec);
-	stranded_parts(rec, max_u64(log->sure_len, log->known_len), &sure, &has_sure, &lost, &has_lost);
-	if (has_sure)
-		ret = add_record(m, log->log_no, &sure);
-	if (has_lost && !ret)
-		ret = add_record(m, log->lost->log_no, &lost);
-	return ret;
-}
-
-static int add_block(struct merging *m, const char *index, const struct index_block *block)
-{
-	struct merged_block *blocks;
-	struct log_name *log;
-	char path[CONTAINER_PATH_LEN];
-	size_t cap = m->cap_blocks;
-
-	if (m->nr_blocks == cap) {
-		cap = cap ? 2 * cap : 64;
-		blocks = mem_realloc(m->blocks, cap * sizeof(*blocks));
-		if (!blocks)
-			return -ENOMEM;
-		m->blocks = blocks;
-		m->cap_blocks = cap;
-	}
-	dropping_log_path(index, block, path);
-	log = add_name(m, path);
-	if (!log)
-		return -ENOMEM;
-	if (block->synced)
-		log->known_len = max_u64(log->known_len, block->log_len);
-	m->blocks[m->nr_blocks++] = (struct merged_block){ *block, log };
-	return 0;
-}
-
-static int compare_path(const void *path, const void *other)
-{
-	return strcmp(path, *(char *const *)other);
-}
-
-/* Whether @path is one of @nr sorted ones; @paths may be NULL if there are none. */
-static bool is_among(const char *path, char *const *paths, uint32_t nr)
-{
-	return nr && bsearch(path, paths, nr, sizeof(*paths), compare_path);
-}
-
-static bool has_live(const struct merging *m, const char *log_path)
-{
-	char live[CONTAINER_PATH_LEN];
-
-	dropping_live_path(log_path, live);
-	return is_among(live, m->in->lives, m->in->nr_lives) || (m->own_live && !strcmp(live, m->own_live));
-}
-
-/*
- * What the logs say of themselves, most of which the indexes say as well: it does no harm twice. A log of a host that was started anew since, which
- * says nothing of its end, has nothing there that was ever synced. Any other had it in a live file, which is lost.
- */
-static int salvage(void *arg, const char *path, const char *name, enum dropping_kind kind)
-{
-	struct merging *m = arg;
-	char index[CONTAINER_PATH_LEN];
-	struct node_index *idx;
-	struct index_block block;
-	bool whole, restarted = !m->c->store->remote && !dropping_is_ours(name);
-	int ret;
-
-	if (kind != DROPPING_DATA)
-		return 0;
-	idx = mem_realloc(m->salvaged, (m->nr_salvaged + 1) * sizeof(*idx));
-	if (!idx)
-		return -ENOMEM;
-	m->salvaged = idx;
-	idx += m->nr_salvaged;
-	ret = salvage_log(idx, m->c, path, &whole);
-	if (ret)
-		return ret;
-	m->nr_salvaged++;
-	if (!whole && !restarted && !has_live(m, path)) {
-		snprintf(m->g->lost, sizeof(m->g->lost), "%s", path);
-		return -ENOMSG;
-	}
-	snprintf(index, sizeof(index), "%.*sindex.%s", (int)strcspn(path, "/") + 1, path, name + sizeof("data.") - 1);
-	for (int dots = 0; dots < 2 && strrchr(index, '.'); dots++)
-		*strrchr(index, '.') = '\0';
-	while (!ret && (ret = node_index_next(idx, &block)) > 0)
-		ret = add_block(m, index, &block);
-	if (!ret && !idx->len && restarted)
-		ret = add_name(m, path) ? 0 : -ENOMEM;
-	return ret;
-}
-
-/* All blocks of all node indexes, their records still encoded. */
-static int load_indexes(struct merging *m, const struct index_inputs *in)
-{
-	int ret = 0;
-
-	m->indexes = mem_zalloc((in->nr_indexes + 1) * sizeof(*m->indexes));
-	if (!m->indexes)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < in->nr_indexes && !ret; i++) {
-		struct index_block block;
-
-		ret = node_index_open(&m->indexes[i], m->c, in->indexes[i]);
-		if (ret)
-			return ret == -ENOENT ? -EAGAIN : ret;
-		while ((ret = node_index_next(&m->indexes[i], &block)) > 0) {
-			ret = add_block(m, in->indexes[i], &block);
-			if (ret)
-				break;
-		}
-		m->salvage |= m->indexes[i].damaged > 0;
-	}
-	if (!ret && m->salvage)
-		ret = container_list(m->c, salvage, m);
-	return ret;
-}
-
-static int add_blocks(struct merging *m)
-{
-	size_t nr = 0;
-	int ret;
-
-	for (size_t i = 0; i < m->nr_blocks; i++)
-		nr += m->blocks[i].block.nr_records;
-	ret = index_merge_reserve(&m->merge, nr);
-	for (size_t i = 0; i < m->nr_blocks && !ret; i++) {
-		const struct merged_block *b = &m->blocks[i];
-		struct index_cursor cur = { 0 };
-		struct index_record rec;
-
-		while ((ret = index_block_record(&b->block, &cur, &rec)) > 0) {
-			ret = add_record_of(m, b->log, &rec);
-			if (ret)
-				break;
-		}
-		if (ret == -EBADMSG)
-			log_error("%s: damaged index record of %s", m->c->dir, b->log->path);
-	}
-	return ret == -EBADMSG ? -EIO : ret;
-}
-
-static void release_indexes(struct merging *m, const struct index_inputs *in)
-{
-	for (uint32_t i = 0; m->indexes && i < in->nr_indexes; i++)
-		node_index_close(&m->indexes[i]);
-	for (size_t i = 0; i < m->nr_salvaged; i++)
-		node_index_close(&m->salvaged[i]);
-	mem_free(m->salvaged);
-	mem_free(m->indexes);
-	mem_free(m->blocks);
-	m->salvaged = NULL;
-	m->indexes = NULL;
-	m->blocks = NULL;
-}
-
-struct live {
-	struct stage_state state;
-	struct index_record *records;
-	struct log_name *log; /* NULL: just made, it says nothing */
-};
-
-static int load_live(struct merging *m, struct live *live, const char *input)
-{
-	const char *name = live->state.log_name;
-	char path[CONTAINER_PATH_LEN];
-	int ret = stage_load(m->c, input, &live->state, &live->records);
-
-	if (ret || !*name)
-		return ret == -ENOENT ? -EAGAIN : ret == -EBADMSG ? -EIO : ret;
-	if (strncmp(name, "data.", 5) || strchr(name, '/')) {
-		log_error("%s/%s: the live index names no data log", m->c->dir, input);
-		return -EIO;
-	}
-	snprintf(path, sizeof(path), "%.*s%s", (int)strcspn(input, "/") + 1, input, name);
-	live->log = add_name(m, path);
-	if (live->log && live->state.stranded) { /* bytes that may be lost are said to be in a log that there is not: who reads them is told */
-		snprintf(path, sizeof(path), "%.*s" DROPPING_LOST "%s", (int)strcspn(input, "/") + 1, input, name + sizeof("data.") - 1);
-		live->log->lost = add_name(m, path);
-	}
-	return live->log && (live->log->lost || !live->state.stranded) ? 0 : -ENOMEM;
-}
-
-static int add_live(struct merging *m, const struct live *live)
-{
-	int ret = 0;
-
-	for (uint64_t i = 0; live->log && i < live->state.nr_records && !ret; i++)
-		ret = add_record_of(m, live->log, &live->records[i]);
-	return ret;
-}
-
-static void remember(struct live_seen *seen, const struct live *live)
-{
-	uint64_t nr = live->state.nr_records;
-
-	*seen = (struct live_seen){ .nr_records = nr, .log_no = live->log ? live->log->log_no : UINT32_MAX };
-	if (nr)
-		seen->last = live->records[nr - 1];
-}
-
-/* A log that is closed while we look moves from its live file to its node index: so live files come first. */
-static int merge_inputs(struct merging *m, const struct index_inputs *in, const char *own_live)
-{
-	uint32_t nr = in->nr_lives + (own_live != NULL);
-	struct live *lives = mem_zalloc((nr + 1) * sizeof(*lives));
-	int ret = lives ? 0 : -ENOMEM;
-
-	for (uint32_t i = 0; i < nr && !ret; i++)
-		ret = load_live(m, &lives[i], i < in->nr_lives ? in->lives[i] : own_live);
-	if (!ret)
-		ret = load_indexes(m, in);
-	if (!ret)
-		ret = number_logs(m);
-	for (uint32_t i = 0; i < in->nr_lives && !ret; i++)
-		if (lives[i].log && lives[i].state.stranded)
-			lives[i].log->sure_len = stage_sure_len(m->c, in->lives[i], lives[i].log->path, lives[i].log->known_len);
-	if (!ret)
-		ret = add_blocks(m);
-	release_indexes(m, in);
-	for (uint32_t i = 0; i < nr && !ret; i++)
-		ret = add_live(m, &lives[i]);
-	if (!ret)
-		ret = index_merge_build(&m->merge, &m->g->image, &m->g->image_len);
-	if (!ret)
-		ret = index_map_open(&m->g->map, m->g->image, m->g->image_len, false);
-	if (!ret)
-		m->g->seen = mem_alloc((in->nr_lives + (size_t)1) * sizeof(*m->g->seen));
-	for (uint32_t i = 0; m->g->seen && i < in->nr_lives; i++)
-		remember(&m->g->seen[i], &lives[i]);
-	for (uint32_t i = 0; lives && i < nr; i++)
-		mem_free(lives[i].records);
-	mem_free(lives);
-	return ret;
-}
 
 /* ---- whether that was all ---- */
 
@@ -365,7 +31,7 @@ static int check_log(struct check_arg *ca, const char *path)
 	char full[CONTAINER_PATH_LEN];
 	struct stat st;
 
-	if (is_among(path, ca->g->logs, ca->g->nr_logs))
+	if (path_is_among(path, ca->g->logs, ca->g->nr_logs))
 		return 0;
 	ca->alone = false;
 	container_path(ca->c, path, full);
@@ -384,7 +50,7 @@ static int check_dropping(void *arg, const char *path, const char *name, enum dr
 		return check_log(ca, path);
 	if (kind == DROPPING_LIVE)
 		ca->alone = false;
-	return kind != DROPPING_INDEX || is_among(path, ca->in->indexes, ca->in->nr_indexes) ? 0 : -EAGAIN;
+	return kind != DROPPING_INDEX || path_is_among(path, ca->in->indexes, ca->in->nr_indexes) ? 0 : -EAGAIN;
 }
 
 /*
@@ -512,20 +178,11 @@ static void adopt(struct gathered *g, const struct container *c, int h, uint64_t
 static int gather_anew(struct gathered *g, const struct container *c, const struct index_inputs *in, const char *own_live,
 		       uint64_t generation_ns, bool ask_logs)
 {
-	struct merging m = { .g = g, .c = c, .generation_ns = generation_ns, .salvage = ask_logs, .in = in, .own_live = own_live };
-	struct log_name *n, *next;
-	int h = -ENOENT, ret;
+	int h = -ENOENT, ret = gather_merged(g, c, in, own_live, generation_ns, &ask_logs);
 	bool alone;
 
-	index_merge_init(&m.merge);
-	ret = merge_inputs(&m, in, own_live);
-	index_merge_release(&m.merge);
-	HASH_ITER(hh, m.names, n, next) {
-		HASH_DEL(m.names, n);
-		mem_free(n);
-	}
 	/* It has to be in its place before that is looked at which confirms it. */
-	if (!ret && !in->nr_lives && !own_live && !m.salvage && is_worth_keeping(g, in))
+	if (!ret && !in->nr_lives && !own_live && !ask_logs && is_worth_keeping(g, in))
 		h = keep(g, c, in, generation_ns);
 	if (!ret)
 		ret = check_complete(g, c, in, &alone);

@@ -9,6 +9,8 @@
 #include "log.h"
 #include "stage.h"
 
+#include <stdlib.h>
+
 /* A path and its size or digest at the end of a list. */
 static int append(char ***paths, uint64_t **values, uint32_t *nr, uint32_t *cap, const char *path, uint64_t value)
 {
@@ -164,4 +166,14 @@ void index_inputs_release(struct index_inputs *in)
 	mem_free(in->lives);
 	mem_free(in->digests);
 	memset(in, 0, sizeof(*in));
+}
+
+static int compare_path(const void *path, const void *other)
+{
+	return strcmp(path, *(char *const *)other);
+}
+
+bool path_is_among(const char *path, char *const *paths, uint32_t nr)
+{
+	return nr && bsearch(path, paths, nr, sizeof(*paths), compare_path);
 }

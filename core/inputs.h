@@ -30,4 +30,7 @@ int index_inputs_list(struct index_inputs *in, const struct container *c, const 
 bool index_inputs_equal(const struct index_inputs *a, const struct index_inputs *b);
 void index_inputs_release(struct index_inputs *in);
 
+/* Whether @path is one of @nr sorted ones; @paths may be NULL if there are none. */
+bool path_is_among(const char *path, char *const *paths, uint32_t nr);
+
 #endif

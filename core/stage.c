@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Live files, the writing side: it stores through the mapping, in an order that makes every intermediate state true. Reading
- * them is stage_load.c's.
+ * them is stage_read.h's.
  */
 #include "stage_layout.h"
 

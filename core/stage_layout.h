@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where things are in a live file, for stage*.c and look_live.c alone; the byte table is in stage.h.
+ * Where things are in a live file, for stage*.c, stranded.c and look_live.c alone; the byte table is in stage.h.
  */
 #ifndef PLFS_STAGE_LAYOUT_H
 #define PLFS_STAGE_LAYOUT_H
