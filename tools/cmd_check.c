@@ -7,7 +7,6 @@
 
 #include <getopt.h>
 #include <signal.h>
-#include <stdlib.h>
 
 static const char HELP_CHECK[] =
 	"usage: plfs check [-m MAP] [-r] [-j N] [--quick] [--json] PATH...\n"
@@ -40,8 +39,6 @@ static const char HELP_REPAIR[] =
 	"The exit status is 0 if all is sound now, 1 if something remains, 2 if something could not be done.\n";
 
 enum { EXIT_SOUND = 0, EXIT_DAMAGED = 1, EXIT_UNCHECKED = 2 };
-
-#define JOBS_MAX 64
 
 struct job {
 	const char *verb;
@@ -210,8 +207,7 @@ static int check_or_repair(int argc, char **argv, bool repair)
 {
 	struct job job = { .verb = argv[0], .nr_threads = default_jobs(), .check = { .repair = repair } };
 	const char *map = NULL;
-	unsigned long n;
-	char *end;
+	uint64_t n;
 	int c;
 
 	opterr = 0;
@@ -224,10 +220,8 @@ static int check_or_repair(int argc, char **argv, bool repair)
 			job.recursive = true;
 			break;
 		case 'j':
-			errno = 0;
-			n = strtoul(optarg, &end, 10);
-			if (*optarg < '0' || *optarg > '9' || *end || errno || !n || n > JOBS_MAX)
-				return tool_misuse(job.verb, "\"%s\" is no number of jobs from 1 to %d", optarg, JOBS_MAX);
+			if (!tool_number(optarg, 1, TOOL_JOBS_MAX, &n))
+				return tool_misuse(job.verb, "\"%s\" is no number of jobs from 1 to %d", optarg, TOOL_JOBS_MAX);
 			job.nr_threads = (unsigned)n;
 			break;
 		case OPT_JSON:
@@ -236,9 +230,6 @@ static int check_or_repair(int argc, char **argv, bool repair)
 		case OPT_QUICK:
 			job.check.quick = true;
 			break;
-		case 'h':
-			fputs(repair ? HELP_REPAIR : HELP_CHECK, stdout);
-			return tool_finish(TOOL_OK);
 		case 'n':
 		case 'p':
 			if (!repair)
@@ -246,7 +237,7 @@ static int check_or_repair(int argc, char **argv, bool repair)
 			*(c == 'n' ? &job.check.dry_run : &job.check.partial) = true;
 			break;
 		default:
-			return tool_misuse(job.verb, "bad option or missing value: %s", argv[optind - 1]);
+			return tool_other_option(job.verb, c, argv, repair ? HELP_REPAIR : HELP_CHECK);
 		}
 	}
 	if (optind == argc)

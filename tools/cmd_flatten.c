@@ -291,11 +291,8 @@ int cmd_flatten(int argc, char **argv)
 		case 'o':
 			out = optarg;
 			break;
-		case 'h':
-			fputs(HELP, stdout);
-			return tool_finish(TOOL_OK);
 		default:
-			return tool_misuse("flatten", "bad option or missing value: %s", argv[optind - 1]);
+			return tool_other_option("flatten", c, argv, HELP);
 		}
 	}
 	nr = argc - optind;

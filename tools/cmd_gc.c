@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #define AGE_S 86400
-#define THREADS_MAX 64
 
 /* Exit codes of its own: TOOL_OK, something is left, something could not be done. */
 enum { GC_LEFT = 1, GC_FAILED = 2 };
@@ -149,15 +148,6 @@ static bool parse_time(const char *text, uint64_t *ns)
 	return true;
 }
 
-static bool parse_jobs(const char *text, unsigned *nr)
-{
-	char *end;
-	unsigned long n = strtoul(text, &end, 10);
-
-	*nr = (unsigned)n;
-	return *text >= '1' && *text <= '9' && !*end && n <= THREADS_MAX;
-}
-
 int cmd_gc(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -173,6 +163,7 @@ int cmd_gc(int argc, char **argv)
 	struct plfs_mount **done;
 	const char *map = NULL;
 	bool json = false;
+	uint64_t n;
 	int c, nr, nr_done = 0, rc = TOOL_OK;
 
 	opterr = 0;
@@ -189,17 +180,15 @@ int cmd_gc(int argc, char **argv)
 			gc.dry = true;
 			break;
 		case 'j':
-			if (!parse_jobs(optarg, &gc.nr_threads))
-				return tool_misuse("gc", "-j: no number of threads from 1 to %d: %s", THREADS_MAX, optarg);
+			if (!tool_number(optarg, 1, TOOL_JOBS_MAX, &n))
+				return tool_misuse("gc", "\"%s\" is no number of jobs from 1 to %d", optarg, TOOL_JOBS_MAX);
+			gc.nr_threads = (unsigned)n;
 			break;
 		case 'J':
 			json = true;
 			break;
-		case 'h':
-			fputs(HELP, stdout);
-			return tool_finish(TOOL_OK);
 		default:
-			return tool_misuse("gc", "bad option or missing value: %s", argv[optind - 1]);
+			return tool_other_option("gc", c, argv, HELP);
 		}
 	}
 	nr = argc - optind;
@@ -207,7 +196,9 @@ int cmd_gc(int argc, char **argv)
 		return tool_misuse("gc", "no backend given");
 	target_setup(map, argv + optind, nr);
 	done = calloc((size_t)nr, sizeof(struct plfs_mount *));
-	for (int i = 0; done && i < nr; i++) {
+	if (!done)
+		return GC_FAILED;
+	for (int i = 0; i < nr; i++) {
 		const char *name = argv[optind + i];
 		struct run r = { .json = json, .gc = gc };
 		char path[PATH_MAX];

@@ -37,11 +37,8 @@ int cmd_init(int argc, char **argv)
 			if (*optarg < '0' || *optarg > '7' || *end || mode > 03777 || (mode & 0700) != 0700)
 				return tool_misuse("init", "\"%s\" is no mode of a directory that its owner can use, as 1777", optarg);
 			break;
-		case 'h':
-			fputs(HELP, stdout);
-			return tool_finish(TOOL_OK);
 		default:
-			return tool_misuse("init", "bad option or missing value: %s", argv[optind - 1]);
+			return tool_other_option("init", c, argv, HELP);
 		}
 	}
 	if (argc - optind != 1)

@@ -5,7 +5,6 @@
 #include "tool.h"
 
 #include <getopt.h>
-#include <stdlib.h>
 
 static const char HELP[] =
 	"usage: plfs map [-m MAP] [-n N] FILE\n"
@@ -100,7 +99,6 @@ int cmd_map(int argc, char **argv)
 	};
 	uint64_t limit = UINT64_MAX;
 	const char *map = NULL;
-	char *end;
 	int c;
 
 	opterr = 0;
@@ -110,16 +108,11 @@ int cmd_map(int argc, char **argv)
 			map = optarg;
 			break;
 		case 'n':
-			errno = 0;
-			limit = strtoull(optarg, &end, 10);
-			if (*optarg < '0' || *optarg > '9' || *end || errno)
+			if (!tool_number(optarg, 0, UINT64_MAX, &limit))
 				return tool_misuse("map", "\"%s\" is no number of lines", optarg);
 			break;
-		case 'h':
-			fputs(HELP, stdout);
-			return tool_finish(TOOL_OK);
 		default:
-			return tool_misuse("map", "bad option or missing value: %s", argv[optind - 1]);
+			return tool_other_option("map", c, argv, HELP);
 		}
 	}
 	if (argc - optind != 1)

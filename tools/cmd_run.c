@@ -196,11 +196,8 @@ int cmd_run(int argc, char **argv)
 		case 'd':
 			setenv("PLFS_DEBUG", optarg, 1);
 			break;
-		case 'h':
-			fputs(HELP, stdout);
-			return tool_finish(TOOL_OK);
 		default:
-			return tool_misuse("run", "bad option or missing value: %s", argv[optind - 1]);
+			return tool_other_option("run", c, argv, HELP);
 		}
 	}
 	if (optind == argc)

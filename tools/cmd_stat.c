@@ -117,11 +117,8 @@ int cmd_stat(int argc, char **argv)
 		case 'j':
 			json = true;
 			break;
-		case 'h':
-			fputs(HELP, stdout);
-			return tool_finish(TOOL_OK);
 		default:
-			return tool_misuse("stat", "bad option or missing value: %s", argv[optind - 1]);
+			return tool_other_option("stat", c, argv, HELP);
 		}
 	}
 	if (optind == argc)

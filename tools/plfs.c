@@ -49,6 +49,23 @@ int tool_misuse(const char *verb, const char *fmt, ...)
 	return TOOL_USAGE;
 }
 
+int tool_other_option(const char *verb, int c, char **argv, const char *help)
+{
+	if (c != 'h')
+		return tool_misuse(verb, "bad option or missing value: %s", argv[optind - 1]);
+	fputs(help, stdout);
+	return tool_finish(TOOL_OK);
+}
+
+bool tool_number(const char *text, uint64_t least, uint64_t most, uint64_t *nr)
+{
+	char *end;
+
+	errno = 0;
+	*nr = strtoull(text, &end, 10);
+	return *text >= '0' && *text <= '9' && !*end && !errno && *nr >= least && *nr <= most;
+}
+
 int tool_finish(int rc)
 {
 	if (fflush(stdout) || ferror(stdout)) {

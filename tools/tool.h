@@ -26,6 +26,18 @@ void tool_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The same for a misuse of @verb, with a pointer to its help. Returns TOOL_USAGE. */
 int tool_misuse(const char *verb, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/*
+ * For what getopt_long() returned, @c, that the verb has no case of its own for: -h prints @help, all else is a misuse. Returns the
+ * exit code.
+ */
+int tool_other_option(const char *verb, int c, char **argv, const char *help);
+
+/* Whether all of @text is a number from @least to @most, which then is in *@nr. */
+bool tool_number(const char *text, uint64_t least, uint64_t most, uint64_t *nr);
+
+/* The -j of a verb that works with threads: 1 to so many. */
+#define TOOL_JOBS_MAX 64
+
 /* Flush standard output: a verb's last word. @rc, or TOOL_FAILED if what was printed did not arrive. */
 int tool_finish(int rc);
 
