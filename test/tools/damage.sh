@@ -291,6 +291,20 @@ check_lost_live_file() {
 	checks 0 'what a repair has replaced'
 	"$plfs" run -m "$map" cat /plfs/f >"$work/got" # the pieces of three processes
 	cmp -n 20000 -i 20000 "$work/got" "$work/plain/f" || cmp -n 20000 "$work/got" "$work/plain/f"
+	rm "$back/f" && rm -r "$c"
+	rm "$work/plain/f"
+	damaged_file f
+	"$plfs" run -m "$map" python3 -c '
+import os
+fd = os.open("/plfs/f", os.O_RDWR)
+os.pwrite(fd, os.pread(fd, 1000, 0), 0)
+os.close(fd) # the log is known by this
+fd = os.open("/plfs/f", os.O_RDWR)
+os.pwrite(fd, bytes(700000), 0)
+os.kill(os.getpid(), 9)' || :
+	rm "$(find "$c" -name 'live.*')"
+	reads_right # nobody but check misses it
+	checks 1 'what came behind byte 1000 of its data is lost, or cannot be placed'
 }
 
 # More than one bit of what a killed process left.
