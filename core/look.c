@@ -242,7 +242,7 @@ static int check_size(struct look *l)
 		return ret;
 	}
 	findings_add(l->found, PLFS_NOTED, "size", "", 0,
-		     "its stub says %llu bytes, and its indexes %llu: the first that opens it for writing, or a repair, sets that right",
+		     "its stub says %llu bytes, and its indexes %llu: a repair, or who reads or appends with the right to write, sets that right",
 		     (unsigned long long)have, (unsigned long long)l->end);
 	return 0;
 }

@@ -209,3 +209,52 @@ Test(clocks, order_is_kept_in_a_process_whose_clock_jumps)
 	cr_assert_eq(lcheck(&l, 200, 100, 5), 0);
 	lclose(&l);
 }
+
+static int clock_later(clockid_t clock, struct timespec *ts)
+{
+	int ret = true_clock(clock, ts);
+
+	ts->tv_nsec += 150000000;
+	ts->tv_sec += ts->tv_nsec / 1000000000;
+	ts->tv_nsec %= 1000000000;
+	return ret;
+}
+
+static int write_between(void *arg)
+{
+	struct lfile l = lopen("f", O_RDWR);
+
+	(void)arg;
+	lfill(&l, 1000, 10, 3);
+	raise(SIGSTOP);
+	lfill(&l, 100, 100, 3);
+	raise(SIGSTOP);
+	lclose(&l);
+	return 0;
+}
+
+/* Without the pause what it writes would count from when it began to write from there on, and what the other wrote meanwhile as later. */
+Test(clocks, a_process_that_has_paused_for_100_ms_writes_later_than_all_that_was_written_before)
+{
+	struct lfile l = made("f");
+	int status;
+	pid_t pid;
+
+	cr_assert_eq(lfill(&l, 2000, 10, 1), 10);
+	pid = start_child(write_between, NULL);
+	cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
+	cr_assert_eq(lfill(&l, 0, 100, 1), 100);
+	kill(pid, SIGCONT);
+	cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
+	true_clock = sys.clock_gettime;
+	sys.clock_gettime = clock_later;
+	cr_assert_eq(lfill(&l, 100, 100, 1), 100);
+	sys.clock_gettime = true_clock;
+	cr_assert_eq(lcheck(&l, 0, 200, 1), 0);
+	kill(pid, SIGCONT);
+	cr_assert_eq(wait_child(pid), 0);
+	lclose(&l);
+	l = lopen("f", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, 200, 1), 0);
+	lclose(&l);
+}

@@ -80,6 +80,23 @@ Test(stat_of_killed, says_so_of_one_that_was_truncated_since, .init = scratch_se
 	cr_assert_eq(stat_size("a"), 0);
 }
 
+/* What programs without the library see. */
+Test(stat_of_killed, says_it_to_everybody_when_somebody_has_read_who_may_write, .init = scratch_setup, .fini = scratch_remove)
+{
+	struct killed k = { "a", 1000, 5, false, SIGKILL };
+	char path[PATH_MAX];
+	struct lfile l;
+	struct stat st;
+
+	in_child(write_and_die, &k);
+	l = lopen("a", O_RDWR);
+	cr_assert_eq(plfs_size(l.f), 5000);
+	lclose(&l);
+	lpath("a", path);
+	cr_assert_eq(stat(path, &st), 0);
+	cr_assert_eq(st.st_size, 4096 + 5000);
+}
+
 Test(stat_of_writer, says_what_it_has_written, .init = scratch_setup, .fini = scratch_remove)
 {
 	struct killed k = { "a", 1000, 5, true, 0 };
