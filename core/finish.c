@@ -32,7 +32,18 @@ struct finish {
 
 static uint64_t log_len(const struct finish *f) { return f->state.flushed_len + f->state.staged_len; }
 
-static int load(struct finish *f)
+/* Of the host's power failing: only what is certain is there, and nothing that the live file says of the log else. */
+static int keep_sure(struct finish *f, uint64_t sure_len)
+{
+	f->state.flushed_len = sure_len;
+	f->state.staged_len = f->state.last_trailer = f->state.last_table = 0;
+	for (uint64_t i = 0; i < f->state.nr_records; i++)
+		if (f->records[i].type == INDEX_WRITE && index_record_log_end(&f->records[i]) > sure_len)
+			return -ENODATA;
+	return 0;
+}
+
+static int load(struct finish *f, uint64_t sure_len)
 {
 	const char *name = strchr(f->live, '/') + 1;
 	ssize_t n;
@@ -43,6 +54,8 @@ static int load(struct finish *f)
 	snprintf(f->log, sizeof(f->log), "%.*sdata.%s", (int)(name - f->live), f->live, name + sizeof("live.") - 1);
 	if (*f->state.log_name && strcmp(f->state.log_name, f->log + (name - f->live)))
 		return -EBADMSG;
+	if (f->state.stranded && (ret = keep_sure(f, sure_len)))
+		return ret;
 	if (f->state.staged_len > STAGE_CAP || log_len(f) > INT64_MAX / 2)
 		return -EBADMSG;
 	f->staged = mem_alloc(f->state.staged_len + 1);
@@ -73,6 +86,35 @@ static int open_log(struct finish *f)
 		return -EMLINK;
 	/* What is gone from its end must not be made up. */
 	return !ret && f->state.flushed_len && (uint64_t)st.st_size < DROPPING_DATA_OFF + f->state.flushed_len ? -EIO : ret;
+}
+
+/* ---- trailers, where the live file cannot tell of them ---- */
+
+static int take_trailer(void *arg, const struct index_trailer *t)
+{
+	struct finish *f = arg;
+	struct index_block block;
+	uint32_t pid, seq;
+	void *buf;
+	ssize_t n;
+
+	if (t->self + INDEX_TRAILER_LEN > f->state.flushed_len)
+		return 0;
+	n = trailer_block(f->c->store, f->h, t, &buf);
+	if (n < 0)
+		return n == -ENOMEM ? (int)n : 0;
+	dropping_log_numbers(f->log, &pid, &seq);
+	if (index_block_parse(&block, buf, (size_t)n) == n && block.pid == pid && block.seq == seq) {
+		f->state.last_trailer = t->self;
+		f->state.last_table = block.chunks_off ? t->self : f->state.last_table;
+	}
+	mem_free(buf);
+	return 0;
+}
+
+static int find_trailers(struct finish *f)
+{
+	return f->state.stranded && f->state.flushed_len ? trailer_scan(f->c->store, f->h, f->c->id, 0, take_trailer, f) : 0;
 }
 
 /* ---- checksums ---- */
@@ -143,9 +185,10 @@ static int begun_chunk(struct finish *f, uint64_t no, const struct stage_sums *s
 
 static int make_sums(struct finish *f)
 {
-	struct stage_sums sums;
+	struct stage_sums sums = { 0 };
 	uint64_t end = (log_len(f) + INDEX_CHUNK_LEN - 1) / INDEX_CHUNK_LEN, whole = f->state.flushed_len / INDEX_CHUNK_LEN, tables;
-	int ret = stage_load_sums(f->c, f->live, &sums);
+	/* Where the power failed the checksums need not be those of one moment, but all bytes have been looked at. */
+	int ret = f->state.stranded ? -EAGAIN : stage_load_sums(f->c, f->live, &sums);
 	bool trusted = !ret;
 
 	if (ret == -EAGAIN) {
@@ -191,7 +234,7 @@ static int find_piece(struct finish *f, void **block, size_t *len, uint64_t *end
 	int ret;
 
 	*block = NULL;
-	if (!log_len(f) || f->state.last_trailer < log_len(f))
+	if (!log_len(f) || f->state.stranded || f->state.last_trailer < log_len(f))
 		return -ENODATA;
 	ret = trailer_at(f->c->store, f->h, f->c->id, f->state.last_trailer, &t);
 	if (ret)
@@ -257,6 +300,8 @@ static int close_log(struct finish *f)
 	int ret = find_piece(f, &block, &len, &end);
 
 	if (ret == -ENODATA)
+		ret = find_trailers(f);
+	if (!ret && !block)
 		ret = make_sums(f);
 	if (!ret && !block)
 		ret = write_piece(f, &block, &len, &end);
@@ -273,14 +318,29 @@ static int close_log(struct finish *f)
 	return ret < 0 ? ret : 0;
 }
 
-int finish_log(const struct container *c, const char *live, bool *unsummed)
+/* Of a log of which nothing was synced, and nothing is known. */
+static int remove_log(struct finish *f)
+{
+	char full[CONTAINER_PATH_LEN];
+	int ret;
+
+	container_path(f->c, f->log, full);
+	ret = f->c->store->ops->unlink(f->c->store, full);
+	return ret == -ENOENT ? 0 : ret;
+}
+
+int finish_log(const struct container *c, const char *live, uint64_t sure_len, bool *unsummed)
 {
 	struct finish f = { .c = c, .live = live, .h = -1 };
 	char full[CONTAINER_PATH_LEN];
-	int ret = load(&f);
+	int ret = load(&f, sure_len);
 
 	if (!ret && (f.state.nr_records || log_len(&f)))
 		ret = open_log(&f);
+	else if (!ret && f.state.stranded)
+		ret = remove_log(&f);
+	if (f.state.stranded && (ret == -ENOENT || ret == -EIO)) /* it has not come to the disk */
+		ret = -ENODATA;
 	if (!ret && f.h >= 0)
 		ret = close_log(&f);
 	if (!ret) {

@@ -56,6 +56,7 @@ struct look_live {
 	uint32_t log;
 	enum look_owner owner;
 	int ret; /* of reading it */
+	uint64_t sure_len; /* if its host was started anew since: so much of the log is certain */
 	struct stage_state state;
 	struct index_record *records;
 };

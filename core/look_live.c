@@ -35,7 +35,10 @@ static void tell_owner(struct look *l, const struct look_live *live)
 		[OWNER_DEAD] = "its process was killed before it could close it; all that it wrote can be read, and a repair finishes it",
 	};
 
-	if (live->owner != OWNER_LIVES)
+	if (live->state.stranded)
+		findings_add(l->found, PLFS_NOTED, "killed", live->path, 0,
+			     "its host was started anew before its process had closed it; what had been synced can be read");
+	else if (live->owner != OWNER_LIVES)
 		findings_add(l->found, PLFS_NOTED, live->owner == OWNER_UNKNOWN ? "open" : "killed", live->path, 0, "%s", what[live->owner]);
 }
 

@@ -202,7 +202,7 @@ static int check_live_chunks(struct log_look *ll)
 	uint64_t off;
 	int ret;
 
-	if (!live || live->ret || ll->l->check->quick)
+	if (!live || live->ret || live->state.stranded || ll->l->check->quick) /* stranded: they told how much is certain */
 		return 0;
 	ret = stage_load_sums(ll->l->c, live->path, &sums);
 	if (ret == -ENOENT || ret == -EAGAIN) /* it has just been closed, or is too busy to be looked at */
@@ -247,6 +247,8 @@ static uint64_t readable_len(const struct look *l, const struct look_log *log)
 {
 	const struct look_live *live = log->live == LOOK_NONE ? NULL : &l->lives[log->live];
 
+	if (live && live->state.stranded)
+		return live->sure_len;
 	return max_u64(log->len, live && !live->ret ? live->state.flushed_len + live->state.staged_len : 0);
 }
 
@@ -257,7 +259,12 @@ static int check_length(struct look *l, struct look_log *log)
 
 	if (want <= have)
 		return 0;
-	f = findings_add(l->found, PLFS_DAMAGED, "log-cut", log->path, have, "cut off: its index knows %llu bytes of data, there are %llu",
+	if (log->live != LOOK_NONE && l->lives[log->live].state.stranded)
+		f = findings_add(l->found, PLFS_DAMAGED, "not-synced", log->path, have,
+				 "its host was started anew before bytes %llu to %llu of its data had been synced: they are lost",
+				 (unsigned long long)have, (unsigned long long)want - 1);
+	else
+		f = findings_add(l->found, PLFS_DAMAGED, "log-cut", log->path, have, "cut off: its index knows %llu bytes of data, there are %llu",
 			 (unsigned long long)want, (unsigned long long)have);
 	return look_add_bad(l, log, have, INT64_MAX, f);
 }
@@ -316,6 +323,20 @@ static bool is_newborn(struct look *l, const struct look_log *log)
 	return !log->nr_blocks && !log->needed && !l->c->store->ops->stat(l->c->store, full, &st) && st.st_size < 4096;
 }
 
+/* Of a live file whose host was started anew since: how much of the log is certain, as readers find it (globalindex.c). */
+static void find_sure_len(struct look *l, const struct look_log *log)
+{
+	struct look_live *live = log->live == LOOK_NONE ? NULL : &l->lives[log->live];
+	uint64_t known_len = 0;
+
+	if (!live || live->ret || !live->state.stranded)
+		return;
+	for (uint32_t i = log->first_block; i != LOOK_NONE; i = l->blocks[i].next)
+		if (l->blocks[i].block.synced)
+			known_len = max_u64(known_len, l->blocks[i].block.log_len);
+	live->sure_len = max_u64(known_len, stage_sure_len(l->c, live->path, log->path, known_len));
+}
+
 static int look_at_log(struct log_look *ll)
 {
 	struct look *l = ll->l;
@@ -324,6 +345,7 @@ static int look_at_log(struct log_look *ll)
 	struct stat st;
 	int ret;
 
+	find_sure_len(l, log);
 	ll->h = dropping_open_log(l->c, log->path, log->live != LOOK_NONE);
 	log->state = ll->h < 0 ? ll->h : 0;
 	if (log->state == -EMFILE || log->state == -ENFILE || log->state == -ENOMEM || log->state == -EACCES)

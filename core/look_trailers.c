@@ -130,6 +130,10 @@ static int take_trailer(struct log_look *ll, const struct index_trailer *t, unsi
 		mem_free(buf);
 		return 0;
 	}
+	if (ll->log->live != LOOK_NONE && l->lives[ll->log->live].state.stranded && block.log_len > l->lives[ll->log->live].sure_len) {
+		mem_free(buf); /* what it speaks of is not certain */
+		return 0;
+	}
 	check_gap(ll, t, &block);
 	if (find_block(l, ll->log, buf, (size_t)n) || has_records(l, ll->log, &block)) {
 		mem_free(buf);
@@ -172,7 +176,7 @@ static int find_last(struct log_look *ll, struct index_trailer *t)
 
 	if (!live)
 		return trailer_last(l->c->store, ll->h, l->c->id, t);
-	if (live->ret)
+	if (live->ret || live->state.stranded)
 		return -EBADMSG;
 	if (!live->state.last_trailer)
 		return -ENODATA;

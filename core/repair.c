@@ -162,8 +162,8 @@ static int finish_logs(struct repair *r)
 		char full[CONTAINER_PATH_LEN];
 		int h, one;
 
-		if (live->ret)
-			continue;
+		if (live->ret || (live->state.stranded && l->logs[live->log]->records_end > live->sure_len))
+			continue; /* the bytes that the power failure took would be those of a hole, or of others */
 		if (l->c->store->remote) { /* its owner has that lock: nobody else may be asked */
 			bool locked;
 
@@ -176,7 +176,9 @@ static int finish_logs(struct repair *r)
 			if (locked)
 				continue;
 		}
-		one = dry(r) ? 0 : finish_log(l->c, live->path, &unsummed);
+		one = dry(r) ? 0 : finish_log(l->c, live->path, live->sure_len, &unsummed);
+		if (one == -ENODATA)
+			continue;
 		if (!one && !dry(r) && dropping_live_is_ours(strchr(live->path, '/') + 1) && !stub_is_copy(&r->k->stub, r->k->st.st_ino))
 			writers_gone(r->k->m, r->k->st.st_ino, 1);
 		tell(r, one, "finished", live->path,

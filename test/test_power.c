@@ -397,7 +397,29 @@ static int other_boot(const char *path, int flags, ...)
 	return fd;
 }
 
-static int look_after(const char *tree, int cut, FILE *err)
+static void say(void *arg, const struct plfs_finding *f)
+{
+	(void)arg;
+	fprintf(stderr, "%s: %s\n", f->path, f->text);
+}
+
+/* What can be read before a repair can be read after it. What was never synced may be found damaged. */
+static void repair_both(void)
+{
+	struct plfs_check check = { .repair = true, .found = say };
+	char path[PATH_MAX];
+
+	for (int i = 0; i < 2; i++) {
+		struct plfs_mount *m = lpath(i ? "t" : "f", path);
+		int ret = plfs_check(m, AT_FDCWD, path, &check);
+
+		errno = ret < 0 ? -ret : 0;
+		if (ret < 0 && ret != -ENOENT)
+			die("cannot repair %s", path);
+	}
+}
+
+static int look_after(const char *tree, int cut, bool repaired, FILE *err)
 {
 	pid_t pid = fork_child();
 
@@ -416,6 +438,8 @@ static int look_after(const char *tree, int cut, FILE *err)
 		if (plfs_setup(map) != 1)
 			die("plfs_setup");
 	}
+	if (repaired)
+		repair_both();
 	look_at_name("f", cut, has_begun(RENAME, cut));
 	look_at_name("t", cut, has_begun(RENAME, cut));
 	_exit(0);
@@ -437,7 +461,7 @@ static void try_one(const struct failure *f, uint64_t seed)
 	if (!err || !mkdtemp(tree))
 		die("mkdtemp");
 	power_fail(f, tree);
-	code = look_after(tree, f->cut, err);
+	code = look_after(tree, f->cut, f->salt % 2, err);
 	snprintf(scratch, sizeof(scratch), "%s", tree);
 	if (code) {
 		const struct op *op = &power->ops[f->only >= 0 ? f->only : f->cut];
@@ -495,7 +519,7 @@ static void try_many(bool ordered)
 	/* After each sync, when nothing else is left. */
 	for (int i = 1; i < power->nr_ops; i++)
 		if (power->ops[i].kind == OP_EVENT && power->ops[i].no % 2 && steps[power->ops[i].no / 2].action == SYNC) {
-			f = (struct failure){ .cut = i + 1, .ordered = ordered, .only = -1 };
+			f = (struct failure){ .cut = i + 1, .ordered = ordered, .only = -1, .salt = (uint64_t)i };
 			try_one(&f, seed);
 		}
 	free(cuts);
