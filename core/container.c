@@ -262,7 +262,7 @@ bool container_is_hostdir(const char *name, size_t len)
 
 struct list_arg {
 	const struct container *c;
-	const char *hostdir;
+	const char *hostdir; /* NULL: there was none yet */
 	int (*fn)(void *arg, const char *path, const char *name, enum dropping_kind kind);
 	void *arg;
 };
@@ -308,8 +308,9 @@ int container_list(const struct container *c,
 		   int (*fn)(void *arg, const char *path, const char *name, enum dropping_kind kind), void *arg)
 {
 	struct list_arg la = { .c = c, .fn = fn, .arg = arg };
+	int ret = c->store->ops->list(c->store, c->dir, list_hostdir, &la);
 
-	return c->store->ops->list(c->store, c->dir, list_hostdir, &la);
+	return !ret && !la.hostdir ? -ENOENT : ret;
 }
 
 int container_remove(const struct container *c)

@@ -83,7 +83,8 @@ mode_t container_file_mode(const struct container *c, bool shared);
 
 /*
  * @fn for each dropping: @path is relative to the container ("hostdir.3/data..."), @name its last component. What can have no name like
- * this is passed over. -ENOENT if there is no such container. Stops at and returns a non-zero.
+ * this is passed over. -ENOENT if there is no such container, or not even a hostdir in it, which all have that a stub names. Stops at
+ * and returns a non-zero.
  */
 int container_list(const struct container *c,
 		   int (*fn)(void *arg, const char *path, const char *name, enum dropping_kind kind), void *arg);

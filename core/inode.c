@@ -225,7 +225,7 @@ static int loaded(struct inode *ino, int ret)
 		return -EAGAIN;
 	}
 	if (ret == -EIDRM && !ret2)
-		log_error("%s: its container %s is missing", stub_name(fd, name, sizeof(name)), ino->c.dir);
+		log_error("%s: its container %s is missing or empty", stub_name(fd, name, sizeof(name)), ino->c.dir);
 	if (ret == -ENOMSG)
 		log_error("%s/%s: the data log is not in any index: the index is lost", ino->c.dir, ino->r.lost);
 	return ret == -EIDRM || ret == -ENOMSG ? -EIO : ret ? ret : ret2;

@@ -208,6 +208,7 @@ static int list_entry(void *arg, const char *name)
 		return ret;
 	if (!strncmp(name, "hostdir.", 8) && S_ISDIR(mode)) {
 		container_path(l->c, name, full);
+		l->nr_hostdirs++;
 		ret = l->c->store->ops->list(l->c->store, full, list_hostdir_entry, &la);
 		return ret == -ENOENT ? 0 : ret;
 	}
@@ -255,10 +256,10 @@ int look_at(struct look *l, const struct container *c, int fd, const struct stub
 	*l = (struct look){ .c = c, .check = check, .found = found, .stub = *stub };
 	l->alone = stub_is_alone(fd);
 	ret = c->store->ops->list(c->store, c->dir, list_entry, l);
-	if (ret == -ENOENT) {
+	if (ret == -ENOENT || (!ret && !l->nr_hostdirs)) {
 		l->missing = true;
 		findings_add(found, PLFS_DAMAGED, "no-container", "", 0,
-			     "its container %s is missing: none of what was in logs can be read", c->dir);
+			     "its container %s is %s: none of what was in logs can be read", c->dir, ret ? "missing" : "empty");
 		return 0;
 	}
 	if (ret == -ELOOP || ret == -ENOTDIR) {

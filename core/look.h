@@ -95,7 +95,8 @@ struct look {
 	struct stub stub;
 	struct stat st;    /* of the stub */
 	bool alone;        /* it is certain that nobody has the file open */
-	bool missing;      /* there is no container */
+	bool missing;      /* there is no container, or nothing in it */
+	uint32_t nr_hostdirs;
 	bool unknown;      /* something is of a later version: not all could be looked at */
 	bool stale_global; /* index.global is to go */
 	uint64_t end;      /* where the file ends as the indexes say, when that is behind where the stub does; else 0 */

@@ -175,6 +175,22 @@ Test(file_bad, a_plain_file_stays_one)
 	cr_assert_eq(lunlink("plain"), 0);
 }
 
+/* Each is made with a hostdir in it, before its stub names it. */
+Test(file_bad, an_emptied_container_is_an_io_error)
+{
+	char path[PATH_MAX], cmd[PATH_MAX + 20], buf[10];
+	struct lfile l;
+
+	make_closed(1000);
+	cr_assert(find_file("hostdir.", path));
+	*strrchr(path, '/') = '\0';
+	snprintf(cmd, sizeof(cmd), "rm -r '%s'/*", path);
+	cr_assert_eq(system(cmd), 0);
+	l = lopen("file", O_RDONLY);
+	cr_assert_eq(plfs_pread(l.f, buf, 10, 0), -EIO);
+	lclose(&l);
+}
+
 /* The stub came back from a backup, its container did not: no bytes are made up, and nobody crashes. */
 Test(file_bad, a_stub_without_its_container_is_an_io_error)
 {

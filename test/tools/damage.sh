@@ -340,6 +340,9 @@ check_half_deleted_container() {
 	checks 1 'the log is missing, and so is its index; index.global knows of it'
 	grep 'lost: bytes' "$work/said"
 	repairs 1 'the log is missing'
+	rm -r "$c"/*
+	checks 1 'is empty: none of what was in logs can be read'
+	repairs 1 'is empty'
 	rm -r "$c"
 	checks 1 'is missing: none of what was in logs can be read'
 	repairs 1 'is missing'
