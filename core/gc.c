@@ -146,9 +146,11 @@ static int hex(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-static bool parse_id(const char *name, uint8_t *id)
+/* *@gone: it is what is left of one. */
+static bool parse_id(const char *name, uint8_t *id, bool *gone)
 {
-	if (strlen(name) != 2 * STUB_ID_LEN)
+	*gone = strlen(name) > 2 * STUB_ID_LEN && !strcmp(name + 2 * STUB_ID_LEN, STORE_GONE);
+	if (strlen(name) != 2 * STUB_ID_LEN && !*gone)
 		return false;
 	for (int i = 0; i < STUB_ID_LEN; i++) {
 		int high = hex(name[2 * i]), low = hex(name[2 * i + 1]);
@@ -169,11 +171,13 @@ static int list_container(void *arg, int fd, const char *name, unsigned char typ
 {
 	struct list_arg *la = arg;
 	uint8_t id[STUB_ID_LEN];
+	bool gone;
 
-	(void)fd;
-	if ((type != DT_DIR && type != DT_UNKNOWN) || !parse_id(name, id) || strncmp(name, la->parent, 2))
+	if ((type != DT_DIR && type != DT_UNKNOWN) || !parse_id(name, id, &gone) || strncmp(name, la->parent, 2))
 		return 0;
-	return set_add(&la->run->set, id);
+	if (gone)
+		gc_remove_gone(la->run, fd, la->parent, name);
+	return gone ? 0 : set_add(&la->run->set, id);
 }
 
 static int list_parent(void *arg, int fd, const char *name, unsigned char type)

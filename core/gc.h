@@ -60,6 +60,9 @@ void gc_tell(struct gc_run *run, const struct plfs_gc_item *item);
 void gc_look_for_temps(struct gc_run *run);
 void gc_look_for_temps_in(struct gc_run *run, const struct gc_container *c);
 
+/* Remove @name in the directory @fd, .plfs/@parent: what somebody has left who was killed while he removed a container. */
+void gc_remove_gone(struct gc_run *run, int fd, const char *parent, const char *name);
+
 /* Remove the container @c, to which nothing leads, unless something speaks against it. */
 void gc_remove_container(struct gc_run *run, const struct gc_container *c);
 

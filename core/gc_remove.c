@@ -199,6 +199,37 @@ static int judge(struct gc_run *run, int fd, const struct tree_sum *sum, char *w
 	return tree_list(fd, look_at_hostdir, &la);
 }
 
+/* Whether something speaks against it is asked no more: but for who may be at it. */
+void gc_remove_gone(struct gc_run *run, int fd, const char *parent, const char *name)
+{
+	char path[80], why[WHY_LEN] = "";
+	struct plfs_gc_item item = { .kind = PLFS_GC_CONTAINER, .path = path, .why = why };
+	struct tree_sum sum;
+	int ret = tree_measure(fd, name, &sum);
+
+	if (ret || sum.changed_ns + run->gc->age_ns >= run->start_ns)
+		return;
+	snprintf(path, sizeof(path), PLFS_DIR_NAME "/%s/%s", parent, name);
+	item.bytes = sum.bytes;
+	item.age_ns = run->start_ns - sum.changed_ns;
+	item.fate = run->gc->dry ? PLFS_GC_WOULD_BE : PLFS_GC_REMOVED;
+	ret = run->gc->dry ? 0 : tree_remove(fd, name, false);
+	if (ret) {
+		snprintf(why, sizeof(why), "cannot be removed: %s", strerror(-ret));
+		item.fate = PLFS_GC_FAILED;
+	}
+	gc_tell(run, &item);
+}
+
+/* An empty one may be about to be given to a file, whose first log then must not go with it. Of others nobody is to find a part. */
+static int remove_it(struct gc_run *run, const char *dir, bool empty)
+{
+	char aside[64 + sizeof(STORE_GONE)];
+
+	snprintf(aside, sizeof(aside), "%s" STORE_GONE, dir);
+	return tree_remove(run->dir, empty || sys.renameat(run->dir, dir, run->dir, aside) ? dir : aside, empty);
+}
+
 void gc_remove_container(struct gc_run *run, const struct gc_container *c)
 {
 	char dir[64], path[80], why[WHY_LEN] = "";
@@ -223,8 +254,7 @@ void gc_remove_container(struct gc_run *run, const struct gc_container *c)
 	} else if (!ret && run->gc->dry) {
 		item.fate = PLFS_GC_WOULD_BE;
 	} else if (!ret) {
-		/* An empty one may be about to be given to a file, whose first log then must not go with it. */
-		ret = tree_remove(run->dir, dir, !sum.nr_files);
+		ret = remove_it(run, dir, !sum.nr_files);
 		item.fate = PLFS_GC_REMOVED;
 	}
 	if (ret < 0) {

@@ -46,6 +46,8 @@ struct store_identity {
 	uint64_t len, ino, id;
 };
 
+#define STORE_GONE ".gone"
+
 struct store_ops {
 	/*
 	 * @flags as of open(2). No symbolic link is followed, nor anything that leads out of the store, and nothing waits for the other end of a
@@ -106,7 +108,10 @@ struct store_ops {
 	int (*unlink)(struct store *s, const char *path);
 	int (*rmdir)(struct store *s, const char *path);
 	int (*rename)(struct store *s, const char *from, const char *to); /* in one directory */
-	/* Remove a directory with all that is in it. The first error is returned, the rest is removed all the same. */
+	/*
+	 * Remove a directory with all that is in it: all at once, for whoever looks by its name. It is renamed first, to one with STORE_GONE behind
+	 * it, where what a killed process has not removed stays. The first error is returned, the rest is removed all the same.
+	 */
 	int (*remove_tree)(struct store *s, const char *path);
 	/* @fn for each name in a directory but "." and "..", in no order; stops at and returns a non-zero. */
 	int (*list)(struct store *s, const char *path, int (*fn)(void *arg, const char *name), void *arg);

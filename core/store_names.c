@@ -11,6 +11,8 @@
 #include "own.h"
 #include "store_acl.h"
 
+#include <stdio.h>
+
 static int err(long ret)
 {
 	return ret < 0 ? -errno : 0;
@@ -323,14 +325,29 @@ static int remove_dir(int parent, const char *name, int depth)
 	return ret ? ret : ret2;
 }
 
+/* What is left of a killed process's attempt is in the way. */
+static int set_aside(int parent, const char *name, const char *aside)
+{
+	int ret = err(sys.renameat(parent, name, parent, aside));
+
+	for (int tries = 0; (ret == -ENOTEMPTY || ret == -EEXIST) && tries < 3; tries++) {
+		remove_dir(parent, aside, 0);
+		ret = err(sys.renameat(parent, name, parent, aside));
+	}
+	return ret;
+}
+
 int names_remove_tree(struct store *s, const char *path)
 {
 	const char *name;
+	char aside[NAME_MAX + 1];
 	int ret, parent = open_parent(s, path, &name);
 
 	if (parent < 0)
 		return parent;
-	ret = remove_dir(parent, name, 0);
+	ret = snprintf(aside, sizeof(aside), "%s" STORE_GONE, name) < (int)sizeof(aside) ? set_aside(parent, name, aside) : -ENAMETOOLONG;
+	if (ret != -ENOENT) /* where it cannot be renamed it goes where it is */
+		ret = remove_dir(parent, ret ? name : aside, 0);
 	sys_fd_close(&parent);
 	return ret;
 }
