@@ -6,6 +6,7 @@
 #ifndef PLFS_APPEND_H
 #define PLFS_APPEND_H
 
+#include "bytes.h"
 #include "trailers.h"
 #include "writer.h"
 
@@ -34,7 +35,7 @@ static inline void append_put(struct writer *w, const void *buf, size_t len)
 	if (len < FUSED_LEN) {
 		for (size_t i = 0; i < len; i += 64)
 			__builtin_prefetch((const char *)buf + NEXT_LEN + i);
-		memcpy(stage_bytes(s) + s->staged_len, buf, len);
+		copy_to_pages(stage_bytes(s) + s->staged_len, buf, len);
 	} else {
 		append_fused(w, buf, len);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Little-endian loads and stores, the only way that a number enters or leaves one of our
- * files. On a little-endian machine each is one instruction.
+ * files. On a little-endian machine each is one instruction. And bytes on their way into a mapped one.
  */
 #ifndef PLFS_BYTES_H
 #define PLFS_BYTES_H
@@ -30,6 +30,24 @@ static inline uint64_t load_le64(const void *p)
 static inline void store_le64(void *p, uint64_t v)
 {
 	__atomic_store_n((uint64_t *)p, htole64(v), __ATOMIC_RELEASE);
+}
+
+/*
+ * memmove() into a mapped file, or down in it: no store of the machine's reaches into two pages. Where the fault of one page makes the file system
+ * write out and protect the other (btrfs, when its space or a quota is used up) such a store would be tried again for ever.
+ */
+static inline void copy_to_pages(void *to, const void *from, size_t len)
+{
+	uint8_t *t = to;
+	const uint8_t *f = from;
+
+	for (size_t left = 4096 - (uintptr_t)t % 4096; unlikely(left < len); left = 4096) {
+		memmove(t, f, left);
+		t += left;
+		f += left;
+		len -= left;
+	}
+	memmove(t, f, len);
 }
 
 #endif

@@ -187,8 +187,10 @@ WITH_FOLD static inline __attribute__((always_inline)) uint32_t fold_all(uint32_
 		v2 = fold(v2, k, take(to, p, 128));
 		v3 = fold(v3, k, take(to, p, 192));
 	}
-	if (to)
-		p = memcpy(to + 256, p, len);
+	if (to) {
+		copy_to_pages(to + 256, p, len);
+		p = to + 256;
+	}
 	/* Four accumulators to one, its four lanes to one, and that to 32 bits. */
 	v3 = fold(v0, LANES(FOLD_1536), v3);
 	v3 = fold(v1, LANES(FOLD_1024), v3);
@@ -310,9 +312,14 @@ uint32_t crc32c(uint32_t crc, const void *buf, size_t len)
 uint32_t crc32c_copy(uint32_t crc, void *to, const void *buf, size_t len)
 {
 #if defined(__x86_64__)
-	if (len >= FOLD_MIN && best_form() == by_folding)
-		return ~by_folding_copy(~crc, to, buf, len);
+	size_t head = -(uintptr_t)to % 64;
+
+	if (len >= FOLD_MIN + head && best_form() == by_folding) {
+		memcpy(to, buf, head); /* from there on stores are aligned */
+		crc = by_instruction(~crc, to, head);
+		return ~by_folding_copy(crc, (unsigned char *)to + head, (const unsigned char *)buf + head, len - head);
+	}
 #endif
-	memcpy(to, buf, len);
+	copy_to_pages(to, buf, len);
 	return crc32c(crc, to, len);
 }

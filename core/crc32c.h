@@ -15,7 +15,7 @@ uint32_t crc32c(uint32_t crc, const void *buf, size_t len);
 
 /*
  * The same while @len bytes at @buf are copied to @to, which they do not overlap: of data that is cold the checksum costs
- * nothing then. The checksum is of what was copied, whatever another thread does to @buf meanwhile.
+ * nothing then. The checksum is of what was copied, whatever another thread does to @buf meanwhile. No store reaches into two pages (copy_to_pages()).
  */
 uint32_t crc32c_copy(uint32_t crc, void *to, const void *buf, size_t len);
 

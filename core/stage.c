@@ -155,21 +155,24 @@ int stage_save(struct stage *s)
 
 /*
  * A byte at the beginning of the page is written as it is: only we change it, in a page of the header nobody does. Where that can be done though the
- * store could not (btrfs has space set aside for calls that a mapping does not get), it is asked for more.
+ * store could not, it is asked for more; a page that is there and that can be written now had no space then (btrfs at a quota: the store itself made
+ * it throw reservations away, or calls have space set aside that a mapping does not get).
  */
 int stage_why_broken(struct stage *s)
 {
 	size_t at = 0;
 	uint8_t byte;
 	ssize_t n;
+	bool there;
 
 	mapping_find_broken(s->map, &at);
 	n = s->store->ops->pread(s->store, s->h, &byte, 1, at - at % HEADER_LEN);
-	if (n == 1)
+	there = n == 1; /* else the file was cut */
+	if (there)
 		n = s->store->ops->pwrite(s->store, s->h, &byte, 1, at - at % HEADER_LEN);
 	if (n == 1)
 		n = s->store->ops->reserve(s->store, s->h, FILE_LEN, FIRST_LEN);
-	return n < 0 ? (int)n : -EIO;
+	return n < 0 ? (int)n : there ? -ENOSPC : -EIO;
 }
 
 /* How many bytes may be staged for the log to end, once they are flushed, at a multiple of STAGE_CAP in its file. */
@@ -214,9 +217,11 @@ void stage_add_record(struct stage *s, const struct index_record *rec)
 {
 	uint8_t *p = record_at(s, s->nr_records);
 	struct index_record open = *rec;
+	uint8_t buf[INDEX_RECORD_LEN];
 
 	open.length = 0;
-	index_record_encode(&open, p);
+	index_record_encode(&open, buf);
+	copy_to_pages(p, buf, sizeof(buf));
 	if (rec->type == INDEX_WRITE)
 		store_le64(p + REC_LENGTH, rec->length);
 	memcpy(s->map + OFF_LAST_CRC, p + REC_CRC, 4);
@@ -319,7 +324,7 @@ void stage_reset_records(struct stage *s, uint64_t nr_chunks)
 	set(s, OFF_NR_RECORDS, 0);
 	s->first_chunk += nr_chunks;
 	s->nr_chunks -= nr_chunks;
-	memmove(chunks, chunks + 4 * nr_chunks, 4 * s->nr_chunks);
+	copy_to_pages(chunks, chunks + 4 * nr_chunks, 4 * s->nr_chunks);
 	set(s, OFF_NR_CHUNKS, s->nr_chunks);
 	set(s, OFF_FIRST_CHUNK, s->first_chunk);
 	end_change(s);
