@@ -20,9 +20,9 @@ enum { MAX_RANKS = 64 };
 static const char *const mode_names[] = { "n1", "nn", "one" };
 
 /* What can be measured, in the order in which it is done. */
-enum phase { WRITE, READ_SHIFTED, READ_SEQUENTIAL, READ_RESTART, WRITE_FSYNC, NR_PHASES };
+enum phase { WRITE, READ_SHIFTED, READ_SCATTERED, READ_SEQUENTIAL, READ_RESTART, WRITE_FSYNC, NR_PHASES };
 
-static const char *const phase_names[NR_PHASES] = { "write", "read_shifted", "read_sequential", "read_restart",
+static const char *const phase_names[NR_PHASES] = { "write", "read_shifted", "read_scattered", "read_sequential", "read_restart",
 						    "write_fsync" };
 
 struct bench {

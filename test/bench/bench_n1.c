@@ -4,9 +4,9 @@
  * slowest rank; what a rank writes was made before, and nobody checks bytes or ends while another is still measured.
  * Everything is in the page cache, and nothing is dirty when the clock starts.
  *
- * The shifted reader of rank i reads, block by block, what rank i + 1 wrote. The sequential one reads everything in one
- * process into one small buffer, as cp and md5sum do. A restart has one rank less than there were writers, and
- * each reads its part of the file from end to end.
+ * The shifted reader of rank i reads, block by block, what rank i + 1 wrote; the scattered one reads these blocks out of
+ * order. The sequential one reads everything in one process into one small buffer, as cp and md5sum do. A restart has one
+ * rank less than there were writers, and each reads its part of the file from end to end.
  */
 #include "bench.h"
 
@@ -84,7 +84,19 @@ static bool write_one(const struct bench *b)
 	return true;
 }
 
-static bool read_shifted(const struct bench *b, int rank)
+static long common_divisor(long a, long b) { return b ? common_divisor(b, a % b) : a; }
+
+/* From one of @nr blocks to the next where they are read out of order: each once, and none close to the one before. */
+static long far_step(long nr)
+{
+	long step = nr * 5 / 8 + 1;
+
+	while (common_divisor(step, nr) != 1)
+		step++;
+	return step;
+}
+
+static bool read_shifted(const struct bench *b, int rank, bool in_order)
 {
 	int writer = (rank + 1) % b->nr_ranks, fd;
 	char path[4096], *buf = bench_buffer(bench_rank_len(b));
@@ -92,7 +104,7 @@ static bool read_shifted(const struct bench *b, int rank)
 	bench_path(b, writer, path, sizeof(path));
 	start_clock(b, rank);
 	fd = bench_open(path, O_RDONLY);
-	for (long k = 0; k < b->nr_blocks; k++)
+	for (long i = 0, k = 0, step = in_order ? 1 : far_step(b->nr_blocks); i < b->nr_blocks; i++, k = (k + step) % b->nr_blocks)
 		if (read_all(fd, buf + (size_t)k * b->block_len, b->block_len, bench_off(b, writer, k), path) < b->block_len)
 			die("%s: short", path);
 	close(fd);
@@ -169,7 +181,8 @@ static bool work(const struct bench *b, enum phase phase, int rank, int nr)
 {
 	switch (phase) {
 	case READ_SHIFTED:
-		return read_shifted(b, rank);
+	case READ_SCATTERED:
+		return read_shifted(b, rank, phase == READ_SHIFTED);
 	case READ_SEQUENTIAL:
 		return read_sequential(b);
 	case READ_RESTART:

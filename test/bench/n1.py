@@ -135,19 +135,21 @@ def section_restart(places, out):
 
 
 def section_verify(places, out):
-    print("\nReads with PLFS_VERIFY=read over reads without, by 4 ranks (shifted) and by one: MB/s without, with, ratio of speeds")
+    print("\nReads with PLFS_VERIFY=read over reads without, by 4 ranks (shifted; scattered: out of order) and by one: MB/s without, with, "
+          "ratio of speeds")
     for place in places:
         for block in (4096, 47001, MIB):
             total = total_bytes(block, out.quick)
+            phases = ["write", "read_shifted", "read_sequential"] + (["read_scattered"] if block < 65536 else [])
             seconds = {mode: collections.defaultdict(list) for mode in ("off", "read")}
             for r, mode in turns(seconds, out.rounds):
                 env, target = place.library()
                 args = ["-p", 4, "-b", block, "-n", total // block // 4, "-m", "n1", "-r", r,
-                        "-w", "write,read_shifted,read_sequential", target]
+                        "-w", ",".join(phases), target]
                 for phase, s in run("bench_n1", args, {**env, "PLFS_VERIFY": mode}).items():
                     seconds[mode][phase].append(s)
             cells = []
-            for phase in ("write", "read_shifted", "read_sequential"):
+            for phase in phases:
                 values = ratios(seconds["off"][phase], seconds["read"][phase])
                 out.figure(f"verified {phase.replace('_', ' ')}/{place.name}/{block}", values)
                 cells.append("%s %6.0f %6.0f %-18s" % (phase, *(total / 1e6 / statistics.median(seconds[mode][phase])
