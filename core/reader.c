@@ -144,8 +144,7 @@ static int load_confirmed(struct reader *r, uint64_t generation_ns)
 
 int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 {
-	char own[CONTAINER_PATH_LEN], suspect[CONTAINER_PATH_LEN] = "";
-	bool asked = false;
+	char own[CONTAINER_PATH_LEN], suspect[CONTAINER_PATH_LEN] = "", missed[CONTAINER_PATH_LEN] = "";
 	struct index_inputs in;
 	struct gathered g;
 	int ret = -EAGAIN;
@@ -157,7 +156,8 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 	r->generation_ns = generation_ns;
 	/*
 	 * Logs that are being closed move under our feet; each time round there is one less of them. One that no index
-	 * knows, and that is no longer open, may have been closed since the indexes were read: then they know it the next time.
+	 * knows, and that is no longer open, may have been closed since the indexes were read: then they know it the next time. If not it is
+	 * missed, and from then on all logs are asked, whatever other is suspected next.
 	 */
 	for (int tries = 0, lost = 0; tries < 1000 && (ret == -EAGAIN || (ret == -ENOMSG && lost < 3)); tries++) {
 		if (ret == -ENOMSG)
@@ -170,8 +170,10 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 			return -EIDRM;
 		if (!ret)
 			watch_lives(&r->watch, r->c, &in);
+		if (lost > 1 && !*missed)
+			memcpy(missed, suspect, sizeof(missed));
 		if (!ret)
-			ret = gather(&g, r->c, &in, w ? own : NULL, generation_ns, asked = lost > 1);
+			ret = gather(&g, r->c, &in, w ? own : NULL, generation_ns, *missed);
 		if ((ret == -EMFILE || ret == -ENFILE) && logset_give_back(&r->logs))
 			ret = -EAGAIN;
 		if (ret == -ENOMSG)
@@ -182,8 +184,8 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 	}
 	if (ret == -ENOMSG)
 		memcpy(r->lost, g.lost, sizeof(r->lost));
-	if (!ret && asked && dropping_is_ours(strchr(suspect, '/') + 1)) /* else it may be the power that failed */
-		log_error("%s/%s: is in no index; the logs say what it would: plfs repair makes it anew", r->c->dir, suspect);
+	if (!ret && *missed && dropping_is_ours(strchr(missed, '/') + 1)) /* else it may be the power that failed */
+		log_error("%s/%s: is in no index; the logs say what it would: plfs repair makes it anew", r->c->dir, missed);
 	if (!ret && w) {
 		w->nr_pinned = w->stage.nr_records;
 		ret = own_log_no(r, w);

@@ -103,6 +103,63 @@ Test(file_bad, what_a_damaged_node_index_said_the_logs_say_themselves)
 	lclose(&l);
 }
 
+static int write_second_half(void *arg)
+{
+	struct lfile l = lopen("file", O_RDWR);
+
+	(void)arg;
+	return lfill(&l, 500, 500, 1) != 500 || lclose(&l);
+}
+
+/* The log that a list of its directory names last. */
+static void last_log(char *path)
+{
+	struct dirent *e;
+	char *end;
+	DIR *d;
+
+	cr_assert(find_file("data.", path));
+	end = strrchr(path, '/') + 1;
+	*end = '\0';
+	d = opendir(path);
+	while ((e = readdir(d)))
+		if (!strncmp(e->d_name, "data.", 5))
+			strcpy(end, e->d_name);
+	closedir(d);
+}
+
+static unsigned nr_lists;
+static ssize_t (*real_getdents64)(int fd, void *buf, size_t len);
+
+static ssize_t count_lists(int fd, void *buf, size_t len)
+{
+	nr_lists++;
+	return real_getdents64(fd, buf, len);
+}
+
+/* The first is missed, and then it is the second that cannot be asked. */
+Test(file_bad, of_two_logs_in_no_index_one_that_says_nothing_is_soon_an_io_error)
+{
+	char path[PATH_MAX], buf[10];
+	struct stat st;
+	struct lfile l;
+
+	make_closed(500);
+	cr_assert_eq(in_child(write_second_half, NULL), 0);
+	cr_assert_eq(count_files("data."), 2);
+	cr_assert(find_file("index.", path));
+	cr_assert_eq(unlink(path), 0);
+	last_log(path);
+	cr_assert_eq(stat(path, &st), 0);
+	cr_assert_eq(truncate(path, st.st_size - 8), 0);
+	real_getdents64 = sys.getdents64;
+	sys.getdents64 = count_lists;
+	l = lopen("file", O_RDONLY);
+	cr_assert_eq(plfs_pread(l.f, buf, 10, 0), -EIO);
+	cr_assert_lt(nr_lists, 100);
+	lclose(&l);
+}
+
 /* The container, its hostdir and the node index are opened at the same time: as numbers 0, 1 and 2, if these are free. */
 static int truncate_without_streams(void *arg)
 {
