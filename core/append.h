@@ -55,9 +55,10 @@ struct append_undo {
 };
 
 /*
- * Append @block, which has its records, to the log, with its trailer (index/trailer.h): staged, as any bytes are. @table: with a table of the
- * checksums in the live file, all of which are in the log: the stage is empty; no longer than a chunk, and written at once. @p is how it
- * stands there; its buf is to be mem_free()d, also after an error. -errno: the log is as before.
+ * Append @block, whose records are in it, and its trailer (index/trailer.h) to the log: they are staged, as any bytes are. With
+ * @table, for which the stage must be empty, the checksums in the live file go in front of them as a table, and the whole, padded to
+ * one chunk, is written at once. *@p tells how it stands in the log; the caller frees its buf (mem_free()), after an error too.
+ * *@undo is for append_undo(). -errno: the log is as before.
  */
 int append_block(struct writer *w, struct index_block *block, bool table, struct append_undo *undo, struct trailer_piece *p);
 

@@ -145,18 +145,19 @@ static void end_part(struct listing *l)
 	l->names_len = l->nr_names = 0;
 }
 
-static void found(struct listing *l, const char *name, unsigned char type)
+static int found(void *arg, int fd, const char *name, unsigned char type)
 {
+	struct listing *l = arg;
 	char path[PATH_MAX];
 	size_t len = strlen(name) + 1;
 	struct stat st;
 
-	if (!strcmp(name, ".") || !strcmp(name, "..") || (!strcmp(name, PLFS_DIR_NAME) && (!*l->path || is_backend(l->fd))))
-		return;
+	if (!strcmp(name, PLFS_DIR_NAME) && (!*l->path || is_backend(fd)))
+		return 0;
 	if (type == DT_UNKNOWN) {
-		if (sys.fstatat(l->fd, name, &st, AT_SYMLINK_NOFOLLOW)) {
+		if (sys.fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW)) {
 			tell_trouble(l->k, l->path, -errno);
-			return;
+			return 0;
 		}
 		type = S_ISDIR(st.st_mode) ? DT_DIR : S_ISREG(st.st_mode) ? DT_REG : DT_LNK;
 	}
@@ -171,28 +172,21 @@ static void found(struct listing *l, const char *name, unsigned char type)
 		if (++l->nr_names == PART_NAMES)
 			end_part(l);
 	}
+	return 0;
 }
 
 static void list(struct walk *k, int fd, const char *path)
 {
 	struct listing l;
-	char buf[16384] __attribute__((aligned(8)));
-	ssize_t n;
+	int ret;
 
 	l.k = k;
 	l.path = path;
 	l.fd = fd;
 	l.names_len = l.nr_names = 0;
-	while ((n = sys.getdents64(fd, buf, sizeof(buf))) > 0) {
-		for (ssize_t pos = 0; pos < n;) {
-			struct dirent *d = (struct dirent *)(buf + pos);
-
-			pos += d->d_reclen;
-			found(&l, d->d_name, d->d_type);
-		}
-	}
-	if (n < 0)
-		tell_trouble(k, path, -errno);
+	ret = tree_list(fd, found, &l);
+	if (ret)
+		tell_trouble(k, path, ret);
 	end_part(&l);
 }
 

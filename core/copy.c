@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Copying a logical file's bytes into a plain one, holes left out. Which file that is, and what becomes of it, is
  * somebody else's.

@@ -124,7 +124,8 @@ static int write_staged(const struct container *c, const char *live, const char 
 	return ret;
 }
 
-static int append_block(const struct container *c, struct index_block *block)
+/* Encode @block, and append it to the node index of this host. */
+static int add_to_index(const struct container *c, struct index_block *block)
 {
 	void *buf = mem_alloc(index_block_max_len(block));
 	int ret = buf ? dropping_append_index(c, buf, index_block_encode(block, buf)) : -ENOMEM;
@@ -157,7 +158,7 @@ static int adopt_live(const struct container *c, const char *path)
 		block.log_len = end_of(records, state.nr_records);
 		ret = write_staged(c, path, log, state.flushed_len, block.log_len);
 		if (!ret)
-			ret = append_block(c, &block);
+			ret = add_to_index(c, &block);
 		if (!ret)
 			stage_set_adopted(c, path, digest);
 	}
@@ -251,7 +252,7 @@ static int sync_log(const struct container *c, const char *index, const struct s
 		if (ret)
 			return ret == -ENOENT ? 0 : ret;
 	}
-	return append_block(c, &block);
+	return add_to_index(c, &block);
 }
 
 /* Returns whether there were any. */

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Making a plain file of a logical one, in its place. The bytes go to a temporary file in the container, where no
  * program sees it and nothing is left of it when the container goes (of a file without one, beside the containers); it takes the file's name when all of it is on

@@ -63,7 +63,7 @@ struct global_parts {
 /* Map the file, whatever inputs it was made from. -ENOENT; -EBADMSG: damaged, revoked, or of another generation. */
 int global_open(struct global_index *gi, const struct container *c, uint64_t generation_ns);
 
-/* The same of one just created(), by its handle. */
+/* The same of one that global_create() has just made, by its handle. */
 int global_adopt(struct global_index *gi, const struct container *c, int h, uint64_t generation_ns);
 void global_close(struct global_index *gi, const struct container *c);
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Descriptions: opening, adopting and closing them. What a path leads to is decided here, and whether what is made
  * there is a logical file.

@@ -84,7 +84,7 @@ static bool take(const struct container *c, struct log_end *end)
 	return found;
 }
 
-/* With the node index locked nobody collects the log (dropping_collect()), and afterwards there is its live file. */
+/* With the node index locked nobody collects the log (collect_void()), and afterwards there is its live file. */
 static int open_locked(struct writer *w, const struct log_end *end)
 {
 	struct store *s = w->c->store;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Touching memory. The functions that do are written in assembler, since an address in the code must be known: at
  * user_load or user_store the fault happens, at user_fault the call goes on.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The table of descriptors. Slots are changed by atomic exchange; what has to happen to the description that
  * was in one happens afterwards. A slot is emptied before its number is closed, so a number that the kernel

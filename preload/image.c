@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Making files fit to be executed or loaded. Programs and libraries are no checkpoints: the first use turns them into
  * plain files, and from then on they cost nothing.

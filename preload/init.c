@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Start and end of the library in a process. The start is lazy: whoever needs us first, starts us.
  * A constructor makes sure that descriptors 0 to 2 have been looked at before main().

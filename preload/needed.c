@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Libraries below a mount that a program or another library is linked to. The loader opens them itself, long before or
  * far from us, and would find stubs; so they are made plain files before it comes. More are visited than it will

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Open file descriptions: reference counts, offsets, and the data calls on them. What a call means on a
  * logical file is decided here and in core; the wrappers only find the description and pass the result on.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Where a path leads. The rule that keeps this cheap: a system call is made only for a relative path that
  * seems to cross the border of a mount: it climbs above its start with "..", or its start lies above a

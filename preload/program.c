@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Running programs. The kernel is asked first, always: of a stub it checks all that it checks of a program (permissions,
  * mount options, writers, the size of the arguments) before it finds no known format and says ENOEXEC. Only then is it

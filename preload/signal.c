@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Between the kernel and the program's handlers. The kernel knows one handler, on_signal(), with the program's flags
  * and mask; the program's own are in a table, and what sigaction() tells of the past is made from it. SIG_DFL and

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * posix_spawn_file_actions_*(). Each action goes to the C library's list and, once that has taken it, to ours, which hangs
  * on the padding at the end of the program's own object: it lives and dies with that.

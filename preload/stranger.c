@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A program that the library does not reach (linked statically, privileged by set-user-id, of another word size) reads
  * what it inherits by system calls of its own. At the offset where the kernel's description stands there is the stub's

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The streams behind stream.h. Some fields of the public struct _IO_FILE are set by hand, because stdio has
  * no call for them: _fileno, so that fileno() of such a stream is its descriptor as of any other, and the

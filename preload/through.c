@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Files below a backend that are reached by a path that does not look so: through a symbolic link somewhere
  * else. Were they left to the kernel, a program would read a stub, truncate its header away or take off its

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * POSIX asynchronous I/O. Requests on a logical file are done before the call returns, which POSIX allows: the result is
  * put where the C library's aio_error(), aio_return() and aio_suspend() look for it, and the notification sent.

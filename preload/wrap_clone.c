@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Children that are made past fork(): by clone(), or by the numbers of fork and clone. One with memory of its own gets
  * what fork() does for it, or it would write into its parent's logs. One that shares our memory is a thread to us

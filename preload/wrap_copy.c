@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Copies from descriptor to descriptor: sendfile, copy_file_range and splice, where one side or both are logical files.
  * The kernel would move the stubs' bytes, so they are moved here, in pieces, each offset by as much as the other side

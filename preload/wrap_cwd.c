@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The working directory. Changing into a prefix really changes into the backend directory; asked
  * where it is, the answer is mapped back.

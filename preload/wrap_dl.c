@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * dlopen and dlmopen. The dynamic loader opens and maps files itself: what it is to load is made a plain file first, or
  * is given to it as a copy in memory.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * exec in all its forms. Before the image goes: offsets to the kernel, logs closed; with it go our settings in
  * the environment.

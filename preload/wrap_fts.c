@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fts. The C library's own walks the backend; the program gets entries of ours, one beside each of the library's,
  * with the names that it knows, the sizes of logical files, and without the container directory. The library's

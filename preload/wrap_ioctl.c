@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ioctl(). On a logical file, what is about where its blocks are is refused with the errno that makes programs fall back
  * to read and write: the kernel would act on the stub.

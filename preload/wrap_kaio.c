@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The kernel's own asynchronous I/O, which it would do on stubs. libaio's, by function or by number, is served.
  * io_uring is not: its requests never come by here, so there are no rings while there is a mount (ENOSYS, as on a

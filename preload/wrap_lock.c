@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fcntl locks, flock and lockf. The kernel keeps the locks, on the stub; taking one acquires and giving one
  * up releases, so that what is read under a lock is what was written under the one before.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Memory maps of logical files. Where a map must show what is written later, or be written to, the file is
  * moved into its body (core/body.h) and the kernel maps the stub; then munmap(), mremap(), msync() and the rest are

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Descriptors of files by other ways than open(): openat2(), which only has a number, file handles, and descriptors
  * taken from another process.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The namespace: unlink, rename, link, symlink, readlink, realpath, mkdir, rmdir, mknod, mkfifo.
  */

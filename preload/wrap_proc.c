@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Processes: their beginnings (fork, vfork, daemon, system, popen), ends (exit in its forms) and being waited
  * for.

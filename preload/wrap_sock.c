@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sockets that have a name in the file system, and descriptors that travel through sockets. The kernel keeps
  * a name as it was bound, on the backend; it is shown as programs spell it.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * posix_spawn and posix_spawnp. The C library's child shares our memory, so it can do nothing for us: where a file
  * action or the program itself is ours, the child is a fork() that does it all as any program would. What went wrong in

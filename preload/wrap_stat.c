@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The stat family, access, and what is asked of a file system. The kernel answers for the stub; core then
  * corrects what differs, on every result, because any road may lead to a stub.

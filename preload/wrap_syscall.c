@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * syscall(): system calls by number. Those that name a file or a descriptor go to the function of the same name here,
  * the rest to the kernel.

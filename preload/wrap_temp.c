@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Temporary files and names. The C library's own functions look and open where we cannot see it; on a mapped path the
  * names are made up here.

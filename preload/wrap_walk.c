@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ftw and nftw. The C library's own open what they walk where we cannot see it, and give no way to leave a directory
  * out before they are through with it (FTW_DEPTH); so a walk that may meet a mount is walked here, on our own calls.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Wide characters on the streams of stream.c. The C library has none on cookie streams, so they are made of the
  * bytes that such a stream reads and writes, in the locale of the moment. Other streams are left to the C library.

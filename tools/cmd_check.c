@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * plfs check and plfs repair: what they find, for people or as one JSON object a line, and their exit codes.
  */

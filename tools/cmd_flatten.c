@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * plfs flatten: make a plain file of a logical one. In its place that is core's work; elsewhere the bytes go to a
  * temporary file beside the result, which takes the name only when all of them are on stable storage.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * plfs gc: remove what killed and careless programs leave on whole backends. What may go is core's to say; here are the
  * options, what is printed, and the exit code.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * plfs map: which log holds which bytes of a file, a line for each piece that is in one place.
  */

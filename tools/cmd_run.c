@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * plfs run: set the environment that puts the library in front of a command, and let the launchers of MPI jobs
  * hand it to ranks on other nodes, then become the command.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The plfs command: picks the verb. Each verb is in a cmd_*.c of its own; what they share is in target.c and here.
  */

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * From a name on the command line to an open file: below a prefix, on a backend that the settings name, or on
  * one that they do not. The last kind is known by the container directory in it.

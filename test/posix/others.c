@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What other processes do to a file that this one has open: its size, as stat tells it, when all is closed.
  */

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A program with functions of its own under the C library's names, which make the system calls by number: allocators and
  * tracers are made so. The library's syscall() must not come back to them.

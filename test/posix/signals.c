@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Signal handlers that come in the middle of calls on files, and call the same functions: nothing may hang, be lost or
  * be torn, and what sigaction() and its relatives promise must hold. Most cases count on the timer to hit all sorts of
