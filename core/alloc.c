@@ -61,8 +61,9 @@ void dallocx(void *p, int flags);
 #define MALLOCX_ZERO 0x40
 
 /*
- * One arena does: what is allocated often is in the threads' caches, and a fork takes all locks of every arena, of which the thread
- * sanitizer of a program that was built with it can count 64. Memory goes back after a second; never the program's brk.
+ * One arena does: what is allocated often is in the threads' caches, and a fork takes all locks of every arena, of
+ * which the thread sanitizer of a program that was built with it can count 64. Memory goes back after a second; never
+ * the program's brk.
  */
 const char *plfs_jemalloc_conf = "narenas:1,dirty_decay_ms:1000,muzzy_decay_ms:0,dss:disabled";
 
@@ -119,8 +120,8 @@ UNUSED(backtrace_ip)
 #undef UNUSED
 
 /*
- * A thread's first call makes its cache, and in the first of all what the arena needs; where there is no memory for that jemalloc 5.3 goes on
- * without, and falls over it. So such a call is only made when there is plenty.
+ * A thread's first call makes its cache, and in the first of all what the arena needs; where there is no memory for
+ * that jemalloc 5.3 goes on without, and falls over it. So such a call is only made when there is plenty.
  */
 #define PLENTY ((size_t)8 << 20)
 

@@ -87,8 +87,9 @@ static void log_has_grown(struct writer *w, size_t len)
 }
 
 /*
- * The program's other threads may have changed the bytes between their being summed up, beginning at @before, and their being
- * written. Where that would be an error to the reader they are summed up once more, and if that differs, as they are in the log file.
+ * The program's other threads may have changed the bytes between their being summed up, beginning at @before, and
+ * their being written. Where that would be an error to the reader they are summed up once more, and if that differs,
+ * as they are in the log file.
  */
 static void sum_up_again(struct writer *w, const struct writer_sums *before, const void *buf, size_t len)
 {
@@ -119,9 +120,9 @@ static void sum_up_again(struct writer *w, const struct writer_sums *before, con
 }
 
 /*
- * Write the staged bytes and @len at @buf to the end of the log file: how many, or -errno. A stage that was cut holds other bytes than
- * those, and a reader would believe what the log has. Where the kernel meets the cut there is no signal but an EFAULT, or an end: so the
- * stage is looked at then.
+ * Write the staged bytes and @len at @buf to the end of the log file: how many, or -errno. A stage that was cut holds
+ * other bytes than those, and a reader would believe what the log has. Where the kernel meets the cut there is no
+ * signal but an EFAULT, or an end: so the stage is looked at then.
  */
 static ssize_t append_staged_and(struct writer *w, const void *buf, size_t len)
 {
@@ -131,15 +132,16 @@ static ssize_t append_staged_and(struct writer *w, const void *buf, size_t len)
 
 	if (unlikely(stage_is_broken(s)))
 		return -EIO;
-	n = s->store->ops->pwrite2(s->store, w->log, stage_bytes(s), s->staged_len, buf, len, DROPPING_DATA_OFF + s->flushed_len);
+	n = s->store->ops->pwrite2(s->store, w->log, stage_bytes(s), s->staged_len, buf, len,
+				   DROPPING_DATA_OFF + s->flushed_len);
 	for (uint64_t i = 0; n < (ssize_t)s->staged_len && i < s->staged_len; i += 4096)
 		(void)staged[i];
 	return n < (ssize_t)s->staged_len && stage_is_broken(s) ? -EIO : n;
 }
 
 /*
- * Append the staged bytes and, behind them, @len at @buf to the log file, in one call. Returns how many of the latter got there, or
- * -errno if not even what was staged did: then it still is.
+ * Append the staged bytes and, behind them, @len at @buf to the log file, in one call. Returns how many of the latter
+ * got there, or -errno if not even what was staged did: then it still is.
  */
 static ssize_t append_log(struct writer *w, const void *buf, size_t len)
 {
@@ -202,7 +204,8 @@ static int make_piece(struct writer *w, struct trailer_piece *p, struct index_bl
 static int append_with_table(struct writer *w, struct index_block *block, struct trailer_piece *p)
 {
 	struct stage *s = &w->stage;
-	struct index_chunks table = { .first_chunk = s->first_chunk, .nr_chunks = (uint32_t)s->nr_chunks, .chunk_crc = stage_chunks(s) };
+	struct index_chunks table = { .first_chunk = s->first_chunk, .nr_chunks = (uint32_t)s->nr_chunks,
+		.chunk_crc = stage_chunks(s) };
 	ssize_t n;
 	int ret;
 
@@ -217,7 +220,8 @@ static int append_with_table(struct writer *w, struct index_block *block, struct
 
 static ssize_t append_staged(struct writer *w, const char *buf, size_t len);
 
-static_assert(INDEX_CHUNKS_HEADER_LEN + STAGE_CHUNKS_CAP * 4 + STAGE_RECORDS_CAP * 68 + 256 < INDEX_CHUNK_LEN, "a piece fits into a chunk");
+static_assert(INDEX_CHUNKS_HEADER_LEN + STAGE_CHUNKS_CAP * 4 + STAGE_RECORDS_CAP * 68 + 256 < INDEX_CHUNK_LEN,
+	      "a piece fits into a chunk");
 
 int append_block(struct writer *w, struct index_block *block, bool table, struct append_undo *undo, struct trailer_piece *p)
 {
@@ -314,7 +318,8 @@ static ssize_t append_direct(struct writer *w, const char *buf, size_t len)
 	size_t done = 0;
 
 	while (done < len) {
-		uint64_t off = DROPPING_DATA_OFF + append_log_len(w), end = off + (len - done) - (off + (len - done)) % ALIGN_LEN;
+		uint64_t off = DROPPING_DATA_OFF + append_log_len(w),
+			end = off + (len - done) - (off + (len - done)) % ALIGN_LEN;
 		uint64_t piece_end = off - off % WRITER_PIECE_LEN + WRITER_PIECE_LEN;
 		size_t part = (size_t)((end <= piece_end + WRITER_PIECE_LEN / 4 ? end : piece_end) - off);
 		ssize_t n;

@@ -45,7 +45,8 @@ int walk_open(const struct walk_entry *e)
 
 	if (fd < 0 && errno == EPERM) /* not the owner */
 		fd = own_openat(e->dirfd, e->name, flags);
-	for (int tries = 0; fd < 0 && errno == EWOULDBLOCK && tries < 100; tries++) { /* it is just being made a plain file */
+	/* It is just being made a plain file. */
+	for (int tries = 0; fd < 0 && errno == EWOULDBLOCK && tries < 100; tries++) {
 		own_nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 		fd = own_openat(e->dirfd, e->name, flags);
 	}
@@ -115,7 +116,8 @@ static bool is_backend(int dirfd)
 	char text[sizeof(mark) - 1];
 	struct walk_entry e = { .dirfd = tree_open(dirfd, PLFS_DIR_NAME), .name = "format" };
 	int fd = e.dirfd < 0 ? -1 : walk_open(&e);
-	bool is = fd >= 0 && own_pread_all(fd, text, sizeof(text), 0) == (ssize_t)sizeof(text) && !memcmp(text, mark, sizeof(text));
+	bool is = fd >= 0 && own_pread_all(fd, text, sizeof(text), 0) == (ssize_t)sizeof(text) &&
+		!memcmp(text, mark, sizeof(text));
 
 	if (fd >= 0)
 		own_close(fd);
@@ -138,7 +140,8 @@ static void end_part(struct listing *l)
 {
 	struct walk *k = l->k;
 
-	if (l->nr_names == PART_NAMES && __atomic_load_n(&k->nr_parts, __ATOMIC_RELAXED) < (k->nr_threads - 1) * PARTS_PER_THREAD)
+	if (l->nr_names == PART_NAMES &&
+	    __atomic_load_n(&k->nr_parts, __ATOMIC_RELAXED) < (k->nr_threads - 1) * PARTS_PER_THREAD)
 		push(k, l->path, l->names, l->names_len, l->nr_names);
 	else
 		do_files(k, l->fd, l->path, l->names, l->nr_names);
@@ -209,7 +212,8 @@ static void do_item(struct walk *k, const struct item *item)
 		do_files(k, fd, item->path, item->names, item->nr_names);
 	else if (sys.fstat(fd, &st))
 		tell_trouble(k, item->path, -errno);
-	else if (st.st_dev == k->w->m->dev && is_ours(k, fd, item->path) && (!k->w->dir || k->w->dir(k->w->arg, item->path, &st)))
+	else if (st.st_dev == k->w->m->dev && is_ours(k, fd, item->path) &&
+		 (!k->w->dir || k->w->dir(k->w->arg, item->path, &st)))
 		list(k, fd, item->path); /* on another device, and not mounted: a subvolume, where all files are plain */
 	own_close(fd);
 }

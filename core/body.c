@@ -86,7 +86,10 @@ void inode_enter_body(struct inode *ino, const struct stub *now)
 	ino->writing = false;
 	inode_not_counted(ino);
 	reader_release(&ino->r);
-	/* Or what we have made of it since he who moved the file removed it. The header must not be lost while the logs are. */
+	/*
+	 * Or what we have made of it since he who moved the file removed it. The header must not be lost while the
+	 * logs are.
+	 */
 	if (ino->stub.has_container && !own_fdatasync(file_any_fd(ino)))
 		inode_remove_container(ino, false);
 	ino->stub = *now;
@@ -140,7 +143,8 @@ static void uncopy_logs(struct inode *ino, int fd, uint64_t size)
 	for (uint64_t off = 0; off < size; off += piece.len) {
 		reader_lookup(&ino->r, off, size - off, &piece);
 		if (piece.log_no != INDEX_LOG_HOLE)
-			own_fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(PLFS_BODY_OFF + off), (off_t)piece.len);
+			own_fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(PLFS_BODY_OFF + off),
+				      (off_t)piece.len);
 	}
 }
 

@@ -18,7 +18,8 @@
 
 static void tell(const struct checked *k, const struct finding *f)
 {
-	struct plfs_finding told = { .severity = f->severity, .file = k->file, .code = f->code, .path = f->path, .text = f->text };
+	struct plfs_finding told = { .severity = f->severity, .file = k->file, .code = f->code, .path = f->path,
+		.text = f->text };
 
 	if (!f->doubtful)
 		k->check->found(k->check->arg, &told);
@@ -42,8 +43,8 @@ static void tell_lost(void *arg, uint64_t logical_off, uint64_t len)
 {
 	const struct checked *k = arg;
 	struct plfs_finding told = {
-		.severity = k->check->repair ? PLFS_REMAINS : PLFS_DAMAGED, .file = k->file, .code = "lost", .path = "", .text = "",
-		.logical_off = logical_off, .len = len,
+		.severity = k->check->repair ? PLFS_REMAINS : PLFS_DAMAGED, .file = k->file, .code = "lost",
+		.path = "", .text = "", .logical_off = logical_off, .len = len,
 	};
 
 	k->check->found(k->check->arg, &told);
@@ -71,7 +72,8 @@ static int mend_stub(struct checked *k)
 		check_tell(k, PLFS_FAILED, "bit", "", "the header of its stub could not be set right: %s", strerror(-ret));
 		return ret;
 	}
-	check_tell(k, PLFS_REPAIRED, "bit", "", "byte %zu of its stub, 0x%02x, is 0x%02x again, as its checksum says", at, buf[at], mended[at]);
+	check_tell(k, PLFS_REPAIRED, "bit", "", "byte %zu of its stub, 0x%02x, is 0x%02x again, as its checksum says",
+		   at, buf[at], mended[at]);
 	k->check->nr_repaired++;
 	return ret;
 }
@@ -82,7 +84,8 @@ static int tell_header(struct checked *k, int ret)
 	uint8_t buf[STUB_HEADER_LEN];
 
 	/* One that says it is of a later version, with a wrong checksum, need not be. */
-	if (ret == -EPROTONOSUPPORT && own_pread_all(k->fd, buf, sizeof(buf), 0) == sizeof(buf) && !mend_is_right(buf, sizeof(buf), 12))
+	if (ret == -EPROTONOSUPPORT && own_pread_all(k->fd, buf, sizeof(buf), 0) == sizeof(buf) &&
+	    !mend_is_right(buf, sizeof(buf), 12))
 		ret = -EIO;
 	if (ret == -EIO) {
 		check_tell(k, PLFS_DAMAGED, "stub-header", "", "%s", text);
@@ -176,7 +179,8 @@ int check_look(struct checked *k, struct look *l, struct findings *found)
 		if (!ret && !found->nr_damaged)
 			break;
 		again = ret == -ENOENT || ret == -EAGAIN || !tries || findings_confirm(found, &before) || other;
-		if (reread(k, &other) || k->gone || !k->stub.has_container) { /* removed, moved into its body, or made plain */
+		/* Removed, moved into its body, or made plain. */
+		if (reread(k, &other) || k->gone || !k->stub.has_container) {
 			k->gone = true;
 			ret = 0;
 			break;
@@ -234,8 +238,8 @@ static int check_container(struct checked *k)
 	return ret;
 }
 
-int check_file(struct plfs_mount *m, int dirfd, const char *path, const char *file, struct plfs_check *check, struct stat *st,
-	       struct stub *stub)
+int check_file(struct plfs_mount *m, int dirfd, const char *path, const char *file, struct plfs_check *check,
+	       struct stat *st, struct stub *stub)
 {
 	struct checked k = { .m = m, .check = check, .file = file };
 	int ret = check_open(&k, dirfd, path);

@@ -22,8 +22,8 @@ struct checked {
 };
 
 /* What plfs_check() does, without counting files. @st, @stub: as they were found, zeros if they could not be. */
-int check_file(struct plfs_mount *m, int dirfd, const char *path, const char *file, struct plfs_check *check, struct stat *st,
-	       struct stub *stub);
+int check_file(struct plfs_mount *m, int dirfd, const char *path, const char *file, struct plfs_check *check,
+	       struct stat *st, struct stub *stub);
 
 /* Count a file by what came of it. */
 void check_count(struct plfs_check *check, const struct stat *st, int ret);
@@ -31,10 +31,16 @@ void check_count(struct plfs_check *check, const struct stat *st, int ret);
 /* Set right what @l and @found, which have been told, say. As plfs_check(). */
 int check_repair(struct checked *k, struct look *l, struct findings *found);
 
-/* Look at the container until it is sure what is damaged. What was found is in @found, and is not told yet. Both are to be released. */
+/*
+ * Look at the container until it is sure what is damaged. What was found is in @found, and is not told yet. Both are
+ * to be released.
+ */
 int check_look(struct checked *k, struct look *l, struct findings *found);
 
-/* Tell it. @remains: what a repair has left: damage alone, and which bytes of the file are lost. These a check tells of at once. */
+/*
+ * Tell it. @remains: what a repair has left: damage alone, and which bytes of the file are lost. These a check tells
+ * of at once.
+ */
 void check_report(struct checked *k, struct look *l, const struct findings *found, bool remains);
 
 /* What plfs_check() returns after that. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * plfs_check_tree(): all files below a directory, by several threads, and which of them share a container. Of each file that has one no more
- * is remembered than the container's id and the stub's number.
+ * plfs_check_tree(): all files below a directory, by several threads, and which of them share a container. Of each
+ * file that has one no more is remembered than the container's id and the stub's number.
  */
 #include "backend_walk.h"
 #include "check.h"
@@ -199,8 +199,8 @@ static void check_entry(void *arg, const struct walk_entry *e)
 	char full[PATH_MAX];
 	struct tree_file tf = { t, full };
 	struct plfs_check one = {
-		.repair = t->check->repair, .dry_run = t->check->dry_run, .partial = t->check->partial, .quick = t->check->quick,
-		.found = found_in_tree, .progress = progress_in_tree, .arg = &tf,
+		.repair = t->check->repair, .dry_run = t->check->dry_run, .partial = t->check->partial,
+		.quick = t->check->quick, .found = found_in_tree, .progress = progress_in_tree, .arg = &tf,
 	};
 	struct stub stub = { 0 };
 	struct stat st;
@@ -279,7 +279,8 @@ static void second_look(void *arg, const struct walk_entry *e)
 
 	if (fd < 0)
 		return;
-	if (!sys.fstat(fd, &st) && stub_marked(st.st_mode) && st.st_size && !stub_read(fd, &stub) && stub.has_container && t->seen.cap) {
+	if (!sys.fstat(fd, &st) && stub_marked(st.st_mode) && st.st_size && !stub_read(fd, &stub) &&
+	    stub.has_container && t->seen.cap) {
 		slot = slot_of(&t->seen, stub.id);
 		if (slot->ino && slot->shared)
 			tell_shared(t, e->path, stub_is_copy(&stub, st.st_ino));
@@ -318,7 +319,8 @@ int plfs_check_tree(struct plfs_mount *m, const char *path, unsigned nr_threads,
 	int saved ERRNO_KEPT = errno;
 	struct tree t = { .m = m, .check = check };
 	struct backend_walk walk = {
-		.m = m, .nr_threads = nr_threads, .backend = tell_backend, .file = check_entry, .trouble = tell_trouble, .arg = &t,
+		.m = m, .nr_threads = nr_threads, .backend = tell_backend, .file = check_entry,
+		.trouble = tell_trouble, .arg = &t,
 	};
 	const char *start = path + m->backend_len;
 

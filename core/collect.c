@@ -104,8 +104,8 @@ static int find_later_of_log(void *arg, const struct index_block *block)
 }
 
 /*
- * Whether all that is known of the log is void: what is in the live file @live, and what its writer moved to the node index before. A writer that
- * was killed while it made the live file left one without a header.
+ * Whether all that is known of the log is void: what is in the live file @live, and what its writer moved to the node
+ * index before. A writer that was killed while it made the live file left one without a header.
  */
 static bool is_void(struct collect_arg *ca, const char *live)
 {
@@ -128,13 +128,17 @@ static bool is_void(struct collect_arg *ca, const char *live)
 	return (!ret || ret == -ENOENT) && !damaged && !ca->later;
 }
 
-/* That nobody has the file open is what locks say; a description may have been handed on by ways that nobody sees. Nothing is asked of other hosts. */
+/*
+ * That nobody has the file open is what locks say; a description may have been handed on by ways that nobody sees.
+ * Nothing is asked of other hosts.
+ */
 static bool is_running(const char *name)
 {
 	uint32_t pid, seq;
 
 	dropping_log_numbers(name, &pid, &seq);
-	return dropping_live_is_ours(name) && (pid_t)pid != sys.getpid() && (!sys.syscall(SYS_kill, pid, 0) || errno == EPERM);
+	return dropping_live_is_ours(name) && (pid_t)pid != sys.getpid() &&
+	       (!sys.syscall(SYS_kill, pid, 0) || errno == EPERM);
 }
 
 /* The log first: a live file without a log whose records are void does no harm. */

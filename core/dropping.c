@@ -54,7 +54,8 @@ const char *dropping_host(void)
 		return host;
 	sys.gethostname(name, sizeof(name) - 1);
 	for (const char *p = name; *p && len < sizeof(clean) - 1; p++)
-		if ((*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '-' || *p == '_')
+		if ((*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '-' ||
+		    *p == '_')
 			clean[len++] = *p;
 	clean[len] = '\0';
 	read_boot(boot);
@@ -164,7 +165,8 @@ static bool is_header_of(const struct container *c, const char *path, const uint
 
 	if (memcmp(buf + 16, c->id, STUB_ID_LEN) || get_le32(buf + 48) != INDEX_CHUNK_LEN || !memchr(buf + 64, 0, 64))
 		return false;
-	snprintf(name, sizeof(name), "/data.%.63s.%llu.%u", (const char *)buf + 64, (unsigned long long)get_le64(buf + 40), get_le32(buf + 52));
+	snprintf(name, sizeof(name), "/data.%.63s.%llu.%u", (const char *)buf + 64,
+		 (unsigned long long)get_le64(buf + 40), get_le32(buf + 52));
 	return !strcmp(path + strcspn(path, "/"), name);
 }
 
@@ -177,7 +179,8 @@ int dropping_check_header(const struct container *c, const char *path, const uin
 	if (memcmp(buf, DROPPING_MAGIC, 8) || crc32c(0, copy, sizeof(copy)) != get_le32(buf + 12))
 		return -EIO;
 	if (get_le32(buf + 8) != DROPPING_VERSION) {
-		log_error("%s/%s: data log of version %u, this library's is %d", c->dir, path, get_le32(buf + 8), DROPPING_VERSION);
+		log_error("%s/%s: data log of version %u, this library's is %d", c->dir, path, get_le32(buf + 8),
+			  DROPPING_VERSION);
 		return -EPROTONOSUPPORT;
 	}
 	return is_header_of(c, path, buf) ? 0 : -EIO;
@@ -326,7 +329,10 @@ static bool is_hole(const uint8_t *p, size_t len)
 	return p[0] == 0 && !memcmp(p, p + 1, len - 1);
 }
 
-/* Holes are left out: zeros at the end say nothing, and any before it are damage. So what a file takes in memory, it takes on its disk. */
+/*
+ * Holes are left out: zeros at the end say nothing, and any before it are damage. So what a file takes in memory, it
+ * takes on its disk.
+ */
 int node_index_read(struct node_index *idx, struct store *s, int h, uint64_t from, uint64_t size)
 {
 	uint64_t hole = 0;
@@ -334,7 +340,8 @@ int node_index_read(struct node_index *idx, struct store *s, int h, uint64_t fro
 	ssize_t n = 0;
 
 	if (size > NODE_INDEX_MAX) {
-		log_error("%s: damaged node index: %llu bytes, of which libplfs writes %llu at most", idx->path, (unsigned long long)size, NODE_INDEX_MAX);
+		log_error("%s: damaged node index: %llu bytes, of which libplfs writes %llu at most", idx->path,
+			  (unsigned long long)size, NODE_INDEX_MAX);
 		return -EIO;
 	}
 	for (uint64_t at = from; at < size && !idx->damaged; at += (size_t)n) {
@@ -357,8 +364,8 @@ int node_index_read(struct node_index *idx, struct store *s, int h, uint64_t fro
 		else if (!hole)
 			idx->len += (size_t)n;
 		if (hole > NODE_INDEX_HOLE_MAX || (hole && !is_hole(piece, (size_t)n))) {
-			log_error("%s: damaged node index: %llu bytes of zeros in front of byte %llu", idx->path, (unsigned long long)hole,
-				  (unsigned long long)at);
+			log_error("%s: damaged node index: %llu bytes of zeros in front of byte %llu", idx->path,
+				  (unsigned long long)hole, (unsigned long long)at);
 			idx->damaged++;
 		}
 	}
@@ -416,7 +423,8 @@ int node_index_next(struct node_index *idx, struct index_block *block)
 			return 1;
 		}
 		if (n == -EPROTONOSUPPORT) {
-			log_error("%s: index block at byte %zu is of another version than this library's", idx->path, idx->pos);
+			log_error("%s: index block at byte %zu is of another version than this library's", idx->path,
+				  idx->pos);
 			return (int)n;
 		}
 		if (n != -ENODATA && !index_block_is_torn(p, left) && !idx->damaged++)

@@ -66,12 +66,15 @@ unsigned dropping_hostdir(const struct container *c);
  */
 int dropping_create_log(const struct container *c, uint64_t now_ns, char *name);
 
-/* Whether the DROPPING_HEADER_LEN bytes at @buf are the header of the log @path, relative to the container. -EIO, -EPROTONOSUPPORT (one line says so). */
+/*
+ * Whether the DROPPING_HEADER_LEN bytes at @buf are the header of the log @path, relative to the container. -EIO,
+ * -EPROTONOSUPPORT (one line says so).
+ */
 int dropping_check_header(const struct container *c, const char *path, const uint8_t *buf);
 
 /*
- * Open a log for reading, @path relative to the container. @growing: somebody may be writing it. -EIO if its header is damaged or of another
- * log; -EPROTONOSUPPORT: of another version (one line says so).
+ * Open a log for reading, @path relative to the container. @growing: somebody may be writing it. -EIO if its header
+ * is damaged or of another log; -EPROTONOSUPPORT: of another version (one line says so).
  */
 int dropping_open_log(const struct container *c, const char *path, bool growing);
 
@@ -81,12 +84,15 @@ void dropping_log_numbers(const char *name, uint32_t *pid, uint32_t *seq);
 /* The other way: the path of the log of @block, of the node index @index, both relative to the container. */
 void dropping_log_path(const char *index, const struct index_block *block, char *path);
 
-/* Append a block, @len bytes, to this host's node index, whole or not at all. Other processes may do the same at the same time. */
+/*
+ * Append a block, @len bytes, to this host's node index, whole or not at all. Other processes may do the same at the
+ * same time.
+ */
 int dropping_append_index(const struct container *c, const void *block, size_t len);
 
 /*
- * Lock this host's node index, so that nobody collects a log of it meanwhile. Returns a handle; -ENOENT: there is none; -EOPNOTSUPP: there
- * are no locks.
+ * Lock this host's node index, so that nobody collects a log of it meanwhile. Returns a handle; -ENOENT: there is
+ * none; -EOPNOTSUPP: there are no locks.
  */
 int dropping_lock_index(const struct container *c);
 void dropping_unlock_index(const struct container *c, int h);
@@ -104,7 +110,10 @@ struct node_index {
 int node_index_open(struct node_index *idx, const struct container *c, const char *path);
 void node_index_close(struct node_index *idx);
 
-/* The bytes from @from to @size of the one at @h, into @idx, which is zeros but for its path. @idx->damaged: not all of them could be. */
+/*
+ * The bytes from @from to @size of the one at @h, into @idx, which is zeros but for its path. @idx->damaged: not all
+ * of them could be.
+ */
 int node_index_read(struct node_index *idx, struct store *s, int h, uint64_t from, uint64_t size);
 
 /*

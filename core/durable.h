@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a container needs to survive a power failure: bytes before the blocks that speak of them, both before the stub is synced. A
- * sync covers what anybody on this host has written, as that of a plain file does.
+ * What a container needs to survive a power failure: bytes before the blocks that speak of them, both before the stub
+ * is synced. A sync covers what anybody on this host has written, as that of a plain file does.
  *
  *   notice.HOST                   (little-endian; see also watch.h)
  *   off size field

@@ -232,7 +232,8 @@ ssize_t plfs_pwrite(struct plfs_file *f, const void *buf, size_t len, off_t logi
 	bool next;
 
 	/* Nearly all writes there are. */
-	if (likely(len - 1 < WRITER_DIRECT_LEN - 1 && (uint64_t)logical_off < LOGICAL_MAX - WRITER_DIRECT_LEN && !f->append_flag)) {
+	if (likely(len - 1 < WRITER_DIRECT_LEN - 1 && (uint64_t)logical_off < LOGICAL_MAX - WRITER_DIRECT_LEN &&
+		   !f->append_flag)) {
 		mutex_lock(&f->ino->lock);
 		next = inode_write_next(f->ino, buf, len, (uint64_t)logical_off);
 		if (unlikely(f->ino->writing && stage_is_broken(&f->ino->w.stage)))

@@ -8,7 +8,8 @@
 
 #define TEXT_MAX 1024
 
-static struct finding *add(struct findings *f, enum plfs_severity severity, const char *code, const char *path, const char *text)
+static struct finding *add(struct findings *f, enum plfs_severity severity, const char *code, const char *path,
+			   const char *text)
 {
 	size_t path_len = strlen(path) + 1, text_len = strlen(text) + 1;
 	struct finding *new = mem_zalloc(sizeof(*new) + path_len + text_len);
@@ -27,8 +28,8 @@ static struct finding *add(struct findings *f, enum plfs_severity severity, cons
 	return new;
 }
 
-struct finding *findings_add(struct findings *f, enum plfs_severity severity, const char *code, const char *path, uint64_t at,
-			     const char *fmt, ...)
+struct finding *findings_add(struct findings *f, enum plfs_severity severity, const char *code, const char *path,
+			     uint64_t at, const char *fmt, ...)
 {
 	char text[TEXT_MAX];
 	struct finding *new;
@@ -55,7 +56,8 @@ void findings_release(struct findings *f)
 static bool has(const struct findings *f, const struct finding *one)
 {
 	for (const struct finding *at = f->first; at; at = at->next)
-		if (at->severity == one->severity && at->at == one->at && !strcmp(at->code, one->code) && !strcmp(at->path, one->path))
+		if (at->severity == one->severity && at->at == one->at && !strcmp(at->code, one->code) &&
+		    !strcmp(at->path, one->path))
 			return true;
 	return false;
 }

@@ -24,8 +24,8 @@ struct findings {
 };
 
 /* @path relative to the container, "" : the file itself. NULL without memory, which f->ret remembers. */
-struct finding *findings_add(struct findings *f, enum plfs_severity severity, const char *code, const char *path, uint64_t at,
-			     const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+struct finding *findings_add(struct findings *f, enum plfs_severity severity, const char *code, const char *path,
+			     uint64_t at, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 
 void findings_release(struct findings *f);
 

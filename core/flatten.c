@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Making a plain file of a logical one, in its place. The bytes go to a temporary file in the container, where no
- * program sees it and nothing is left of it when the container goes (of a file without one, beside the containers); it takes the file's name when all of it is on
- * stable storage. So at any moment, and after any error, the name leads to a whole file.
+ * program sees it and nothing is left of it when the container goes (of a file without one, beside the containers);
+ * it takes the file's name when all of it is on stable storage. So at any moment, and after any error, the name leads
+ * to a whole file.
  *
  * Meanwhile the stub's in-use byte is locked exclusively: who opens the file waits, and then finds that the stub has
  * no name any more; who wants to flatten it too waits as well. A file that cannot be written to cannot be locked so;
@@ -216,9 +217,9 @@ static int flatten_open(struct flatten *f)
 }
 
 /*
- * Whether nobody can be writing to it: not even through a shared map of a file in its body, which needs no open
- * file. The kernel knows, and tells by giving a lease. Should somebody open the file in that moment, the signal that says so is
- * one that is ignored.
+ * Whether nobody can be writing to it: not even through a shared map of a file in its body, which needs no open file.
+ * The kernel knows, and tells by giving a lease. Should somebody open the file in that moment, the signal that says
+ * so is one that is ignored.
  */
 static bool has_no_writer(int fd)
 {
@@ -229,8 +230,8 @@ static bool has_no_writer(int fd)
 }
 
 /*
- * The same of the locked file, which is open here for writing: whether nobody else has it open or mapped at all. Who has mapped it only for reading
- * cannot be told from who may write.
+ * The same of the locked file, which is open here for writing: whether nobody else has it open or mapped at all. Who
+ * has mapped it only for reading cannot be told from who may write.
  */
 static bool is_nowhere_else(int fd)
 {
@@ -285,7 +286,8 @@ static int check(struct flatten *f)
 		return -EAGAIN;
 	if (f->st.st_nlink > 1) {
 		if (f->watch)
-			snprintf(f->watch->why, sizeof(f->watch->why), "has %lu names (hard links), which would become two files",
+			snprintf(f->watch->why, sizeof(f->watch->why),
+				 "has %lu names (hard links), which would become two files",
 				 (unsigned long)f->st.st_nlink);
 		return -EMLINK;
 	}

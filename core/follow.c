@@ -27,7 +27,8 @@ static int growth(const struct index_record *before, const struct index_record *
 	    now->length < before->length || (have > 1 && now->stride != before->stride))
 		return -1;
 	if (before->outer_count || now->outer_count)
-		return now->outer_count == before->outer_count && now->count == have && now->length == before->length ? 0 : -1;
+		return now->outer_count == before->outer_count && now->count == have &&
+		       now->length == before->length ? 0 : -1;
 	*more = *now;
 	if (now->length > before->length) {
 		if (now->count > 1)
@@ -74,8 +75,8 @@ static bool may_be_on_top(struct reader *r, const struct index_record *rec)
 }
 
 /*
- * What the live file at @map has more than @seen says, which is brought up to date, to @own (NEWS_MAX + 1). Returns how many records, or
- * -1: it is not as simple as that.
+ * What the live file at @map has more than @seen says, which is brought up to date, to @own (NEWS_MAX + 1). Returns
+ * how many records, or -1: it is not as simple as that.
  */
 static int read_news(const uint8_t *map, struct live_seen *seen, struct reader_own *own)
 {
@@ -127,7 +128,8 @@ static bool follow_one(struct reader *r, uint32_t no, uint64_t digest)
 /* The watched files are those of the inputs, in the same order, if there are as many. */
 static bool all_are_watched(const struct reader *r)
 {
-	return r->loaded && r->seen && r->watch.word && !watch_is_revoked(&r->watch) && r->watch.nr_lives == r->inputs.nr_lives &&
+	return r->loaded && r->seen && r->watch.word && !watch_is_revoked(&r->watch) &&
+	       r->watch.nr_lives == r->inputs.nr_lives &&
 	       __atomic_load_n(r->watch.word, __ATOMIC_ACQUIRE) == r->watch.seen;
 }
 

@@ -59,8 +59,10 @@ static bool is_valid(struct global_index *gi, const struct container *c, uint64_
 	gi->map_off = get_le64(head + 56);
 	gi->map_len = get_le64(head + 64);
 	gi->nr_logs = get_le32(head + 72);
-	return gi->inputs_len <= gi->len && gi->names_len <= gi->len && GLOBAL_HEADER_LEN + gi->inputs_len + gi->names_len <= gi->map_off &&
-	       gi->map_off % 8 == 0 && gi->map_off <= gi->len && gi->map_len <= gi->len - gi->map_off && gi->nr_logs <= gi->names_len &&
+	return gi->inputs_len <= gi->len && gi->names_len <= gi->len &&
+	       GLOBAL_HEADER_LEN + gi->inputs_len + gi->names_len <= gi->map_off &&
+	       gi->map_off % 8 == 0 && gi->map_off <= gi->len && gi->map_len <= gi->len - gi->map_off &&
+	       gi->nr_logs <= gi->names_len &&
 	       crc32c(0, gi->base + GLOBAL_HEADER_LEN, gi->inputs_len + gi->names_len) == get_le32(head + 76) &&
 	       !load_le64(gi->base + OFF_REVOKED);
 }
@@ -112,8 +114,8 @@ static bool is_log_path(const char *path)
 {
 	const char *slash = strchr(path, '/');
 
-	return slash && container_is_hostdir(path, (size_t)(slash - path)) && !strncmp(slash, "/data.", 6) && !strchr(slash + 1, '/') &&
-	       strlen(path) <= CONTAINER_REST_MAX;
+	return slash && container_is_hostdir(path, (size_t)(slash - path)) && !strncmp(slash, "/data.", 6) &&
+	       !strchr(slash + 1, '/') && strlen(path) <= CONTAINER_REST_MAX;
 }
 
 static int take_names(const struct global_index *gi, char **logs, uint32_t nr)

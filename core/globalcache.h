@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * index.global: the map of a container's closed logs, kept for the next reader. It is valid while its inputs, listed in it, are
- * unchanged. One that is *confirmed* is known to be all there is, and nothing needs to be listed.
+ * index.global: the map of a container's closed logs, kept for the next reader. It is valid while its inputs, listed
+ * in it, are unchanged. One that is *confirmed* is known to be all there is, and nothing needs to be listed.
  *
  *   index.global                  (little-endian)
  *   off size field
@@ -22,18 +22,18 @@
  *   144      inputs         sorted lines "PATH SIZE\n", a line for each node index
  *     .      logs           "hostdir.K/data...", each followed by a NUL, in the map's numbering
  *
- * Who makes a map renames it into place (R1), lists the container once more (R2), and confirms it (R3) if there is nothing in
- * the list that the map does not have. Who begins a log makes its live file (W1), revokes the map and takes its name away (W2),
- * tells the readers of its host (watch.h), and only then does its first write return (W3). So a map that has its name and
- * is confirmed has all that was written before it was opened:
+ * Who makes a map renames it into place (R1), lists the container once more (R2), and confirms it (R3) if there is
+ * nothing in the list that the map does not have. Who begins a log makes its live file (W1), revokes the map and
+ * takes its name away (W2), tells the readers of its host (watch.h), and only then does its first write return (W3).
+ * So a map that has its name and is confirmed has all that was written before it was opened:
  *
  *   W1 before R2: the list has the live file; or, if the log was closed by then, a data log that the map does not know, or a
  *                 node index that has grown. The map is not confirmed.
  *   W1 after R2:  then W2 is after R1. It takes the name from this map, or from one that came later still.
  *
- * Truncating to 0 begins no log, but changes the generation. A process killed between W1 and W2 has had no write return. That
- * a writer lists nothing, and a reader no more than once, makes it work for any number of both. It needs directories that show every
- * host what another has just done: a store that is coherent (store.h).
+ * Truncating to 0 begins no log, but changes the generation. A process killed between W1 and W2 has had no write
+ * return. That a writer lists nothing, and a reader no more than once, makes it work for any number of both. It needs
+ * directories that show every host what another has just done: a store that is coherent (store.h).
  */
 #ifndef PLFS_GLOBALCACHE_H
 #define PLFS_GLOBALCACHE_H

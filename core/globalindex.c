@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The map of a container: the kept one, if it is of what there is now, else one made anew, which may be kept; and whether that was all, for others
- * write meanwhile.
+ * The map of a container: the kept one, if it is of what there is now, else one made anew, which may be kept; and
+ * whether that was all, for others write meanwhile.
  */
 #include "globalindex.h"
 

@@ -30,16 +30,17 @@ struct gathered {
 };
 
 /*
- * The kept map, if it is confirmed (globalcache.h): it has all that was written until this was called, and no process has a live
- * file that says anything. -ENOENT, -EAGAIN: there is none; any other error means no more than that.
+ * The kept map, if it is confirmed (globalcache.h): it has all that was written until this was called, and no process
+ * has a live file that says anything. -ENOENT, -EAGAIN: there is none; any other error means no more than that.
  */
 int gather_confirmed(struct gathered *g, const struct container *c, uint64_t generation_ns);
 
 /*
  * Make the map of @in and of the live file @own_live (or NULL): from index.global if that was made from them, else by
  * merging, and then index.global is written if there is no live file and enough to gain. Records stamped at or before
- * @generation_ns are left out. Where an index is damaged, or @ask_logs, the logs say themselves what is in them (salvage.h). -EAGAIN: the inputs have
- * changed, list them anew; -ENOMSG: the same, or a log's index is lost, and, with @ask_logs, it says nothing itself.
+ * @generation_ns are left out. Where an index is damaged, or @ask_logs, the logs say themselves what is in them
+ * (salvage.h). -EAGAIN: the inputs have changed, list them anew; -ENOMSG: the same, or a log's index is lost, and,
+ * with @ask_logs, it says nothing itself.
  */
 int gather(struct gathered *g, const struct container *c, const struct index_inputs *in, const char *own_live,
 	   uint64_t generation_ns, bool ask_logs);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uthash, with the library's own memory, without its exit() when there is none, and with a hash that nobody can foresee: names in a
- * container are a stranger's, and a million of them that meet in one bucket would take hours.
+ * uthash, with the library's own memory, without its exit() when there is none, and with a hash that nobody can
+ * foresee: names in a container are a stranger's, and a million of them that meet in one bucket would take hours.
  */
 #ifndef PLFS_HASH_H
 #define PLFS_HASH_H

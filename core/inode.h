@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The inode: what all descriptions of one logical file in this process share. One log, one stack of maps, one idea of the size.
- * Found by the stub's device and inode number.
+ * The inode: what all descriptions of one logical file in this process share. One log, one stack of maps, one idea of
+ * the size. Found by the stub's device and inode number.
  *
  * Locks: the table's lock is taken before an inode's, never the other way round. Neither is ever held while waiting for
  * something that the program does; only appenders wait for other processes (container lock file).
@@ -86,8 +86,8 @@ bool inode_write_next(struct inode *ino, const void *buf, size_t len, uint64_t l
 ssize_t inode_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t logical_off);
 
 /*
- * The same with a rest, @rd, that is done without the lock; as reader_begin(), but an error is final. If rd->in_body, body_read() is
- * to be asked.
+ * The same with a rest, @rd, that is done without the lock; as reader_begin(), but an error is final. If rd->in_body,
+ * body_read() is to be asked.
  */
 ssize_t inode_begin_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t logical_off, struct reading *rd);
 
@@ -103,8 +103,10 @@ int inode_make_writer(struct inode *ino, int fd);
 /* Where clocks cannot be trusted, see all stamps in the container, so that what comes now is later. */
 int inode_heed_clock(struct inode *ino, int fd);
 
-/* Close the log if there is one; the next write opens another. Publishes. -errno: acknowledged bytes could not be kept (writer_close(),
- * or the error with which the log was closed). */
+/*
+ * Close the log if there is one; the next write opens another. Publishes. -errno: acknowledged bytes could not be
+ * kept (writer_close(), or the error with which the log was closed).
+ */
 int inode_close_writer(struct inode *ino, int fd);
 
 /*
@@ -129,8 +131,8 @@ int inode_extend(struct inode *ino, int fd, uint64_t end);
 void inode_publish_found(struct inode *ino, int fd);
 
 /*
- * Take and give back the right to append; between the two *@end is the true end. Of a file that is in its body nothing is taken: use
- * body_append().
+ * Take and give back the right to append; between the two *@end is the true end. Of a file that is in its body
+ * nothing is taken: use body_append().
  */
 int inode_begin_append(struct inode *ino, int fd, uint64_t *end);
 void inode_end_append(struct inode *ino, int fd);
@@ -152,7 +154,10 @@ void inode_enter_body(struct inode *ino, const struct stub *now);
 /* Whatever this process had to say of the file's size, the stub says it: it does not count as a writer any more. */
 void inode_not_counted(struct inode *ino);
 
-/* See whether the header says so, waiting for whoever is moving the file (stub_settle()): then ino->stub.in_body is set. 0 or -errno. */
+/*
+ * See whether the header says so, waiting for whoever is moving the file (stub_settle()): then ino->stub.in_body is
+ * set. 0 or -errno.
+ */
 int inode_settle(struct inode *ino, int fd);
 
 /* Whatever is known: the stub's size, what was written here, what the map says. */
@@ -170,7 +175,10 @@ int inode_publish(struct inode *ino, int fd);
 /* Tell all that write the file, on this host, to end their records and to look at the header. */
 void inode_notify(struct inode *ino, uint64_t stamp_ns);
 
-/* Whether a file that we have mapped was cut, or failed, under us (mapping.h): what has been done with it since is nothing. */
+/*
+ * Whether a file that we have mapped was cut, or failed, under us (mapping.h): what has been done with it since is
+ * nothing.
+ */
 static inline bool inode_is_broken(const struct inode *ino)
 {
 	return unlikely(__atomic_load_n(&mapping_nr_broken, __ATOMIC_RELAXED)) &&
@@ -178,8 +186,9 @@ static inline bool inode_is_broken(const struct inode *ino)
 }
 
 /*
- * Then let go of it: of the maps, and of a log whose live file it was, which stays on disk as that of a killed process does, with all that was
- * acknowledged. The next write begins another. 0, or why the log was given up: what was under way has not been done.
+ * Then let go of it: of the maps, and of a log whose live file it was, which stays on disk as that of a killed
+ * process does, with all that was acknowledged. The next write begins another. 0, or why the log was given up: what
+ * was under way has not been done.
  */
 int inode_mend(struct inode *ino);
 

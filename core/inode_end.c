@@ -121,7 +121,8 @@ static int truncate_locked(struct inode *ino, int fd, uint64_t size)
 	if (ret || ino->stub.in_body)
 		return ret;
 	ret = inode_heed_notice(ino, fd);
-	return !ret && ino->stub.in_body ? resize_body(ino, fd, size) : ret; /* whoever moved it may have seen the old size */
+	/* Whoever moved it may have seen the old size. */
+	return !ret && ino->stub.in_body ? resize_body(ino, fd, size) : ret;
 }
 
 int inode_truncate(struct inode *ino, int fd, uint64_t size)
@@ -135,7 +136,10 @@ int inode_truncate(struct inode *ino, int fd, uint64_t size)
 	ret = inode_settle(ino, fd);
 	if (ret)
 		return ret;
-	/* Not between an appender's look at the end and its write. Where the container is gone there is nobody to wait for. */
+	/*
+	 * Not between an appender's look at the end and its write. Where the container is gone there is nobody to
+	 * wait for.
+	 */
 	if (ino->stub.has_container && !ino->stub.in_body)
 		locked = !inode_lock_end(ino);
 	ret = truncate_locked(ino, fd, size);

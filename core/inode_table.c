@@ -80,10 +80,10 @@ out:
 }
 
 /*
- * Remove the container of a stub that has no name left, unless somebody has it open. Our own mark goes before the names are
- * looked at: whoever takes the last one looks at the marks after that, so one of the two sees what the other did. A description that other
- * processes may share keeps its mark: it is asked for through another, when it is closed here. A container
- * that others have made since we looked is left to us as well.
+ * Remove the container of a stub that has no name left, unless somebody has it open. Our own mark goes before the
+ * names are looked at: whoever takes the last one looks at the marks after that, so one of the two sees what the
+ * other did. A description that other processes may share keeps its mark: it is asked for through another, when it is
+ * closed here. A container that others have made since we looked is left to us as well.
  */
 static void remove_if_unlinked(struct inode *ino, int *fd)
 {

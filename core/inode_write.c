@@ -42,7 +42,10 @@ struct claim_arg {
 	int fd; /* of the stub */
 };
 
-/* The header that will name it may come to the disk at any moment: if bytes of the stub have been synced it must not name nothing. */
+/*
+ * The header that will name it may come to the disk at any moment: if bytes of the stub have been synced it must not
+ * name nothing.
+ */
 static int make_container(void *arg, const uint8_t *id)
 {
 	struct claim_arg *ca = arg;
@@ -94,8 +97,9 @@ static int64_t ahead_of_us(const struct stat *st)
 }
 
 /*
- * A stub that was changed later than it is now, by this host's clock: the clock was set back, or another host's, or the file system's, is
- * ahead. Then the stamps in the container must be seen before ours can be later. (A stub's ctime cannot be set by programs.)
+ * A stub that was changed later than it is now, by this host's clock: the clock was set back, or another host's, or
+ * the file system's, is ahead. Then the stamps in the container must be seen before ours can be later. (A stub's
+ * ctime cannot be set by programs.)
  */
 int inode_heed_clock(struct inode *ino, int fd)
 {
@@ -294,7 +298,8 @@ static void mark_synced(const struct inode *ino, int fd)
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT } };
 	struct stat st;
 
-	if ((flags & O_ACCMODE) == O_RDONLY || flags & O_APPEND || ino->stub.in_body || (!ino->stub.has_container && !ino->body_len))
+	if ((flags & O_ACCMODE) == O_RDONLY || flags & O_APPEND || ino->stub.in_body ||
+	    (!ino->stub.has_container && !ino->body_len))
 		return;
 	if (stub_is_synced(fd) || sys.fstat(fd, &st))
 		return;

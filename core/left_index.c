@@ -56,7 +56,8 @@ int left_kept_name(const struct container *c, const char *path, char *kept)
 	for (int i = 0; i < 1000; i++) {
 		int ret;
 
-		if (snprintf(kept, CONTAINER_PATH_LEN, "%.*sdamaged.%d.%s", (int)(name - path), path, i, name) >= CONTAINER_PATH_LEN - 64)
+		if (snprintf(kept, CONTAINER_PATH_LEN, "%.*sdamaged.%d.%s", (int)(name - path), path, i, name) >=
+		    CONTAINER_PATH_LEN - 64)
 			return -ENAMETOOLONG;
 		container_path(c, kept, full);
 		ret = c->store->ops->stat(c->store, full, &st);

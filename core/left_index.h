@@ -11,13 +11,16 @@
 void left_index_path(const char *path, char *index);
 
 /*
- * Open and lock the node index @index, relative to the container, in a directory that is there; it is made if it is missing. *@st: of it. Returns
- * a handle, or -errno. Where there are no locks it is not locked.
+ * Open and lock the node index @index, relative to the container, in a directory that is there; it is made if it is
+ * missing. *@st: of it. Returns a handle, or -errno. Where there are no locks it is not locked.
  */
 int left_index_lock(const struct container *c, const char *index, struct stat *st);
 void left_index_unlock(const struct container *c, int h);
 
-/* A name beside the dropping @path (relative to the container) that readers ignore, and that is free: *@kept (CONTAINER_PATH_LEN). */
+/*
+ * A name beside the dropping @path (relative to the container) that readers ignore, and that is free: *@kept
+ * (CONTAINER_PATH_LEN).
+ */
 int left_kept_name(const struct container *c, const char *path, char *kept);
 
 /* Append a block, whole or not at all, on stable storage. */

@@ -146,7 +146,8 @@ static bool is_said(const char *fmt, va_list args)
 	for (const char *p = line; *p; p++)
 		hash = (hash ^ (unsigned char)*p) * 0x100000001b3;
 	s = &recent[hash % ARRAY_SIZE(recent)];
-	if (__atomic_load_n(&s->hash, __ATOMIC_RELAXED) == hash && now_ns - __atomic_load_n(&s->when_ns, __ATOMIC_RELAXED) < SAID_NS)
+	if (__atomic_load_n(&s->hash, __ATOMIC_RELAXED) == hash &&
+	    now_ns - __atomic_load_n(&s->when_ns, __ATOMIC_RELAXED) < SAID_NS)
 		return true;
 	__atomic_store_n(&s->hash, hash, __ATOMIC_RELAXED);
 	__atomic_store_n(&s->when_ns, now_ns, __ATOMIC_RELAXED);

@@ -29,14 +29,15 @@
 #define SUMS_BUDGET ((size_t)8 << 20) /* for the checksums of all logs */
 
 /*
- * From here on the second copy costs more than a call. At 4 KiB they are equal for a reader of one log; one that takes turns between
- * logs is a sixth faster with windows: the kernel's walk to each page is in no cache.
+ * From here on the second copy costs more than a call. At 4 KiB they are equal for a reader of one log; one that
+ * takes turns between logs is a sixth faster with windows: the kernel's walk to each page is in no cache.
  */
 #define DIRECT_LEN 8192
 
 /*
- * A file system that likes to be read in blocks of more than a few pages is one across a network (4 MiB on CephFS and Lustre, 1 MiB
- * on NFS, 128 KiB through FUSE), where a read may be a message: when another host writes the log, nothing is cached here.
+ * A file system that likes to be read in blocks of more than a few pages is one across a network (4 MiB on CephFS and
+ * Lustre, 1 MiB on NFS, 128 KiB through FUSE), where a read may be a message: when another host writes the log,
+ * nothing is cached here.
  */
 #define FAR_BLOCK_LEN (64 * 1024)
 #define FAR_WINDOW_MAX (512 * 1024)
@@ -302,7 +303,8 @@ static int is_wrong(struct logset *set, const struct logset_log *log, uint64_t c
 {
 	log_error("%s/%s: bytes %llu to %llu are not those that were written: damaged, or changed by another thread in the call that wrote "
 		  "them; plfs check tells what else is, PLFS_VERIFY=off reads them as they are",
-		  set->c->dir, log->path, (unsigned long long)(chunk * CHUNK), (unsigned long long)((chunk + 1) * CHUNK - 1));
+		  set->c->dir, log->path, (unsigned long long)(chunk * CHUNK),
+		  (unsigned long long)((chunk + 1) * CHUNK - 1));
 	return -EIO;
 }
 
@@ -338,7 +340,8 @@ int logset_verify(struct logset *set, uint32_t no, uint64_t log_off, uint64_t le
 		ssize_t n;
 
 		to = min_u64(end, off / CHUNK * CHUNK + WINDOW_MAX);
-		n = set->c->store->ops->pread(set->c->store, log->handle->h, buf, (size_t)(to - off), DROPPING_DATA_OFF + off);
+		n = set->c->store->ops->pread(set->c->store, log->handle->h, buf, (size_t)(to - off),
+					      DROPPING_DATA_OFF + off);
 		ret = n < 0 ? (int)n : check(set, log, buf, (size_t)n, off);
 	}
 	mem_free(buf);
@@ -348,8 +351,8 @@ int logset_verify(struct logset *set, uint32_t no, uint64_t log_off, uint64_t le
 /* ---- bytes ---- */
 
 /*
- * Read up to @len bytes; fewer where the log, as it is now, ends. What another process still has staged is read from there. *@in_file: how many are
- * of the log's file.
+ * Read up to @len bytes; fewer where the log, as it is now, ends. What another process still has staged is read from
+ * there. *@in_file: how many are of the log's file.
  */
 static ssize_t read_log(struct logset *set, struct logset_log *log, void *buf, size_t len, uint64_t log_off, size_t *in_file)
 {
@@ -361,7 +364,8 @@ static ssize_t read_log(struct logset *set, struct logset_log *log, void *buf, s
 	if (log_off > (uint64_t)INT64_MAX - DROPPING_DATA_OFF - len) /* no file has bytes there */
 		return 0;
 	for (int tries = 0; tries < 3; tries++) {
-		ssize_t n = s->ops->pread(s, log->handle->h, (char *)buf + done, len - done, DROPPING_DATA_OFF + log_off + done);
+		ssize_t n = s->ops->pread(s, log->handle->h, (char *)buf + done, len - done,
+					  DROPPING_DATA_OFF + log_off + done);
 
 		if (n < 0)
 			return n;
@@ -416,7 +420,10 @@ static bool is_in_order(const struct logset_log *log, uint64_t log_off)
 	return log_off >= log->next_off && log_off - log->next_off <= SKIP_LEN;
 }
 
-/* Fill the window from @log_off on, larger the longer the reading has been in order. Returns 0 with at least @len bytes in it. */
+/*
+ * Fill the window from @log_off on, larger the longer the reading has been in order. Returns 0 with at least @len
+ * bytes in it.
+ */
 static int fill_window(struct logset *set, struct logset_log *log, size_t len, uint64_t log_off)
 {
 	uint64_t from = set->verify ? log_off / CHUNK * CHUNK : log_off;
@@ -474,7 +481,8 @@ int logset_read(struct logset *set, uint32_t no, void *buf, size_t len, uint64_t
 	return 0;
 }
 
-static bool is_direct(const struct logset *set, const struct logset_log *log, uint64_t log_off, size_t len, unsigned nr_pieces)
+static bool is_direct(const struct logset *set, const struct logset_log *log, uint64_t log_off, size_t len,
+		      unsigned nr_pieces)
 {
 	if (len < DIRECT_LEN_ALONE || len < (size_t)nr_pieces * DIRECT_PIECE_LEN)
 		return false;

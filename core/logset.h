@@ -40,7 +40,8 @@ struct logset {
 	uint32_t missing;           /* the log that was not there when something said -ENOENT */
 	unsigned nr_taken;          /* references that logset_take() has given; atomic */
 	size_t window_bytes, sums_bytes;
-	unsigned crowded;           /* so many of the next reads had better not use windows: other threads wait for the lock */
+	/* So many of the next reads had better not use windows: other threads wait for the lock. */
+	unsigned crowded;
 	struct log_handle *let_go;
 	bool looked, far;           /* far: a read may be a message; looked: whether it is has been found out */
 	bool verify;                /* what is read is checked (sums.h) */
@@ -56,16 +57,16 @@ void logset_release(struct logset *set);
 int logset_add(struct logset *set, char *path);
 
 /*
- * Read all of [log_off, log_off + len) of log @no: from the log or, where that is shorter because its owner has not flushed
- * yet, from the owner's live file. -EIO: it is in neither, or is not what was written (one line names the log), -ENOENT: the log is missing, or
- * another -errno.
+ * Read all of [log_off, log_off + len) of log @no: from the log or, where that is shorter because its owner has not
+ * flushed yet, from the owner's live file. -EIO: it is in neither, or is not what was written (one line names the
+ * log), -ENOENT: the log is missing, or another -errno.
  */
 int logset_read(struct logset *set, uint32_t no, void *buf, size_t len, uint64_t log_off);
 
 /*
- * Whether [log_off, log_off + len), wanted in @nr_pieces pieces, had better be read by the caller himself: 1 and a reference to the
- * log's handle, whose data area begins at DROPPING_DATA_OFF; 0: by logset_read(); -errno as that. Bytes that the log lacks are
- * to be had from logset_read() then.
+ * Whether [log_off, log_off + len), wanted in @nr_pieces pieces, had better be read by the caller himself: 1 and a
+ * reference to the log's handle, whose data area begins at DROPPING_DATA_OFF; 0: by logset_read(); -errno as that.
+ * Bytes that the log lacks are to be had from logset_read() then.
  */
 int logset_take(struct logset *set, uint32_t no, uint64_t log_off, size_t len, unsigned nr_pieces, struct log_handle **out);
 
@@ -89,8 +90,8 @@ void logset_after_fork(struct logset *set);
 int logset_open(struct logset *set, uint32_t no);
 
 /*
- * How many logs the next reader may take: half of the descriptors that are left, so that there are some for others. 0: none, he is
- * to use logset_read(), which needs one at a time.
+ * How many logs the next reader may take: half of the descriptors that are left, so that there are some for others.
+ * 0: none, he is to use logset_read(), which needs one at a time.
  */
 uint32_t logset_at_once(struct logset *set);
 

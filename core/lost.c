@@ -15,7 +15,10 @@ static int by_path(const void *a, const void *b)
 	return strcmp((*(struct look_log *const *)a)->path, (*(struct look_log *const *)b)->path);
 }
 
-/* Numbers in the order of names, which breaks ties. *@logs, of which the log with number i is the i-th, and *@order: the other way. */
+/*
+ * Numbers in the order of names, which breaks ties. *@logs, of which the log with number i is the i-th, and *@order:
+ * the other way.
+ */
 static int number_logs(const struct look *l, struct look_log ***logs, uint32_t **order)
 {
 	*logs = mem_alloc((l->nr_logs + (size_t)1) * sizeof(**logs));
@@ -141,7 +144,8 @@ static uint32_t find_bad(const struct lost *lost, const struct index_piece *piec
 		const struct look_bad *b = lost->bad[mid];
 		uint32_t no = lost->order[b->log];
 
-		if (no < piece->log_no || (no == piece->log_no && b->len <= piece->log_off && b->log_off <= piece->log_off - b->len))
+		if (no < piece->log_no ||
+		    (no == piece->log_no && b->len <= piece->log_off && b->log_off <= piece->log_off - b->len))
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -160,7 +164,8 @@ static int intersect(void *arg, const struct index_piece *piece)
 		if (lost->order[b->log] != piece->log_no || b->log_off >= piece->log_off + piece->len)
 			break;
 		from = max_u64(b->log_off, piece->log_off) - piece->log_off;
-		to = min_u64(b->len > UINT64_MAX / 2 - b->log_off ? UINT64_MAX / 2 : b->log_off + b->len, piece->log_off + piece->len) - piece->log_off;
+		to = min_u64(b->len > UINT64_MAX / 2 - b->log_off ? UINT64_MAX / 2 : b->log_off + b->len,
+			     piece->log_off + piece->len) - piece->log_off;
 		if (from < to)
 			add_range(lost, piece->logical_off + from, piece->logical_off + to);
 	}

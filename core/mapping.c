@@ -85,7 +85,8 @@ static bool replace(struct mapping *m, size_t at)
 {
 	if (m->broken)
 		return true;
-	if (sys.mmap(m->start, m->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) ==
+	if (sys.mmap(m->start, m->len, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) ==
 	    MAP_FAILED)
 		return false;
 	m->broken = true;

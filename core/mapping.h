@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Mappings of files that others can cut, and that lie on file systems that can fill up, go read-only or vanish: then touching
- * them raises SIGBUS. The handler of that signal asks here; if the address is in such a mapping, memory that
- * belongs to no file takes its place, all of it at once, and the mapping is *broken*: it reads as zeros, and what is stored there goes
- * nowhere. What the file has is as it was before the first store that could not be made.
+ * Mappings of files that others can cut, and that lie on file systems that can fill up, go read-only or vanish: then
+ * touching them raises SIGBUS. The handler of that signal asks here; if the address is in such a mapping, memory that
+ * belongs to no file takes its place, all of it at once, and the mapping is *broken*: it reads as zeros, and what is
+ * stored there goes nowhere. What the file has is as it was before the first store that could not be made.
  *
  * So who uses a mapping asks afterwards whether it is broken, before he believes what he read, or says that he has stored.
  */

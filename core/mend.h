@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Single flipped bits in what has a checksum of its own. At the lengths of headers, records and trailers (up to 5243 bits) a CRC-32C tells any five
- * flipped bits from none (Castagnoli, Braeuer and Herrmann 1993; Koopman 2002): so where one bit makes a checksum right, either it was this
- * bit, or at least five are wrong.
+ * Single flipped bits in what has a checksum of its own. At the lengths of headers, records and trailers (up to 5243
+ * bits) a CRC-32C tells any five flipped bits from none (Castagnoli, Braeuer and Herrmann 1993; Koopman 2002): so
+ * where one bit makes a checksum right, either it was this bit, or at least five are wrong.
  */
 #ifndef PLFS_MEND_H
 #define PLFS_MEND_H
@@ -15,8 +15,8 @@
 bool mend_is_right(const uint8_t *buf, size_t len, size_t crc_off);
 
 /*
- * The bit that makes the CRC-32C at @crc_off (taken as 0 in it) of the @len bytes at @buf right: it is changed there, and *@at is the byte it
- * is in. False: there is none, or the checksum is right.
+ * The bit that makes the CRC-32C at @crc_off (taken as 0 in it) of the @len bytes at @buf right: it is changed there,
+ * and *@at is the byte it is in. False: there is none, or the checksum is right.
  */
 bool mend_find(uint8_t *buf, size_t len, size_t crc_off, size_t *at);
 

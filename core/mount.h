@@ -52,12 +52,15 @@ bool mount_has_containers(dev_t dev, ino_t ino);
 /* Whether a new file with this path below the backend is to be log-structured. */
 bool mount_wants_log(const struct plfs_mount *m, const char *path);
 
-/* Whether the backend is one that we can work with. -ENOENT: it has not been used yet; others as mount_prepare(), with one line. prepare.c. */
+/*
+ * Whether the backend is one that we can work with. -ENOENT: it has not been used yet; others as mount_prepare(),
+ * with one line. prepare.c.
+ */
 int mount_check_format(struct plfs_mount *m);
 
 /*
- * Make BACKEND/.plfs with its format file, or check the one that is there. -EROFS, -EACCES, -EPROTONOSUPPORT ...; -EPERM: it belongs to somebody
- * who could take away what others write (one line says so). prepare.c.
+ * Make BACKEND/.plfs with its format file, or check the one that is there. -EROFS, -EACCES, -EPROTONOSUPPORT ...;
+ * -EPERM: it belongs to somebody who could take away what others write (one line says so). prepare.c.
  */
 int mount_prepare(struct plfs_mount *m);
 

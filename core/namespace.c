@@ -114,7 +114,8 @@ int plfs_rename(struct plfs_mount *m, int fromfd, const char *from, int tofd, co
 
 static int stat_of(int dirfd, const char *path, struct stat *st, int at_flags)
 {
-	int ret = path ? sys.fstatat(dirfd, path, st, at_flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) : sys.fstat(dirfd, st);
+	int ret = path ? sys.fstatat(dirfd, path, st, at_flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) :
+		sys.fstat(dirfd, st);
 
 	return ret ? -errno : 0;
 }
@@ -268,10 +269,11 @@ static void tell_times(struct inode *ino, int fd, struct stat *st)
 }
 
 /*
- * The size of a file that somebody may be writing, or was when he was killed: what the stub does not say yet is in live files. @size
- * stays what it is if the file cannot be read, or another one has its name by now.
+ * The size of a file that somebody may be writing, or was when he was killed: what the stub does not say yet is in
+ * live files. @size stays what it is if the file cannot be read, or another one has its name by now.
  */
-static __attribute__((noinline, cold)) void ask_live_files(const struct plfs_name *name, const struct stat *st, uint64_t *size)
+static __attribute__((noinline, cold)) void ask_live_files(const struct plfs_name *name, const struct stat *st,
+							   uint64_t *size)
 {
 	int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 	struct plfs_file *f = NULL;
@@ -284,7 +286,8 @@ static __attribute__((noinline, cold)) void ask_live_files(const struct plfs_nam
 	} else {
 		fd = stub_reopen(name->dirfd, flags);
 	}
-	if (fd >= 0 && !sys.fstat(fd, &now) && now.st_ino == st->st_ino && now.st_dev == st->st_dev && !file_of(fd, &f) && f) {
+	if (fd >= 0 && !sys.fstat(fd, &now) && now.st_ino == st->st_ino && now.st_dev == st->st_dev &&
+	    !file_of(fd, &f) && f) {
 		off_t known = plfs_size(f);
 
 		if (known >= 0)

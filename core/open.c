@@ -139,8 +139,8 @@ static void remove_unlinked(struct plfs_mount *m, int fd, const struct stat *st)
 }
 
 /*
- * *@gone: the last file that was found without a name. Found twice, it was reached through /proc/self/fd, which is as good as
- * a name.
+ * *@gone: the last file that was found without a name. Found twice, it was reached through /proc/self/fd, which is as
+ * good as a name.
  */
 static int open_existing(struct plfs_mount *m, int dirfd, const char *path, int flags, mode_t mode, ino_t *gone,
 			 struct plfs_file **out)

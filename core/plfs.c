@@ -122,7 +122,10 @@ void plfs_fork_parent(void)
 	inode_unlock_all();
 }
 
-/* The parent goes on writing its logs; the child opens its own when it writes. Nothing is published for the parent's sake. */
+/*
+ * The parent goes on writing its logs; the child opens its own when it writes. Nothing is published for the parent's
+ * sake.
+ */
 static void disown_one(struct inode *ino, int fd)
 {
 	(void)fd;
@@ -246,7 +249,10 @@ const char plfs_in_stub[] = "(the stub itself)";
 
 typedef int map_fn(void *arg, uint64_t logical_off, uint64_t len, const char *log, uint64_t log_off);
 
-/* [off, end), which no log holds: where are bytes of it in the stub? The kernel's offset may be the program's, and is put back. */
+/*
+ * [off, end), which no log holds: where are bytes of it in the stub? The kernel's offset may be the program's, and is
+ * put back.
+ */
 static int body_pieces(int fd, uint64_t off, uint64_t end, map_fn *fn, void *arg)
 {
 	off_t before = sys.lseek(fd, 0, SEEK_CUR);

@@ -103,25 +103,32 @@ int plfs_open(struct plfs_mount *m, int dirfd, const char *path, int flags, mode
 int plfs_adopt(int fd, struct plfs_file **out);
 
 /*
- * End of the description, when its last descriptor in this process is closed: after
- * the kernel's close, or an unlinked file would seem to be in use still. At the last description of the file here, its log is closed. Data that could not be moved to
- * the log stays readable where it is; returns -errno only if acknowledged bytes could not be kept: -EIO, or with which error the file system
- * closed the log (-ENOSPC, -EDQUOT).
+ * End of the description, when its last descriptor in this process is closed: after the kernel's close, or an
+ * unlinked file would seem to be in use still. At the last description of the file here, its log is closed. Data that
+ * could not be moved to the log stays readable where it is; returns -errno only if acknowledged bytes could not be
+ * kept: -EIO, or with which error the file system closed the log (-ENOSPC, -EDQUOT).
  */
 int plfs_close(struct plfs_file *f);
 
-/* Bytes read, 0 at or past the end; holes are zeros. -EIO: a log is missing, cut or damaged, or its bytes are not those that were written (one line names it). */
+/*
+ * Bytes read, 0 at or past the end; holes are zeros. -EIO: a log is missing, cut or damaged, or its bytes are not
+ * those that were written (one line names it).
+ */
 ssize_t plfs_pread(struct plfs_file *f, void *buf, size_t len, off_t logical_off);
 ssize_t plfs_preadv(struct plfs_file *f, const struct iovec *iov, int cnt, off_t logical_off);
 
 /*
- * Where bytes of a file that is not in its body lie: returns how many from @logical_off on, at most @len, lie together in one log, *@fd gets a
- * descriptor of that, which the caller closes, and *@fd_off where they begin there; *@fd -1: they have to be read. Bytes in a log never
- * change. Positions at or behind the end of the file are none of its business. -errno.
+ * Where bytes of a file that is not in its body lie: returns how many from @logical_off on, at most @len, lie
+ * together in one log, *@fd gets a descriptor of that, which the caller closes, and *@fd_off where they begin there;
+ * *@fd -1: they have to be read. Bytes in a log never change. Positions at or behind the end of the file are none of
+ * its business. -errno.
  */
 ssize_t plfs_extent(struct plfs_file *f, off_t logical_off, size_t len, int *fd, off_t *fd_off);
 
-/* How many bytes @iov asks for, or -EINVAL: too many entries, or bytes. The memory that they are in is judged when it is used. */
+/*
+ * How many bytes @iov asks for, or -EINVAL: too many entries, or bytes. The memory that they are in is judged when it
+ * is used.
+ */
 ssize_t plfs_iov_total(const struct iovec *iov, int cnt);
 
 /* Bytes written, all of them or, if the disk fills up within, fewer; -ENOSPC, -EFBIG, -EDQUOT, -EIO ... */
@@ -137,19 +144,22 @@ off_t plfs_size(struct plfs_file *f);
 /* ftruncate(2), both ways. -EINVAL for a negative size, -EFBIG. */
 int plfs_truncate(struct plfs_file *f, off_t size);
 
-/* fallocate(2): modes 0 and FALLOC_FL_KEEP_SIZE (space is not reserved), PUNCH_HOLE|KEEP_SIZE and ZERO_RANGE (written zeros);
- * COLLAPSE_RANGE and INSERT_RANGE have the file moved into its body. Of that the kernel does what it can; others -EOPNOTSUPP. */
+/*
+ * fallocate(2): modes 0 and FALLOC_FL_KEEP_SIZE (space is not reserved), PUNCH_HOLE|KEEP_SIZE and ZERO_RANGE (written
+ * zeros); COLLAPSE_RANGE and INSERT_RANGE have the file moved into its body. Of that the kernel does what it can;
+ * others -EOPNOTSUPP.
+ */
 int plfs_fallocate(struct plfs_file *f, int mode, off_t logical_off, off_t len);
 
 /* lseek(2) for SEEK_DATA and SEEK_HOLE: the whole file is data. -ENXIO past the end. */
 off_t plfs_seek_hole(struct plfs_file *f, off_t logical_off, int whence);
 
 /*
- * Whether the file is *in its body*: all bytes in the stub, [off, off + len) of the file being [PLFS_BODY_OFF + off, ...) of
- * the descriptor, now and for ever, for reading, writing, mapping, locking and size as well. What does not stand like
- * this is moved there, which takes as long as copying the file: under PLFS_MAP_WRITE always, under PLFS_MAP_READ if somebody may be writing the
- * file. Returns 1, it is; 0, it is not; or, where it could not be moved: -EACCES, -EROFS, -ENOSPC; -EBUSY: another host
- * is writing it.
+ * Whether the file is *in its body*: all bytes in the stub, [off, off + len) of the file being [PLFS_BODY_OFF + off,
+ * ...) of the descriptor, now and for ever, for reading, writing, mapping, locking and size as well. What does not
+ * stand like this is moved there, which takes as long as copying the file: under PLFS_MAP_WRITE always, under
+ * PLFS_MAP_READ if somebody may be writing the file. Returns 1, it is; 0, it is not; or, where it could not be moved:
+ * -EACCES, -EROFS, -ENOSPC; -EBUSY: another host is writing it.
  */
 enum plfs_map_use { PLFS_MAP_COPY, PLFS_MAP_READ, PLFS_MAP_WRITE };
 int plfs_in_body(struct plfs_file *f, enum plfs_map_use use);
@@ -160,7 +170,10 @@ void plfs_note_record_lock(struct plfs_file *f);
 /* Release: what this process wrote is visible to everybody who acquires afterwards. (Unlock, close, fork, before utimes.) */
 int plfs_commit(struct plfs_file *f);
 
-/* The same before another process is given the description: from here on its lock tells no more whether somebody else has the file open. */
+/*
+ * The same before another process is given the description: from here on its lock tells no more whether somebody else
+ * has the file open.
+ */
 int plfs_share(struct plfs_file *f);
 
 /* Acquire: what others released is visible to this description from here on. (Lock.) */
@@ -217,7 +230,10 @@ void plfs_fork_prepare(void);
 void plfs_fork_parent(void);
 void plfs_fork_child(void);
 
-/* Before exec (or any call that ends this image, or may): close all logs. If exec fails they are reopened by the next write. */
+/*
+ * Before exec (or any call that ends this image, or may): close all logs. If exec fails they are reopened by the next
+ * write.
+ */
 void plfs_exec_prepare(void);
 
 /*
@@ -238,9 +254,10 @@ struct plfs_watch {
 
 /*
  * Make a plain file of a logical one in its place: another inode with the same name, bytes, mode, owner, times and
- * extended attributes; the container is removed. What has the name already is whole at any moment. Follows symbolic links. 0 also if it
- * is a plain file already. Whoever else opens or flattens it meanwhile waits. -EBUSY: this or another process has it open;
- * -EMLINK: it has several names; -EACCES and the like: the directory cannot be written to. @watch may be NULL.
+ * extended attributes; the container is removed. What has the name already is whole at any moment. Follows symbolic
+ * links. 0 also if it is a plain file already. Whoever else opens or flattens it meanwhile waits. -EBUSY: this or
+ * another process has it open; -EMLINK: it has several names; -EACCES and the like: the directory cannot be written
+ * to. @watch may be NULL.
  */
 int plfs_flatten(int dirfd, const char *path, struct plfs_watch *watch);
 
@@ -301,15 +318,17 @@ struct plfs_gc {
 	uint64_t nr_left, left_bytes; /* found but not removed */
 	uint64_t nr_failed;
 	uint64_t nr_troubles;
-	uint64_t nr_unknown;    /* containers to which no file led that could be looked at, where not all could be: none is touched */
+	/* Containers to which no file led that could be looked at, where not all could be: none is touched. */
+	uint64_t nr_unknown;
 };
 
 /*
- * Find and remove the containers below a backend to which no file leads, while programs use it. None goes that a file had at one moment after it was
- * looked for, wherever the file was renamed to meanwhile; that has changed within the age, by the file system's clock; whose live files
- * are of a process that lives; or that a process of this host has open, as far as it may be seen. Names
- * outside the backend are not looked at. If anything below the backend cannot be looked at, or something is mounted there, no container goes. Temporary files of dead processes
- * go as well. 0 or -errno: the backend cannot be used (a line, or a call of trouble(), says why).
+ * Find and remove the containers below a backend to which no file leads, while programs use it. None goes that a file
+ * had at one moment after it was looked for, wherever the file was renamed to meanwhile; that has changed within the
+ * age, by the file system's clock; whose live files are of a process that lives; or that a process of this host has
+ * open, as far as it may be seen. Names outside the backend are not looked at. If anything below the backend cannot
+ * be looked at, or something is mounted there, no container goes. Temporary files of dead processes go as well. 0 or
+ * -errno: the backend cannot be used (a line, or a call of trouble(), says why).
  */
 int plfs_gc(struct plfs_mount *m, struct plfs_gc *gc);
 
@@ -352,23 +371,25 @@ struct plfs_check {
 };
 
 /*
- * Look for damage of the logical file (dirfd, path), a backend path below @m, whatever its state. What others write meanwhile is no damage.
- * With @repair it is set right where that takes no guessing; nothing is thrown away that could be read. Returns 0: it is sound; 1: it is
- * damaged, or something remains to be done; -errno: it could not be checked or repaired, which has been told, but not that the path
- * could not be opened: -EISDIR, -ELOOP (a symbolic link), -ENOENT ...
+ * Look for damage of the logical file (dirfd, path), a backend path below @m, whatever its state. What others write
+ * meanwhile is no damage. With @repair it is set right where that takes no guessing; nothing is thrown away that
+ * could be read. Returns 0: it is sound; 1: it is damaged, or something remains to be done; -errno: it could not be
+ * checked or repaired, which has been told, but not that the path could not be opened: -EISDIR, -ELOOP (a symbolic
+ * link), -ENOENT ...
  */
 int plfs_check(struct plfs_mount *m, int dirfd, const char *path, struct plfs_check *check);
 
 /*
- * The same of all logical files in the directory @path, a backend path, and below it, by @nr_threads at once, and of what only shows when all are looked at:
- * files that share a container. Follows no symbolic link. Returns 0, 1 or the first -errno.
+ * The same of all logical files in the directory @path, a backend path, and below it, by @nr_threads at once, and of
+ * what only shows when all are looked at: files that share a container. Follows no symbolic link. Returns 0, 1 or the
+ * first -errno.
  */
 int plfs_check_tree(struct plfs_mount *m, const char *path, unsigned nr_threads, struct plfs_check *check);
 
 /*
- * Make BACKEND/.plfs and all directories of its first level for several users, or set those right that are there: they become the owner's
- * of the directory @path, with *@mode (of 03777; (mode_t)-1: what the directory's own mode suggests, and is then told). Needs no
- * plfs_setup(). -EPERM and the like, after one line.
+ * Make BACKEND/.plfs and all directories of its first level for several users, or set those right that are there:
+ * they become the owner's of the directory @path, with *@mode (of 03777; (mode_t)-1: what the directory's own mode
+ * suggests, and is then told). Needs no plfs_setup(). -EPERM and the like, after one line.
  */
 int plfs_init_backend(const char *path, mode_t *mode);
 
@@ -391,8 +412,8 @@ struct plfs_info {
 int plfs_get_info(struct plfs_file *f, struct plfs_info *info);
 
 /*
- * Calls @fn for each piece of the file in ascending order, holes (log NULL) and what is in the stub itself (plfs_in_stub) included; stops
- * at and returns a non-zero.
+ * Calls @fn for each piece of the file in ascending order, holes (log NULL) and what is in the stub itself
+ * (plfs_in_stub) included; stops at and returns a non-zero.
  */
 extern const char plfs_in_stub[];
 int plfs_get_map(struct plfs_file *f,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The beginning of a backend: BACKEND/.plfs, its format file, and whose it is. In a backend that several users share who owns a
- * directory in .plfs could take out of it what others have put there, sticky bit or not; so what is shared belongs to the
- * backend's owner, who makes it once (plfs init).
+ * The beginning of a backend: BACKEND/.plfs, its format file, and whose it is. In a backend that several users share
+ * who owns a directory in .plfs could take out of it what others have put there, sticky bit or not; so what is shared
+ * belongs to the backend's owner, who makes it once (plfs init).
  */
 #include "mount.h"
 
@@ -57,8 +57,8 @@ int mount_check_format(struct plfs_mount *m)
 }
 
 /*
- * The mark must survive, or no stub could be told from a plain file: try it once, when a backend is first used. ESTALE: what the name led to
- * has been replaced by another host.
+ * The mark must survive, or no stub could be told from a plain file: try it once, when a backend is first used.
+ * ESTALE: what the name led to has been replaced by another host.
  */
 static int check_mark(struct plfs_mount *m)
 {
@@ -89,7 +89,10 @@ static bool is_shared(const struct plfs_mount *m)
 	return m->mode & S_ISVTX && m->mode & (S_IWGRP | S_IWOTH);
 }
 
-/* Nobody but root, the backend's owner and ourselves may own what we put our files into. Elsewhere all may do with names as they like. */
+/*
+ * Nobody but root, the backend's owner and ourselves may own what we put our files into. Elsewhere all may do with
+ * names as they like.
+ */
 static int check_owner(struct plfs_mount *m)
 {
 	struct stat st;
@@ -163,7 +166,8 @@ static int make_dir(struct plfs_mount *m, const char *path, mode_t mode)
 	if (!ret && (st.st_uid != m->uid || (st.st_mode & 03777) != mode))
 		ret = -EPERM;
 	if (ret)
-		log_error("cannot make %s/%s with owner %u and mode %04o: %s", m->backend, path, (unsigned)m->uid, (unsigned)mode, strerror(-ret));
+		log_error("cannot make %s/%s with owner %u and mode %04o: %s", m->backend, path, (unsigned)m->uid,
+			  (unsigned)mode, strerror(-ret));
 	return ret;
 }
 

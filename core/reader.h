@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reader: which log holds which byte, and the bytes. It keeps a stack of immutable maps (index/map.h): at the bottom what
- * all node indexes and live files said when they were last looked at, above it what this process has
- * written since, and others where that was simple, each map newer than those below. Nothing here is thread-safe; the inode's lock is held around every call.
+ * The reader: which log holds which byte, and the bytes. It keeps a stack of immutable maps (index/map.h): at the
+ * bottom what all node indexes and live files said when they were last looked at, above it what this process has
+ * written since, and others where that was simple, each map newer than those below. Nothing here is thread-safe; the
+ * inode's lock is held around every call.
  */
 #ifndef PLFS_READER_H
 #define PLFS_READER_H
@@ -58,15 +59,15 @@ void reader_init(struct reader *r, const struct container *c);
 void reader_release(struct reader *r);
 
 /*
- * Make the base anew from all that is in the container, records stamped at or before @generation_ns left out. @w, this
- * process's writer or NULL, has been committed; its records are in the base afterwards. -EIO: an index is damaged (one line names it);
- * -ENOMSG: one is lost (@lost names its log); -EIDRM: there is no container.
+ * Make the base anew from all that is in the container, records stamped at or before @generation_ns left out. @w,
+ * this process's writer or NULL, has been committed; its records are in the base afterwards. -EIO: an index is
+ * damaged (one line names it); -ENOMSG: one is lost (@lost names its log); -EIDRM: there is no container.
  */
 int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns);
 
 /*
- * The same unless nothing has changed but by this process. @changed says whether it was done. Where the base is a kept map that is
- * confirmed, and has its name still, that is all that is looked at.
+ * The same unless nothing has changed but by this process. @changed says whether it was done. Where the base is a
+ * kept map that is confirmed, and has its name still, that is all that is looked at.
  */
 int reader_reload(struct reader *r, struct writer *w, uint64_t generation_ns, bool *changed);
 
@@ -86,8 +87,9 @@ int reader_put(struct reader *r, const struct reader_own *records, size_t nr);
 bool reader_follow(struct reader *r);
 
 /*
- * Whether other processes of this host may have written to [logical_off, logical_off + len), or truncated the file, since the base was
- * made. What this process, @w or NULL, has written there itself counts as the latest, unless it was told of a truncation.
+ * Whether other processes of this host may have written to [logical_off, logical_off + len), or truncated the file,
+ * since the base was made. What this process, @w or NULL, has written there itself counts as the latest, unless it
+ * was told of a truncation.
  */
 bool reader_is_stale(struct reader *r, const struct writer *w, uint64_t logical_off, uint64_t len);
 
@@ -98,9 +100,9 @@ static inline bool reader_is_broken(const struct reader *r) { return mapping_is_
 uint64_t reader_end(const struct reader *r);
 
 /*
- * Read all of [logical_off, logical_off + len), which the caller has cut at the end of the file. What no log
- * holds comes from the body of the stub @stub_fd, or is zeros. Returns 0 or -EIO (one line names the log), or another -errno.
- * -ENOENT: a log is missing; unless the file has been truncated to 0 meanwhile that is an error, and
+ * Read all of [logical_off, logical_off + len), which the caller has cut at the end of the file. What no log holds
+ * comes from the body of the stub @stub_fd, or is zeros. Returns 0 or -EIO (one line names the log), or another
+ * -errno. -ENOENT: a log is missing; unless the file has been truncated to 0 meanwhile that is an error, and
  * reader_log_missing() says so in one line.
  */
 int reader_read(struct reader *r, const struct writer *w, int stub_fd, void *buf, size_t len, uint64_t logical_off);
@@ -121,10 +123,10 @@ struct reading {
 #define READING_MAX ((size_t)1 << 30)
 
 /*
- * The same in three steps: what is quick is done at once, the rest is left in @rd; reading_run(), with no lock held; reading_end(), with or
- * without it, which says whether logset_bury() is to be called, with it. The memory at @buf need not be good. Returns how
- * many bytes this is for, or -errno, and then nothing is left. After an error, or if reading_run() says that bytes were
- * missing or wrong, reader_read() is to be asked.
+ * The same in three steps: what is quick is done at once, the rest is left in @rd; reading_run(), with no lock held;
+ * reading_end(), with or without it, which says whether logset_bury() is to be called, with it. The memory at @buf
+ * need not be good. Returns how many bytes this is for, or -errno, and then nothing is left. After an error, or if
+ * reading_run() says that bytes were missing or wrong, reader_read() is to be asked.
  */
 ssize_t reader_begin(struct reader *r, const struct writer *w, int stub_fd, void *buf, size_t len, uint64_t logical_off,
 		     struct reading *rd);
@@ -132,8 +134,8 @@ bool reading_run(struct reading *rd, struct store *store);
 bool reading_end(struct reader *r, struct reading *rd);
 
 /*
- * How many bytes from @logical_off on, at most @len, lie together, and where in a log: *@fd, which stays the reader's, and the
- * offset in it. *@fd -1: in no log's file. -errno as reader_read().
+ * How many bytes from @logical_off on, at most @len, lie together, and where in a log: *@fd, which stays the
+ * reader's, and the offset in it. *@fd -1: in no log's file. -errno as reader_read().
  */
 ssize_t reader_extent(struct reader *r, uint64_t logical_off, uint64_t len, int *fd, uint64_t *fd_off);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A node index made anew has all blocks of the old one that can be read, and those that only the logs have. It is made beside the old one,
- * under the lock that all who append to that take, and renamed over it: who waits for the lock finds that the old one has lost its name.
+ * A node index made anew has all blocks of the old one that can be read, and those that only the logs have. It is
+ * made beside the old one, under the lock that all who append to that take, and renamed over it: who waits for the
+ * lock finds that the old one has lost its name.
  */
 #include "rebuild.h"
 
@@ -91,7 +92,8 @@ static int by_log(const void *a, const void *b)
 		return order;
 	if (x->b->block.log_len != y->b->block.log_len)
 		return x->b->block.log_len < y->b->block.log_len ? -1 : 1;
-	return x->b->block.max_stamp_ns < y->b->block.max_stamp_ns ? -1 : x->b->block.max_stamp_ns > y->b->block.max_stamp_ns;
+	return x->b->block.max_stamp_ns < y->b->block.max_stamp_ns ? -1 :
+	       x->b->block.max_stamp_ns > y->b->block.max_stamp_ns;
 }
 
 static int make(const struct look *l, const struct rebuild *r, bool partial, uint8_t **buf, size_t *len)

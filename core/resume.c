@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ends of logs that were closed. One is taken out to be gone on with, so no two writers ever have it; the children of a fork
- * have none of their parent's.
+ * The ends of logs that were closed. One is taken out to be gone on with, so no two writers ever have it; the
+ * children of a fork have none of their parent's.
  */
 #include "resume.h"
 

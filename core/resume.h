@@ -13,8 +13,8 @@
 void resume_remember(const struct writer *w, const struct trailer_piece *piece);
 
 /*
- * Open a log that this process closed, with a new live file. @w is empty but for its container. -ENOENT: there is none, or it cannot be
- * used: make a new one.
+ * Open a log that this process closed, with a new live file. @w is empty but for its container. -ENOENT: there is
+ * none, or it cannot be used: make a new one.
  */
 int resume_open(struct writer *w);
 

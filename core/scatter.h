@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is left of a read once it is known which bytes come from where: reads from logs, straight into the program's memory,
- * that need no lock. The pieces of a large read interleave the logs that it is made of, but in each log they lie together
- * mostly: those become one scattering read (list I/O, Thakur et al., "On implementing MPI-IO portably and with high performance",
- * 1999).
+ * What is left of a read once it is known which bytes come from where: reads from logs, straight into the program's
+ * memory, that need no lock. The pieces of a large read interleave the logs that it is made of, but in each log they
+ * lie together mostly: those become one scattering read (list I/O, Thakur et al., "On implementing MPI-IO portably
+ * and with high performance", 1999).
  */
 #ifndef PLFS_SCATTER_H
 #define PLFS_SCATTER_H
@@ -45,8 +45,8 @@ void scatter_init(struct scatter *s, unsigned max_groups);
 bool scatter_add(struct scatter *s, uint32_t log_no, uint64_t log_off, void *buf, size_t len);
 
 /*
- * Read all that has a handle. Needs no lock. Returns whether all bytes were there, and right; if not they are to be read in another
- * way. The handles are still to be given back.
+ * Read all that has a handle. Needs no lock. Returns whether all bytes were there, and right; if not they are to be
+ * read in another way. The handles are still to be given back.
  */
 bool scatter_run(struct scatter *s, struct store *store);
 

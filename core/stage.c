@@ -154,9 +154,10 @@ int stage_save(struct stage *s)
 }
 
 /*
- * A byte at the beginning of the page is written as it is: only we change it, in a page of the header nobody does. Where that can be done though the
- * store could not, it is asked for more; a page that is there and that can be written now had no space then (btrfs at a quota: the store itself made
- * it throw reservations away, or calls have space set aside that a mapping does not get).
+ * A byte at the beginning of the page is written as it is: only we change it, in a page of the header nobody does.
+ * Where that can be done though the store could not, it is asked for more; a page that is there and that can be
+ * written now had no space then (btrfs at a quota: the store itself made it throw reservations away, or calls have
+ * space set aside that a mapping does not get).
  */
 int stage_why_broken(struct stage *s)
 {

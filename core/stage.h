@@ -37,12 +37,14 @@
  *  1024   8  notify_ns      written by *other* processes: records begun at or before this must not grow any more
  *  1032   8  adopted        also: the digest of the records that one of them has put into the node index (durable.h)
  *
- * All records but the last carry their checksum. The last one may be growing: in its length if it has a count of 1, else in its count. Its
- * checksum is then that of the record with this number 0, and the number follows from recorded_len, which is set last.
+ * All records but the last carry their checksum. The last one may be growing: in its length if it has a count of 1,
+ * else in its count. Its checksum is then that of the record with this number 0, and the number follows from
+ * recorded_len, which is set last.
  *
- * Where other hosts write as well (store.h: remote) the owner holds a lock on the file. They see its pages as they are written back, each at a time
- * of its own, and all of them after a release and after the owner's end. So while it lives they believe only records
- * that carry their checksum and whose bytes are in the log, and do not look at the stage.
+ * Where other hosts write as well (store.h: remote) the owner holds a lock on the file. They see its pages as they
+ * are written back, each at a time of its own, and all of them after a release and after the owner's end. So while it
+ * lives they believe only records that carry their checksum and whose bytes are in the log, and do not look at the
+ * stage.
  */
 #ifndef PLFS_STAGE_H
 #define PLFS_STAGE_H
@@ -83,12 +85,15 @@ struct stage_start {
 };
 
 /*
- * Make the live file of the log @log_name; @start, or NULL: the log is new. Its space, for the stage that of stage_prepare(), is reserved: -ENOSPC
- * now, never SIGBUS later.
+ * Make the live file of the log @log_name; @start, or NULL: the log is new. Its space, for the stage that of
+ * stage_prepare(), is reserved: -ENOSPC now, never SIGBUS later.
  */
 int stage_create(struct stage *s, const struct container *c, const char *log_name, const struct stage_start *start);
 
-/* Give up the mapping and the handle; @unlink: and remove the file, its contents being elsewhere. Who has it mapped sees that it is over. */
+/*
+ * Give up the mapping and the handle; @unlink: and remove the file, its contents being elsewhere. Who has it mapped
+ * sees that it is over.
+ */
 void stage_close(struct stage *s, bool unlink);
 
 /* At release points: write the state to the file where nothing is mapped, and let other hosts see it. */
@@ -98,8 +103,8 @@ int stage_save(struct stage *s);
 static inline bool stage_is_open_to_all(const struct stage *s) { return s->shared && !s->store->remote; }
 
 /*
- * Whether the file was cut, or its file system failed, under a store (mapping.h): the file is as it was before that, what is in
- * memory is nothing.
+ * Whether the file was cut, or its file system failed, under a store (mapping.h): the file is as it was before that,
+ * what is in memory is nothing.
  */
 static inline bool stage_is_broken(const struct stage *s) { return s->shared && mapping_is_broken(s->map); }
 
@@ -167,7 +172,8 @@ static inline uint64_t stage_notified(const struct stage *s) { return load_le64(
 struct stage_state {
 	char log_name[INDEX_LOG_NAME_LEN];
 	uint64_t nr_records, flushed_len, staged_len, last_trailer, last_table;
-	bool stranded; /* its host was started anew since, perhaps without having written all that was in memory (stranded.h) */
+	/* Its host was started anew since, perhaps without having written all that was in memory (stranded.h). */
+	bool stranded;
 };
 
 /*
@@ -177,8 +183,8 @@ struct stage_state {
 int stage_load(const struct container *c, const char *path, struct stage_state *state, struct index_record **records);
 
 /*
- * Copy up to @len staged bytes from position @log_off of the log on. Returns how many (0: not in the stage, so in the log), -errno,
- * -ENOENT as above.
+ * Copy up to @len staged bytes from position @log_off of the log on. Returns how many (0: not in the stage, so in the
+ * log), -errno, -ENOENT as above.
  */
 ssize_t stage_load_bytes(const struct container *c, const char *path, uint64_t log_off, void *buf, size_t len);
 
@@ -194,7 +200,10 @@ struct stage_sums {
 /* Those of one moment. -EAGAIN: the owner was changing them, or is of another host; -ENOENT, -EBADMSG as stage_load(). */
 int stage_load_sums(const struct container *c, const char *path, struct stage_sums *sums);
 
-/* How far the log @log, from @from on, has what the checksums in its live file @path vouch for; both relative to the container. */
+/*
+ * How far the log @log, from @from on, has what the checksums in its live file @path vouch for; both relative to the
+ * container.
+ */
 uint64_t stage_sure_len(const struct container *c, const char *path, const char *log, uint64_t from);
 
 /* What stage_set_adopted() was told last of the live file, 0: nothing. Best effort. */
@@ -220,8 +229,9 @@ uint64_t stage_mapped_digest(const uint8_t *map);
 uint64_t stage_mapped_file_digest(const uint8_t *map);
 
 /*
- * Copy the records from number @first on, at most @max and 16, as they are at one moment. Returns how many, -ENODATA: there are not so many any more,
- * -E2BIG: more than @max, -EAGAIN: the owner is too busy, or was killed in the middle of a change, -EBADMSG.
+ * Copy the records from number @first on, at most @max and 16, as they are at one moment. Returns how many, -ENODATA:
+ * there are not so many any more, -E2BIG: more than @max, -EAGAIN: the owner is too busy, or was killed in the middle
+ * of a change, -EBADMSG.
  */
 int stage_mapped_records(const uint8_t *map, uint64_t first, struct index_record *records, unsigned max);
 

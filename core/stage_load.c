@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The records of a live file, of a consistent moment, from any process: it reads the file, or where the owner is too busy a mapping of it, and
- * checks the sequence number.
+ * The records of a live file, of a consistent moment, from any process: it reads the file, or where the owner is too
+ * busy a mapping of it, and checks the sequence number.
  */
 #include "stage_read.h"
 
@@ -29,7 +29,10 @@ int stage_decode(struct index_record *rec, const uint8_t *p, bool sealed)
 	return ret < 0 ? ret : 0;
 }
 
-/* What changes, as it is now, behind what has been checked: not even who writes over the file can make more records than there is room for. */
+/*
+ * What changes, as it is now, behind what has been checked: not even who writes over the file can make more records
+ * than there is room for.
+ */
 static int read_dynamic(struct store *s, int h, const uint8_t *header, uint8_t *dyn)
 {
 	ssize_t n = s->ops->pread(s, h, dyn + STATIC_LEN, DYNAMIC_END - STATIC_LEN, STATIC_LEN);
@@ -39,7 +42,8 @@ static int read_dynamic(struct store *s, int h, const uint8_t *header, uint8_t *
 }
 
 /*
- * The last record, which may be growing: @recorded_len tells how far it has got. 0: it is none, for its write had not returned; -EBADMSG
+ * The last record, which may be growing: @recorded_len tells how far it has got. 0: it is none, for its write had not
+ * returned; -EBADMSG
  */
 static int decode_last(struct index_record *rec, const uint8_t *p, uint64_t recorded_len)
 {
@@ -134,7 +138,8 @@ static int load_foreign(const struct container *c, const char *path, int h, cons
 		return n < 0 ? (int)n : -EBADMSG;
 	snprintf(log, sizeof(log), "%s/%.*s%s", c->dir, (int)(strchr(path, '/') + 1 - path), path, state->log_name);
 	ret = s->ops->stat(s, log, &st);
-	if (ret == -ENOENT && !s->ops->fstat(s, h, &st) && st.st_nlink) /* the live file is there still, so nobody has closed the log: it has no bytes */
+	/* The live file is there still, so nobody has closed the log: it has no bytes. */
+	if (ret == -ENOENT && !s->ops->fstat(s, h, &st) && st.st_nlink)
 		st.st_size = 0;
 	else if (ret)
 		return ret;
@@ -150,9 +155,9 @@ static int load_foreign(const struct container *c, const char *path, int h, cons
 }
 
 /*
- * Load what a killed process, or a power failure, has left on a host that was started anew since. A record with its checksum
- * is true whenever it is from; so is the last, which could still grow, if it is the one that the header means. Of bytes it takes a checksum to tell
- * whether they are there.
+ * Load what a killed process, or a power failure, has left on a host that was started anew since. A record with its
+ * checksum is true whenever it is from; so is the last, which could still grow, if it is the one that the header
+ * means. Of bytes it takes a checksum to tell whether they are there.
  */
 static int load_stranded(const struct container *c, int h, uint8_t *header, struct stage_state *state,
 			 struct index_record *records, uint8_t *raw)
@@ -208,7 +213,8 @@ static bool look_at_once(const uint8_t *map, uint64_t off, uint64_t cap, uint8_t
  * last two records is at rest; if it moves to the node index meanwhile, what is found in its place is true as well, and it
  * is in the node index, which is read after this.
  */
-static int load_busy(const struct container *c, int h, const uint8_t *header, struct stage_state *state, struct index_record *records)
+static int load_busy(const struct container *c, int h, const uint8_t *header, struct stage_state *state,
+		     struct index_record *records)
 {
 	struct store *s = c->store;
 	uint8_t dyn[DYNAMIC_END], tail[2 * INDEX_RECORD_LEN];
@@ -226,7 +232,8 @@ static int load_busy(const struct container *c, int h, const uint8_t *header, st
 	state->nr_records = ret ? 0 : get_le64(dyn + OFF_NR_RECORDS);
 	for (uint64_t i = 0, nr = state->nr_records; i < nr && !ret; i++)
 		ret = i + 2 < nr ? stage_decode(&records[i], map + off + i * INDEX_RECORD_LEN, true) :
-				   stage_decode(&records[i], tail + (i + min_u64(nr, 2) - nr) * INDEX_RECORD_LEN, i + 1 < nr);
+				   stage_decode(&records[i], tail + (i + min_u64(nr, 2) - nr) * INDEX_RECORD_LEN,
+						i + 1 < nr);
 	if (mapping_is_broken(map)) /* cut meanwhile */
 		ret = -EBADMSG;
 	s->ops->unmap(s, (void *)map, (size_t)len);

@@ -42,8 +42,8 @@ out:
 	return ret;
 }
 
-static int replace_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len, const void *buf2, size_t len2,
-			bool durable)
+static int replace_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len, const void *buf2,
+			size_t len2, bool durable)
 {
 	char tmp[PATH_MAX];
 	uint64_t salt = 0;
@@ -70,12 +70,14 @@ static int replace_file(struct store *s, const char *path, mode_t mode, const vo
 	return ret;
 }
 
-int store_replace_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len, const void *buf2, size_t len2)
+int store_replace_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len, const void *buf2,
+		       size_t len2)
 {
 	return replace_file(s, path, mode, buf, len, buf2, len2, false);
 }
 
-int store_write_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len, const void *buf2, size_t len2)
+int store_write_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len, const void *buf2,
+		     size_t len2)
 {
 	int h = replace_file(s, path, mode, buf, len, buf2, len2, true);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reading access control lists, and making those of directories. The layout is that of the kernel's posix_acl_xattr.h: a version, 2, of
- * 4 bytes; then entries of a tag and permissions, 2 bytes each, and an id of 4.
+ * Reading access control lists, and making those of directories. The layout is that of the kernel's
+ * posix_acl_xattr.h: a version, 2, of 4 bytes; then entries of a tag and permissions, 2 bytes each, and an id of 4.
  */
 #include "store_acl.h"
 
@@ -37,8 +37,8 @@ static uint16_t dir_perm(uint16_t perm)
 }
 
 /*
- * The mask, and what the owner and others get, leave it to the mode that something is made with. @owner, of the file, is named: what others make in the
- * directory is for him as well. Returns the length, one entry more at most.
+ * The mask, and what the owner and others get, leave it to the mode that something is made with. @owner, of the file,
+ * is named: what others make in the directory is for him as well. Returns the length, one entry more at most.
  */
 static ssize_t make_dir_list(uint8_t *to, const uint8_t *from, size_t len, uint32_t owner)
 {

@@ -16,9 +16,10 @@
 ssize_t acl_get(int fd, void *buf);
 
 /*
- * Let the directory @fd, and what is made in it from then on, be for those who are in the list @acl of a file of @owner's: who may read that
- * may list and read here, who may write it may also make files. Files made here can be used as far as the mode that they are made with
- * allows. Without (@len 0): for nobody but those in its mode, whatever the directory above says.
+ * Let the directory @fd, and what is made in it from then on, be for those who are in the list @acl of a file of
+ * @owner's: who may read that may list and read here, who may write it may also make files. Files made here can be
+ * used as far as the mode that they are made with allows. Without (@len 0): for nobody but those in its mode,
+ * whatever the directory above says.
  */
 int acl_set(int fd, const void *acl, size_t len, uid_t owner);
 

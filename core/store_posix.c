@@ -32,8 +32,8 @@ static void restore_mode(int fd, const struct stat *st, mode_t mode)
 }
 
 /*
- * See to what has been opened, or made, with O_CREAT. A file that was there already has its mode from who made it; and if it has another
- * name, what is written to it would be written elsewhere.
+ * See to what has been opened, or made, with O_CREAT. A file that was there already has its mode from who made it;
+ * and if it has another name, what is written to it would be written elsewhere.
  */
 static int check_made(int fd, int flags, mode_t mode)
 {
@@ -51,21 +51,25 @@ static int check_made(int fd, int flags, mode_t mode)
 	return -EIO;
 }
 
-/* What the kernel says of a name that is none of a file, or no directory where there should be one; in what was made here there are none. */
+/*
+ * What the kernel says of a name that is none of a file, or no directory where there should be one; in what was made
+ * here there are none.
+ */
 static int not_a_file(const char *path, int ret)
 {
-	if (ret != -ELOOP && ret != -EXDEV && ret != -EISDIR && ret != -ENOTDIR && ret != -ENXIO && ret != -ENODEV && ret != -ESPIPE)
+	if (ret != -ELOOP && ret != -EXDEV && ret != -EISDIR && ret != -ENOTDIR && ret != -ENXIO && ret != -ENODEV &&
+	    ret != -ESPIPE)
 		return ret;
 	if (path)
 		log_error("%s: %s, which is not what libplfs makes here: damaged (%s)", path,
-			  ret == -ELOOP || ret == -EXDEV ? "a symbolic link" : ret == -EISDIR ? "a directory" : ret == -ENOTDIR ? "no directory" : "no file",
-			  log_errno_name(-ret));
+			  ret == -ELOOP || ret == -EXDEV ? "a symbolic link" : ret == -EISDIR ? "a directory" :
+			  ret == -ENOTDIR ? "no directory" : "no file", log_errno_name(-ret));
 	return -EIO;
 }
 
 /*
- * Whether O_DIRECT asks for no alignment here, as the kernel says of FUSE. GlusterFS hands the flag on to the file systems that its servers keep
- * files in, and these may. The first file that has a byte tells for all.
+ * Whether O_DIRECT asks for no alignment here, as the kernel says of FUSE. GlusterFS hands the flag on to the file
+ * systems that its servers keep files in, and these may. The first file that has a byte tells for all.
  */
 static bool reads_uncached(struct store *s, int fd)
 {
@@ -138,7 +142,8 @@ static ssize_t posix_pwrite(struct store *s, int h, const void *buf, size_t len,
 	return n < 0 ? not_a_file(NULL, (int)n) : n;
 }
 
-static ssize_t posix_pwrite2(struct store *s, int h, const void *buf, size_t len, const void *buf2, size_t len2, uint64_t off)
+static ssize_t posix_pwrite2(struct store *s, int h, const void *buf, size_t len, const void *buf2, size_t len2,
+			     uint64_t off)
 {
 	const struct iovec iov[2] = { { (void *)buf, len }, { (void *)buf2, len2 } };
 	ssize_t n = 0, n2;
@@ -180,7 +185,8 @@ static int posix_identify(struct store *s, int h, struct store_identity *id)
 	struct stat st;
 	int ret;
 
-	if (sys.statx(h, "", AT_EMPTY_PATH, STATX_INO | STATX_SIZE | STATX_BTIME, &stx)) { /* forbidden, as in some sandboxes */
+	/* Forbidden, as in some sandboxes. */
+	if (sys.statx(h, "", AT_EMPTY_PATH, STATX_INO | STATX_SIZE | STATX_BTIME, &stx)) {
 		ret = posix_fstat(s, h, &st);
 		if (!ret)
 			*id = (struct store_identity){ .len = (uint64_t)st.st_size, .ino = st.st_ino, .id = st.st_ino };
@@ -205,10 +211,10 @@ static int posix_sync(struct store *s, int h, bool dir)
 }
 
 /*
- * Where a file system allocates late (ext4, XFS), bytes that are written have their space as surely as allocated ones, and they
- * are in the page cache already, in large folios. On ext4 the file of 552 KiB, written so, touched and removed, takes 90 us
- * instead of 300: allocated blocks are faulted in one page at a time, at 1.5 us each, and have to be freed. On tmpfs, and
- * where space once given may be given anew (btrfs), allocating is better.
+ * Where a file system allocates late (ext4, XFS), bytes that are written have their space as surely as allocated
+ * ones, and they are in the page cache already, in large folios. On ext4 the file of 552 KiB, written so, touched and
+ * removed, takes 90 us instead of 300: allocated blocks are faulted in one page at a time, at 1.5 us each, and have
+ * to be freed. On tmpfs, and where space once given may be given anew (btrfs), allocating is better.
  */
 static int posix_reserve(struct store *s, int h, uint64_t off, uint64_t len)
 {
@@ -237,8 +243,9 @@ static int posix_reserve(struct store *s, int h, uint64_t off, uint64_t len)
 }
 
 /*
- * On ext4 a large write takes a tenth less time where blocks need not be reserved one by one, and they lie together when logs grow side by side.
- * (XFS allocates ahead by itself; on tmpfs it is no gain.) A file that is almost alone on its file system is no reason to fill it.
+ * On ext4 a large write takes a tenth less time where blocks need not be reserved one by one, and they lie together
+ * when logs grow side by side. (XFS allocates ahead by itself; on tmpfs it is no gain.) A file that is almost alone
+ * on its file system is no reason to fill it.
  */
 static int posix_allocate_ahead(struct store *s, int h, uint64_t off, uint64_t len)
 {
@@ -281,9 +288,9 @@ static void posix_unmap(struct store *s, void *p, size_t len)
 #define ASK_MAX_NS 4000000
 
 /*
- * Through FUSE we ask again and again. When a process is killed in a call that may wait for a lock, ceph-fuse may get the lock for it all the
- * same, and has it for as long as it is mounted: nobody else gets it any more, and to all the file is in use for ever. Calls that do not
- * wait are safe from that.
+ * Through FUSE we ask again and again. When a process is killed in a call that may wait for a lock, ceph-fuse may get
+ * the lock for it all the same, and has it for as long as it is mounted: nobody else gets it any more, and to all the
+ * file is in use for ever. Calls that do not wait are safe from that.
  */
 int store_posix_lock(int fd, int wait_cmd, struct flock *lk)
 {
@@ -406,8 +413,8 @@ static bool is_one_of(const struct statfs *sf, const uint32_t *types, size_t nr)
 }
 
 /*
- * Whether only this host's kernel ever changes files of this type of file system. Those that are not known are taken for network file systems:
- * that is slower, but never wrong.
+ * Whether only this host's kernel ever changes files of this type of file system. Those that are not known are taken
+ * for network file systems: that is slower, but never wrong.
  */
 static bool is_local(const struct statfs *sf)
 {
@@ -420,8 +427,8 @@ static bool is_local(const struct statfs *sf)
 }
 
 /*
- * Whether its hosts' memories of names are kept the same, by locks or leases. Where a host looks again only after a time (NFS, most that
- * are in FUSE) they are not.
+ * Whether its hosts' memories of names are kept the same, by locks or leases. Where a host looks again only after a
+ * time (NFS, most that are in FUSE) they are not.
  */
 static bool shares_names(const struct statfs *sf)
 {
@@ -456,9 +463,9 @@ int store_posix_open(struct store *s, const char *path)
 	s->zeros_reserve = fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == XFS_SUPER_MAGIC;
 	s->allocates_ahead = fs.f_type == EXT4_SUPER_MAGIC;
 	/*
-	 * A page that ceph-fuse is asked for stays locked in the kernel until it comes, and if ceph-fuse has to give up what it knows of
-	 * the file meanwhile, because another host writes it, it waits for that page: for ever. Through FUSE O_DIRECT locks none, and
-	 * asks for no alignment.
+	 * A page that ceph-fuse is asked for stays locked in the kernel until it comes, and if ceph-fuse has to give
+	 * up what it knows of the file meanwhile, because another host writes it, it waits for that page: for ever.
+	 * Through FUSE O_DIRECT locks none, and asks for no alignment.
 	 */
 	s->uncached = s->remote && fs.f_type == FUSE_SUPER_MAGIC ? O_DIRECT : 0;
 	return 0;

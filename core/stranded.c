@@ -12,7 +12,8 @@
 
 uint64_t stranded_check_log(const struct container *c, int h, const uint8_t *header, const char *log, uint64_t from)
 {
-	uint64_t flushed = get_le64(header + OFF_FLUSHED), first = get_le64(header + OFF_FIRST_CHUNK), nr = get_le64(header + OFF_NR_CHUNKS);
+	uint64_t flushed = get_le64(header + OFF_FLUSHED), first = get_le64(header + OFF_FIRST_CHUNK),
+		nr = get_le64(header + OFF_NR_CHUNKS);
 	uint64_t at = max_u64(from / INDEX_CHUNK_LEN, first) * INDEX_CHUNK_LEN;
 	struct store *s = c->store;
 	uint8_t *buf = mem_alloc(INDEX_CHUNK_LEN), sum[4];

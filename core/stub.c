@@ -131,9 +131,9 @@ int stub_read(int fd, struct stub *stub)
 }
 
 /*
- * A lock owned by the process, not by the description, which a parent and its child share: who is killed must not leave it
- * to the other. But it goes when another thread closes any descriptor of the file; so after anything that takes long it is taken
- * again, and the header is looked at again.
+ * A lock owned by the process, not by the description, which a parent and its child share: who is killed must not
+ * leave it to the other. But it goes when another thread closes any descriptor of the file; so after anything that
+ * takes long it is taken again, and the header is looked at again.
  */
 static int lock_header_strictly(int fd, short type)
 {
@@ -177,7 +177,8 @@ static int write_header(int fd, const struct stub *stub, bool with_sentence)
 	return n < 0 ? (int)n : n < (ssize_t)len ? -ENOSPC : 0;
 }
 
-int stub_claim(int fd, struct stub *stub, uint64_t now_ns, ino_t number, int (*make)(void *arg, const uint8_t *id), void *arg)
+int stub_claim(int fd, struct stub *stub, uint64_t now_ns, ino_t number, int (*make)(void *arg, const uint8_t *id),
+	       void *arg)
 {
 	struct stub now;
 	int ret = lock_header(fd, F_WRLCK);
@@ -241,7 +242,10 @@ static int change_header(int fd, struct stub *stub, uint64_t generation_ns, bool
 	return ret;
 }
 
-int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns) { return change_header(fd, stub, generation_ns, false); }
+int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns)
+{
+	return change_header(fd, stub, generation_ns, false);
+}
 int stub_set_clocks(int fd, struct stub *stub) { return change_header(fd, stub, 0, true); }
 
 int stub_set_number(int fd, const struct stub *stub, ino_t number)

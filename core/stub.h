@@ -56,12 +56,15 @@ struct stub {
 static inline bool stub_marked(mode_t mode) { return (mode & (S_IFMT | S_ISVTX)) == (S_IFREG | S_ISVTX); }
 
 /* Logical size that a stub's st_size says. */
-static inline uint64_t stub_body_len(off_t st_size) { return st_size > PLFS_BODY_OFF ? (uint64_t)st_size - PLFS_BODY_OFF : 0; }
+static inline uint64_t stub_body_len(off_t st_size)
+{
+	return st_size > PLFS_BODY_OFF ? (uint64_t)st_size - PLFS_BODY_OFF : 0;
+}
 
 /*
- * Whether the stub with this header, found as inode @number, is a copy that was made without the library, of one that may be there still and have
- * the container, or one that was restored: with it the container must not go, nor what is in it. On a file system whose inode numbers change
- * all are, later.
+ * Whether the stub with this header, found as inode @number, is a copy that was made without the library, of one that
+ * may be there still and have the container, or one that was restored: with it the container must not go, nor what is
+ * in it. On a file system whose inode numbers change all are, later.
  */
 static inline bool stub_is_copy(const struct stub *stub, ino_t number) { return stub->number && stub->number != number; }
 
@@ -76,22 +79,24 @@ int stub_read(int fd, struct stub *stub);
 int stub_look(int fd, struct stub *stub);
 
 /*
- * Make sure that the stub has a container id: write a header unless there is one (another process may be doing the same at
- * the same time; both then have the same id). Before that @make makes the container with this id: where there
- * is an id there is a container. @number: the stub's inode number. @fd is writable and without O_APPEND. The caller excludes the process's
- * other threads.
+ * Make sure that the stub has a container id: write a header unless there is one (another process may be doing the
+ * same at the same time; both then have the same id). Before that @make makes the container with this id: where there
+ * is an id there is a container. @number: the stub's inode number. @fd is writable and without O_APPEND. The caller
+ * excludes the process's other threads.
  */
-int stub_claim(int fd, struct stub *stub, uint64_t now_ns, ino_t number, int (*make)(void *arg, const uint8_t *id), void *arg);
+int stub_claim(int fd, struct stub *stub, uint64_t now_ns, ino_t number, int (*make)(void *arg, const uint8_t *id),
+	       void *arg);
 
 /*
- * If somebody is copying the logs into the body, wait until that is done; if he died over it, say so in the header, unless @fd
- * is read-only. Reads the header in any case.
+ * If somebody is copying the logs into the body, wait until that is done; if he died over it, say so in the header,
+ * unless @fd is read-only. Reads the header in any case.
  */
 int stub_settle(int fd, struct stub *stub);
 
 /*
- * Begin to copy the logs into the body: locks and reads the header, and marks it as moving; it stays locked until stub_end_move(). If
- * the file is in its body already (stub->in_body) nothing is left to do, nor to end. Conditions as for stub_claim().
+ * Begin to copy the logs into the body: locks and reads the header, and marks it as moving; it stays locked until
+ * stub_end_move(). If the file is in its body already (stub->in_body) nothing is left to do, nor to end. Conditions
+ * as for stub_claim().
  */
 int stub_begin_move(int fd, struct stub *stub);
 
@@ -105,9 +110,10 @@ int stub_end_move(int fd, struct stub *stub, bool in_body);
 int stub_set_number(int fd, const struct stub *stub, ino_t number);
 
 /*
- * Void all records stamped at or before @generation_ns. Conditions as for stub_claim(). The caller has the container's lock, as whoever
- * moves the file into its body has: so when another thread's close() takes the header's lock away between reading and writing, all that
- * can be undone is that somebody has begun to move the file, which stub_end_move() then finds.
+ * Void all records stamped at or before @generation_ns. Conditions as for stub_claim(). The caller has the
+ * container's lock, as whoever moves the file into its body has: so when another thread's close() takes the header's
+ * lock away between reading and writing, all that can be undone is that somebody has begun to move the file, which
+ * stub_end_move() then finds.
  */
 int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns);
 
@@ -115,8 +121,8 @@ int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns);
 int stub_set_clocks(int fd, struct stub *stub);
 
 /*
- * Whether something of the file has been synced since it was made or truncated to nothing: a word of its own at the end of the header's
- * page, which is set by whoever syncs, before, and so comes to the disk with that.
+ * Whether something of the file has been synced since it was made or truncated to nothing: a word of its own at the
+ * end of the header's page, which is set by whoever syncs, before, and so comes to the disk with that.
  */
 bool stub_is_synced(int fd);
 int stub_set_synced(int fd, bool synced);
@@ -137,8 +143,8 @@ bool stub_in_use(int fd);
 bool stub_is_alone(int fd);
 
 /*
- * Keep the stub from being claimed while something is appended to its body; reads the header. -errno, also where locks do not work:
- * then nothing is to be ended. @fd is writable. For processes of one thread.
+ * Keep the stub from being claimed while something is appended to its body; reads the header. -errno, also where
+ * locks do not work: then nothing is to be ended. @fd is writable. For processes of one thread.
  */
 int stub_begin_append(int fd, struct stub *stub);
 void stub_end_append(int fd);
@@ -152,7 +158,10 @@ int stub_lock_out(int fd);
 /* The same, but only if it is certain that nobody has the file open: -EOPNOTSUPP where locks do not work. */
 int stub_lock_alone(int fd);
 
-/* Wait for somebody who does that. 0: nobody; -EBUSY: the file is open; -EAGAIN: somebody did, it is to be looked at again. */
+/*
+ * Wait for somebody who does that. 0: nobody; -EBUSY: the file is open; -EAGAIN: somebody did, it is to be looked at
+ * again.
+ */
 int stub_wait_flattened(int fd);
 
 /* A new open file description of the same file, hidden. @flags: O_RDONLY or O_RDWR. -errno */

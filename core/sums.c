@@ -15,7 +15,8 @@
 #define CHUNK INDEX_CHUNK_LEN
 #define TAIL_LEN ((size_t)16384)    /* of a log that is closed: mostly it has table, block and trailer */
 #define PIECE_MAX ((size_t)2 << 20) /* a larger one is none of ours */
-#define APART ((uint64_t)512 << 10) /* trailers that are remembered: a log of 1 TiB that is all tables takes 16 MiB, any other 64 KiB */
+/* Trailers that are remembered: a log of 1 TiB that is all tables takes 16 MiB, any other 64 KiB. */
+#define APART ((uint64_t)512 << 10)
 #define PART_LEN ((uint64_t)8 * CHUNK) /* is read at once, to be in the cache when it is checked */
 
 bool sums_verify;
@@ -232,7 +233,8 @@ static int step(struct log_sums *sums, struct store *s, int h, const uint8_t *id
 }
 
 /*
- * The table of chunk @no, in front of the latest one: the first that was made when the chunk was whole. (One made before that tells of a part of it.)
+ * The table of chunk @no, in front of the latest one: the first that was made when the chunk was whole. (One made
+ * before that tells of a part of it.)
  */
 static int load_older(struct log_sums *sums, const struct container *c, const char *path, int h, uint64_t no)
 {
@@ -263,8 +265,8 @@ static int load_older(struct log_sums *sums, const struct container *c, const ch
 	return 0;
 }
 
-int sums_find(struct log_sums *sums, const struct container *c, const char *path, int h, bool growing, uint64_t no, uint32_t need,
-	      struct sums_chunk *chunk)
+int sums_find(struct log_sums *sums, const struct container *c, const char *path, int h, bool growing, uint64_t no,
+	      uint32_t need, struct sums_chunk *chunk)
 {
 	const struct sums_table *t;
 	int ret = 0;
@@ -354,8 +356,8 @@ static void copy_to(struct cursor at, const uint8_t *from, size_t len)
 }
 
 /* Chunk @no, of which [from, to) of the log is wanted and begins at @at. *@scratch is made when it is needed. */
-static bool check_chunk(struct store *s, int h, const struct sums_chunk *chunk, uint64_t no, uint64_t from, uint64_t to, struct cursor at,
-			uint8_t **scratch)
+static bool check_chunk(struct store *s, int h, const struct sums_chunk *chunk, uint64_t no, uint64_t from,
+			uint64_t to, struct cursor at, uint8_t **scratch)
 {
 	uint64_t start = no * CHUNK, end = start + chunk->len;
 
@@ -372,8 +374,8 @@ static bool check_chunk(struct store *s, int h, const struct sums_chunk *chunk, 
 	return true;
 }
 
-static bool check(struct store *s, int h, struct cursor at, uint64_t log_off, uint64_t len, const struct sums_chunk *chunks, uint64_t *bad,
-		  uint8_t **scratch)
+static bool check(struct store *s, int h, struct cursor at, uint64_t log_off, uint64_t len,
+		  const struct sums_chunk *chunks, uint64_t *bad, uint8_t **scratch)
 {
 	for (uint64_t off = log_off, end = log_off + len; off < end;) {
 		uint64_t no = off / CHUNK, to = min_u64(end, (no + 1) * CHUNK);
@@ -398,7 +400,8 @@ static uint64_t total(const struct iovec *iov, int cnt)
 	return len;
 }
 
-bool sums_check(struct store *s, int h, const struct iovec *iov, int cnt, uint64_t log_off, const struct sums_chunk *chunks, uint64_t *bad)
+bool sums_check(struct store *s, int h, const struct iovec *iov, int cnt, uint64_t log_off,
+		const struct sums_chunk *chunks, uint64_t *bad)
 {
 	uint8_t *scratch = NULL;
 	bool ok = check(s, h, (struct cursor){ .iov = iov }, log_off, total(iov, cnt), chunks, bad, &scratch);
@@ -434,7 +437,8 @@ bool sums_read(struct store *s, int h, const struct iovec *iov, int cnt, struct 
 	for (uint64_t off = log_off, to; off < end && ok; off = to) {
 		to = off / CHUNK * CHUNK + PART_LEN;
 		to = to < end ? to : end;
-		ok = s->ops->preadv(s, h, part, cut_out(at, to - off, part), DROPPING_DATA_OFF + off) == (ssize_t)(to - off) &&
+		ok = s->ops->preadv(s, h, part, cut_out(at, to - off, part),
+				    DROPPING_DATA_OFF + off) == (ssize_t)(to - off) &&
 		     check(s, h, at, off, to - off, chunks + (off / CHUNK - log_off / CHUNK), NULL, &scratch);
 		skip(&at, to - off);
 	}

@@ -241,7 +241,10 @@ static int hidden_fd_base(void)
 	return base;
 }
 
-/* A close-on-exec duplicate as high as can be; -1 and errno. EINVAL above the limit, EMFILE when all from base on are taken. */
+/*
+ * A close-on-exec duplicate as high as can be; -1 and errno. EINVAL above the limit, EMFILE when all from base on are
+ * taken.
+ */
 static int dup_high(int fd)
 {
 	int high = -1;

@@ -70,8 +70,8 @@ int sys_fd_hide_briefly(int fd);
 int sys_fd_dup(int fd);
 
 /*
- * Close one of the library's own descriptors (-1 is ignored) and set *@fd to -1. It is closed in any case; -errno if bytes that were written to the
- * file did not arrive, as some network file systems say then.
+ * Close one of the library's own descriptors (-1 is ignored) and set *@fd to -1. It is closed in any case; -errno if
+ * bytes that were written to the file did not arrive, as some network file systems say then.
  */
 int sys_fd_close(int *fd);
 

@@ -60,7 +60,8 @@ void watch_word(struct watch *w, const struct container *c, bool make)
 		if (h < 0)
 			return;
 		/* A word that has no bytes yet cannot be looked at. */
-		if (!c->store->ops->fstat(c->store, h, &st) && (st.st_size >= (off_t)WORD_LEN || (make && !change_word(c, h))))
+		if (!c->store->ops->fstat(c->store, h, &st) &&
+		    (st.st_size >= (off_t)WORD_LEN || (make && !change_word(c, h))))
 			w->word = c->store->ops->map(c->store, h, WORD_LEN, false);
 		store_close(c->store, &h);
 	}

@@ -63,7 +63,10 @@ int writer_open(struct writer *w, const struct container *c)
 	if (ret)
 		return ret;
 	w->begin = append_log_len(w);
-	/* The live file before the map goes, and that before readers are told and the first write returns (globalcache.h). */
+	/*
+	 * The live file before the map goes, and that before readers are told and the first write returns
+	 * (globalcache.h).
+	 */
 	ret = global_revoke(c);
 	if (ret) {
 		stage_close(&w->stage, true);
@@ -128,8 +131,8 @@ static int make_block(struct writer *w, struct index_block *block)
 }
 
 /*
- * Move the live index to the node index to make room; @table: the chunk checksums to the log. The block goes into the log first: what the node
- * index has is in there too, and what is only there is in the live file as well.
+ * Move the live index to the node index to make room; @table: the chunk checksums to the log. The block goes into the
+ * log first: what the node index has is in there too, and what is only there is in the live file as well.
  */
 static int spill(struct writer *w, bool table)
 {
@@ -241,7 +244,10 @@ static void index_write(struct writer *w, uint64_t logical_off, uint64_t len, ui
 	expect_next(w);
 }
 
-/* What index_run_grow() would find, but that offsets cannot overflow here: the program's are checked, and a log is never so long. */
+/*
+ * What index_run_grow() would find, but that offsets cannot overflow here: the program's are checked, and a log is
+ * never so long.
+ */
 bool writer_write_next(struct writer *w, const void *buf, size_t len, uint64_t logical_off, uint64_t notified_ns)
 {
 	struct stage *s = &w->stage;
@@ -318,8 +324,8 @@ int writer_commit(struct writer *w)
 }
 
 /*
- * The live file is not synced: it goes on changing, and what a power failure leaves of that need not belong together. So what it says
- * goes to the node index first.
+ * The live file is not synced: it goes on changing, and what a power failure leaves of that need not belong together.
+ * So what it says goes to the node index first.
  */
 int writer_sync(struct writer *w)
 {
@@ -331,7 +337,8 @@ int writer_sync(struct writer *w)
 	if (ret)
 		return ret;
 	if (!st.st_nlink) {
-		log_error("%s/%s: removed under its writer: what is written to it is lost when the file is closed", w->c->dir, w->log_path);
+		log_error("%s/%s: removed under its writer: what is written to it is lost when the file is closed",
+			  w->c->dir, w->log_path);
 		return -EIO;
 	}
 	ret = s->ops->fstat(s, w->stage.h, &st);
@@ -402,8 +409,8 @@ int writer_read_stage(const struct writer *w, void *buf, size_t len, uint64_t lo
 	uint64_t staged_end = w->stage.flushed_len + w->stage.staged_len;
 
 	if (unlikely(log_off < w->stage.flushed_len || log_off > staged_end || len > staged_end - log_off)) {
-		log_error("%s/%s: byte %llu, which an index says is there, was never written: the index is damaged", w->c->dir, w->log_path,
-			  (unsigned long long)log_off);
+		log_error("%s/%s: byte %llu, which an index says is there, was never written: the index is damaged",
+			  w->c->dir, w->log_path, (unsigned long long)log_off);
 		return -EIO;
 	}
 	memcpy(buf, stage_bytes(&w->stage) + (log_off - w->stage.flushed_len), len);

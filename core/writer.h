@@ -25,7 +25,8 @@ struct writer {
 	char log_name[INDEX_LOG_NAME_LEN];
 	char log_path[CONTAINER_PATH_LEN]; /* relative to the container, as container_list() names it */
 	struct stage stage;
-	struct index_record last, prev, before; /* the record that may still grow, what it may be folded into, and that one */
+	/* The record that may still grow, what it may be folded into, and that one. */
+	struct index_record last, prev, before;
 	bool last_open, prev_open, before_open;
 	uint64_t nr_pinned;      /* records that somebody has taken a copy of: not folded into any more */
 	uint64_t next_off, next_len; /* the write that @last waits for, UINT64_MAX: none; of @next_len bytes, 0: of any */
@@ -36,14 +37,18 @@ struct writer {
 	uint64_t last_trailer, last_table; /* in the log: of the latest block, and of the latest one with a table; 0: none */
 	bool names_synced; /* that of the log, and that the kept map has lost its own */
 	bool lost; /* see writer_close() */
-	int close_error; /* of the log: bytes that were written to it did not arrive, as a network file system may say only then */
+	/* Of the log: bytes that were written to it did not arrive, as a network file system may say only then. */
+	int close_error;
 	uint64_t allocated_end; /* offset in the log file up to which it has been given space; UINT64_MAX: it gets none */
 	/* Called before records leave the live index for the node index. */
 	void (*before_spill)(void *arg);
 	void *arg;
 };
 
-/* Make a log in @c, which must outlive the writer, or go on with one of this process (resume.h). -ENOSPC, -EACCES, -EROFS ...: nothing is left behind. */
+/*
+ * Make a log in @c, which must outlive the writer, or go on with one of this process (resume.h). -ENOSPC, -EACCES,
+ * -EROFS ...: nothing is left behind.
+ */
 int writer_open(struct writer *w, const struct container *c);
 
 /*
@@ -53,8 +58,9 @@ int writer_open(struct writer *w, const struct container *c);
 ssize_t writer_write(struct writer *w, const void *buf, size_t len, uint64_t logical_off);
 
 /*
- * The same for a small write that goes on where the last one had it expected, with no notice later than @notified_ns: nothing but
- * the copy and a count. False: use writer_write(), also if a notice has come meanwhile and the bytes are there already.
+ * The same for a small write that goes on where the last one had it expected, with no notice later than @notified_ns:
+ * nothing but the copy and a count. False: use writer_write(), also if a notice has come meanwhile and the bytes are
+ * there already.
  */
 bool writer_write_next(struct writer *w, const void *buf, size_t len, uint64_t logical_off, uint64_t notified_ns);
 
@@ -64,7 +70,10 @@ bool writer_write_next(struct writer *w, const void *buf, size_t len, uint64_t l
 /* Index a truncation to @size. */
 int writer_truncate(struct writer *w, uint64_t size);
 
-/* No record grows from here on, once the last has been folded where it belongs: what comes next gets a stamp of its own. Part of every release and acquire. */
+/*
+ * No record grows from here on, once the last has been folded where it belongs: what comes next gets a stamp of its
+ * own. Part of every release and acquire.
+ */
 void writer_break(struct writer *w);
 
 /* Append the staged bytes to the log. After an error they are still staged, and readable. */
@@ -74,21 +83,23 @@ int writer_flush(struct writer *w);
 int writer_commit(struct writer *w);
 
 /*
- * Everything written so far in the log, on stable storage, and in the node index, for durable_sync(). -ENOSPC and the like: there was
- * no room for it; -EIO also if somebody has removed the log.
+ * Everything written so far in the log, on stable storage, and in the node index, for durable_sync(). -ENOSPC and the
+ * like: there was no room for it; -EIO also if somebody has removed the log.
  */
 int writer_sync(struct writer *w);
 
 /*
- * Flush, move the records to the node index, remove the live file. Where there is no space for that, the live
- * file stays and serves readers as well, and the error is returned; nothing is lost either way. But if w->lost is set the live file has been
- * cut, or removed with its container, and acknowledged bytes with it. The writer is gone afterwards.
+ * Flush, move the records to the node index, remove the live file. Where there is no space for that, the live file
+ * stays and serves readers as well, and the error is returned; nothing is lost either way. But if w->lost is set the
+ * live file has been cut, or removed with its container, and acknowledged bytes with it. The writer is gone
+ * afterwards.
  */
 int writer_close(struct writer *w);
 
 /*
- * The mapping of the live file is broken (stage_is_broken()): leave log and live file as a killed process does. What was acknowledged is in them,
- * and is brought to stable storage; *@sync_error: 0, or why that failed. Returns why the mapping broke, -errno.
+ * The mapping of the live file is broken (stage_is_broken()): leave log and live file as a killed process does. What
+ * was acknowledged is in them, and is brought to stable storage; *@sync_error: 0, or why that failed. Returns why the
+ * mapping broke, -errno.
  */
 int writer_give_up(struct writer *w, int *sync_error);
 

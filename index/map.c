@@ -201,8 +201,8 @@ static void lookup_strided(const struct index_map *map, uint64_t table, struct i
 }
 
 /* A row of @stride bytes of band @b, @phase bytes into it. The gap that may be there ends with the row. */
-static void lookup_row(const struct index_map *map, const uint8_t *b, uint64_t plane, uint64_t row, uint64_t stride, uint64_t phase,
-		       struct index_piece *piece, uint64_t *hint)
+static void lookup_row(const struct index_map *map, const uint8_t *b, uint64_t plane, uint64_t row, uint64_t stride,
+		       uint64_t phase, struct index_piece *piece, uint64_t *hint)
 {
 	uint64_t first = min_u64(get_le64(b + 24), map->nr_cells), nr = min_u64(get_le64(b + 32), map->nr_cells - first);
 	const uint8_t *v = map->cells + first * IMAGE_CELL_LEN;

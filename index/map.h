@@ -37,7 +37,10 @@ struct index_piece {
 	uint32_t log_no;   /* as given to index_merge_add() */
 };
 
-/* Where the last lookup of a map ended, which is where the next most likely begins. Zeros at first; wrong ones cost time alone. */
+/*
+ * Where the last lookup of a map ended, which is where the next most likely begins. Zeros at first; wrong ones cost
+ * time alone.
+ */
 struct index_hint {
 	uint64_t panel, row;
 };

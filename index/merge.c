@@ -157,8 +157,8 @@ int index_merge_add(struct index_merge *m, uint32_t log_no, const struct index_r
 		if (!runs)
 			return -ENOMEM;
 		m->runs = runs;
-		runs[m->nr_runs++] = (struct index_merge_run){ rec.length, rec.stride, rec.count, rec.outer_stride, rec.outer_count,
-							       log_no };
+		runs[m->nr_runs++] = (struct index_merge_run){ rec.length, rec.stride, rec.count, rec.outer_stride,
+			rec.outer_count, log_no };
 	}
 	items[m->nr_items++] = (struct index_merge_item){
 		.logical_off = rec.logical_off,

@@ -82,7 +82,8 @@ ssize_t index_block_parse(struct index_block *block, const void *buf, size_t len
 	block->synced = get_le32(p + 36) & 1;
 	block->first_stamp_ns = get_le64(p + 56);
 	block->max_stamp_ns = get_le64(p + 64);
-	if (block_len % 8 || block_len > INDEX_BLOCK_MAX || block_len < (size_t)header_len || (block_len - (size_t)header_len) / 2 < block->nr_records ||
+	if (block_len % 8 || block_len > INDEX_BLOCK_MAX || block_len < (size_t)header_len ||
+	    (block_len - (size_t)header_len) / 2 < block->nr_records ||
 	    block->log_len > INT64_MAX || block->chunks_off > INT64_MAX)
 		return -EBADMSG;
 	if (block_len > len)

@@ -88,7 +88,8 @@ static bool nesting_valid(const struct index_record *rec)
 	if (__builtin_mul_overflow(rec->count, rec->length, &log_len) ||
 	    !end_fits(rec->log_off, rec->outer_count, log_len) ||
 	    __builtin_mul_overflow(rec->outer_count - 1, rec->outer_stride, &runs) ||
-	    !end_fits(rec->logical_off, 1, runs) || !end_fits(rec->logical_off + rec->length + runs, rec->count - 1, rec->stride))
+	    !end_fits(rec->logical_off, 1, runs) ||
+	    !end_fits(rec->logical_off + rec->length + runs, rec->count - 1, rec->stride))
 		return false;
 	run = (rec->count - 1) * rec->stride + rec->length;
 	return run <= rec->outer_stride || runs + rec->length <= rec->stride;

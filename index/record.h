@@ -27,7 +27,10 @@
 
 #define INDEX_RECORD_LEN 72
 
-/* Stamps are below this, which is in the year 2116: one that is not comes from no clock, and would leave no room for what is later. */
+/*
+ * Stamps are below this, which is in the year 2116: one that is not comes from no clock, and would leave no room for
+ * what is later.
+ */
 #define INDEX_STAMP_MAX (1ULL << 62)
 
 enum index_record_type { INDEX_WRITE = 1, INDEX_TRUNCATE = 2 };

@@ -108,7 +108,10 @@ static int add_layers(struct sweep *sw, uint32_t idx)
 	return ret;
 }
 
-/* Whether the layers of this region had better be extents: random writes in which three in a row happened to look like a run. */
+/*
+ * Whether the layers of this region had better be extents: random writes in which three in a row happened to look
+ * like a run.
+ */
 static bool is_too_deep(const struct sweep *sw)
 {
 	double spans = 0, elements = 0;

@@ -45,7 +45,8 @@ struct sweep {
 	size_t nr_layers, cap_layers;
 	size_t first_run, first_panel;     /* of this region */
 	bool mixed;                        /* this region has mixed panels */
-	uint8_t *single;                   /* bits of runs, by seq, that lookups would search too long; NULL: none. The caller's */
+	/* Bits of runs, by seq, that lookups would search too long; NULL: none. The caller's. */
+	uint8_t *single;
 	size_t nr_singles;                 /* room for so many; 0: they are not asked for */
 	struct overlay overlay;
 	struct overlay_list pieces;

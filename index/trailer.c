@@ -43,7 +43,8 @@ int index_trailer_parse(struct index_trailer *trailer, const uint8_t *id, uint64
 	*trailer = (struct index_trailer){
 		.self = self, .prev = get_le64(p + 40), .prev_table = get_le64(p + 48), .block_len = get_le32(p + 12),
 	};
-	if (trailer->block_len < INDEX_BLOCK_HEADER_LEN || trailer->block_len % 8 || trailer->block_len > INDEX_TRAILER_BLOCK_MAX ||
+	if (trailer->block_len < INDEX_BLOCK_HEADER_LEN || trailer->block_len % 8 ||
+	    trailer->block_len > INDEX_TRAILER_BLOCK_MAX ||
 	    trailer->block_len > self || trailer->prev > self - trailer->block_len ||
 	    (trailer->prev && self - trailer->block_len - trailer->prev < INDEX_TRAILER_LEN) ||
 	    trailer->prev_table > trailer->prev || !has_room(trailer->prev, INDEX_BLOCK_HEADER_LEN) ||

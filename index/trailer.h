@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Trailers: whenever an index block is made of a log, a copy of it goes into that log itself, and behind it a trailer that says where
- * the block begins and where the trailer before is. So a log tells by itself what is in it.
+ * Trailers: whenever an index block is made of a log, a copy of it goes into that log itself, and behind it a trailer
+ * that says where the block begins and where the trailer before is. So a log tells by itself what is in it.
  *
  *   off size field          (little-endian; at a multiple of 8 of the data area)
  *     0   8  magic          "PLFSEND1"
@@ -31,8 +31,9 @@ struct index_trailer {
 void index_trailer_encode(const struct index_trailer *trailer, const uint8_t *id, void *buf);
 
 /*
- * Parse the INDEX_TRAILER_LEN bytes at @buf, which are at position @self of the data area. 0; -EBADMSG when they are no trailer, damaged, of
- * another container or another place, or say what cannot be: block and trailers before lie in front of it, in this order.
+ * Parse the INDEX_TRAILER_LEN bytes at @buf, which are at position @self of the data area. 0; -EBADMSG when they are
+ * no trailer, damaged, of another container or another place, or say what cannot be: block and trailers before lie in
+ * front of it, in this order.
  */
 int index_trailer_parse(struct index_trailer *trailer, const uint8_t *id, uint64_t self, const void *buf);
 

@@ -119,7 +119,8 @@ static void set_paths(const struct walk *w, struct entry *e)
 static void set_stat(const struct walk *w, struct entry *e)
 {
 	const FTSENT *real = e->real;
-	struct stat dir = {.st_mode = S_IFDIR, .st_dev = real->fts_dev, .st_ino = real->fts_ino, .st_nlink = real->fts_nlink};
+	struct stat dir = {.st_mode = S_IFDIR, .st_dev = real->fts_dev, .st_ino = real->fts_ino,
+		.st_nlink = real->fts_nlink};
 
 	memset(&e->st, 0, sizeof(e->st));
 	e->shown.fts_statp = &e->st;

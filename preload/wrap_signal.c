@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The calls that install a signal handler, or set the mask. Inside the C library all but sigaction() install it where we cannot see it,
- * so they are made from sigaction() here, as they are there.
+ * The calls that install a signal handler, or set the mask. Inside the C library all but sigaction() install it where
+ * we cannot see it, so they are made from sigaction() here, as they are there.
  */
 #include "signal.h"
 

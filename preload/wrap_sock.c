@@ -14,7 +14,8 @@
 
 static bool has_path(const struct sockaddr_un *un, socklen_t len)
 {
-	return len > NAME_OFF && len <= sizeof(*un) && user_has_bytes(un, len) && un->sun_family == AF_UNIX && un->sun_path[0];
+	return len > NAME_OFF && len <= sizeof(*un) && user_has_bytes(un, len) && un->sun_family == AF_UNIX &&
+	       un->sun_path[0];
 }
 
 /* What the program says there is room for; the kernel judges a bad address. */

@@ -51,7 +51,8 @@ struct job {
 /* ---- what is found ---- */
 
 static const char *const SEVERITIES[] = {
-	[PLFS_NOTED] = "note", [PLFS_DAMAGED] = "damage", [PLFS_REPAIRED] = "repaired", [PLFS_REMAINS] = "remains", [PLFS_FAILED] = "failed",
+	[PLFS_NOTED] = "note", [PLFS_DAMAGED] = "damage", [PLFS_REPAIRED] = "repaired", [PLFS_REMAINS] = "remains",
+	[PLFS_FAILED] = "failed",
 };
 
 static void print_json(const struct plfs_finding *f)
@@ -64,7 +65,8 @@ static void print_json(const struct plfs_finding *f)
 		tool_print_json(f->path);
 	}
 	if (f->len) {
-		printf(", \"offset\": %llu, \"length\": %llu", (unsigned long long)f->logical_off, (unsigned long long)f->len);
+		printf(", \"offset\": %llu, \"length\": %llu", (unsigned long long)f->logical_off,
+		       (unsigned long long)f->len);
 	} else {
 		printf(", \"text\": ");
 		tool_print_json(f->text);
@@ -79,8 +81,8 @@ static void print_text(const struct job *job, const struct plfs_finding *f)
 		printf("lost: bytes %llu to %llu\n", (unsigned long long)f->logical_off,
 		       (unsigned long long)(f->logical_off + f->len - 1));
 	else
-		printf("%s%s: %s%s%s\n", f->severity == PLFS_REPAIRED && job->check.dry_run ? "to be " : "", SEVERITIES[f->severity], f->path,
-		       *f->path ? ": " : "", f->text);
+		printf("%s%s: %s%s%s\n", f->severity == PLFS_REPAIRED && job->check.dry_run ? "to be " : "",
+		       SEVERITIES[f->severity], f->path, *f->path ? ": " : "", f->text);
 }
 
 static void found(void *arg, const struct plfs_finding *f)
@@ -143,7 +145,8 @@ static void check_path(struct job *job, const char *name)
 		return;
 	}
 	if (!S_ISREG(st.st_mode)) {
-		failed(job, name, S_ISLNK(st.st_mode) ? "a symbolic link: name the file that it leads to" : "no regular file");
+		failed(job, name, S_ISLNK(st.st_mode) ? "a symbolic link: name the file that it leads to" :
+		       "no regular file");
 		return;
 	}
 	ret = plfs_check(m, AT_FDCWD, path, &job->check);
@@ -158,9 +161,11 @@ static void print_sum(const struct job *job)
 	if (job->json)
 		printf("{\"files\": %llu, \"plain\": %llu, \"damaged\": %llu, \"repaired\": %llu, \"failed\": %llu, \"bytes\": %llu}\n",
 		       (unsigned long long)c->nr_files, (unsigned long long)c->nr_plain, (unsigned long long)c->nr_damaged,
-		       (unsigned long long)c->nr_repaired, (unsigned long long)c->nr_failed, (unsigned long long)c->log_bytes);
+		       (unsigned long long)c->nr_repaired, (unsigned long long)c->nr_failed,
+		       (unsigned long long)c->log_bytes);
 	else
-		printf("%llu logical files, %.1f MiB read: %llu damaged, %llu repaired, %llu failed\n", (unsigned long long)c->nr_files,
+		printf("%llu logical files, %.1f MiB read: %llu damaged, %llu repaired, %llu failed\n",
+		       (unsigned long long)c->nr_files,
 		       (double)c->log_bytes / 1048576, (unsigned long long)c->nr_damaged, (unsigned long long)c->nr_repaired,
 		       (unsigned long long)c->nr_failed);
 }
@@ -221,7 +226,8 @@ static int check_or_repair(int argc, char **argv, bool repair)
 			break;
 		case 'j':
 			if (!tool_number(optarg, 1, TOOL_JOBS_MAX, &n))
-				return tool_misuse(job.verb, "\"%s\" is no number of jobs from 1 to %d", optarg, TOOL_JOBS_MAX);
+				return tool_misuse(job.verb, "\"%s\" is no number of jobs from 1 to %d", optarg,
+						   TOOL_JOBS_MAX);
 			job.nr_threads = (unsigned)n;
 			break;
 		case OPT_JSON:

@@ -92,9 +92,12 @@ static void print_summary(const struct run *r, int rc)
 		tool_print_json(r->backend);
 		printf(", \"files\": %llu, \"containers\": %llu, \"removed\": %llu, \"removed_bytes\": %llu, \"left\": %llu, "
 		       "\"left_bytes\": %llu, \"failed\": %llu, \"not_seen\": %llu, \"undecided\": %llu, \"exit\": %d}\n",
-		       (unsigned long long)gc->nr_files, (unsigned long long)gc->nr_containers, (unsigned long long)gc->nr_removed,
-		       (unsigned long long)gc->removed_bytes, (unsigned long long)gc->nr_left, (unsigned long long)gc->left_bytes,
-		       (unsigned long long)gc->nr_failed, (unsigned long long)gc->nr_troubles, (unsigned long long)gc->nr_unknown, rc);
+		       (unsigned long long)gc->nr_files, (unsigned long long)gc->nr_containers,
+		       (unsigned long long)gc->nr_removed,
+		       (unsigned long long)gc->removed_bytes, (unsigned long long)gc->nr_left,
+		       (unsigned long long)gc->left_bytes,
+		       (unsigned long long)gc->nr_failed, (unsigned long long)gc->nr_troubles,
+		       (unsigned long long)gc->nr_unknown, rc);
 		return;
 	}
 	printf("%s: %llu files, %llu containers; removed %llu (%llu bytes), left %llu (%llu bytes)\n", r->backend,

@@ -66,7 +66,8 @@ void progress_count(struct progress *p, uint64_t files, uint64_t bytes, uint64_t
 
 	if (!p->on || now - p->shown_ms < SHOW_MS)
 		return;
-	fprintf(stderr, "\r\033[K%llu files, %.1f MiB, %.1f MiB/s, %llu damaged", (unsigned long long)files, (double)bytes / 1048576,
+	fprintf(stderr, "\r\033[K%llu files, %.1f MiB, %.1f MiB/s, %llu damaged", (unsigned long long)files,
+		(double)bytes / 1048576,
 		(double)bytes / 1048.576 / (double)(now - p->begun_ms), (unsigned long long)bad);
 	p->shown_ms = now;
 }
