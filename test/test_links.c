@@ -5,6 +5,8 @@
  */
 #include "scratch.h"
 
+#include "../core/store.h"
+
 #include <criterion/criterion.h>
 
 TestSuite(links, .init = scratch_setup, .fini = scratch_remove);
@@ -166,5 +168,50 @@ Test(links, a_repair_appends_no_block_to_one)
 	cr_assert_neq(plfs_check(m, AT_FDCWD, path, &check), 0);
 	cr_assert(is_untouched());
 	cr_assert_eq(count_files("live."), 1);
+	cr_assert_eq(in_child(read_it, NULL), 0);
+}
+
+static ssize_t known_random(void *buf, size_t buf_len, unsigned flags)
+{
+	(void)flags;
+	memset(buf, 0x42, buf_len);
+	return (ssize_t)buf_len;
+}
+
+/* Names of temporary files are random; and who knows one, and has put a link there, gains nothing. */
+Test(links, a_temporary_file_is_never_one_that_is_there)
+{
+	static const char name[] = ".plfs-flatten.4242424242424242";
+	ssize_t (*true_random)(void *, size_t, unsigned) = sys.getrandom;
+	char in_container[PATH_MAX], beside[PATH_MAX], replaced[PATH_MAX], path[PATH_MAX];
+	struct store store;
+	FILE *f;
+
+	cr_assert_eq(in_child(write_some, NULL), 0);
+	snprintf(canary, sizeof(canary), "%s/canary", scratch);
+	f = fopen(canary, "w");
+	fputs("secret", f);
+	fclose(f);
+	len = read_canary(before);
+	cr_assert(find_file("hostdir.", in_container));
+	strcpy(strrchr(in_container, '/') + 1, name);
+	snprintf(beside, sizeof(beside), "%s/%s", scratch, name);
+	snprintf(replaced, sizeof(replaced), "%s/x.tmp.4242424242424242", scratch);
+	lpath("f", path);
+	cr_assert_eq(store_posix_open(&store, scratch), 0);
+	sys.getrandom = known_random;
+	for (int i = 0; i < 2; i++) {
+		int (*make)(const char *, const char *) = i ? symlink : link;
+
+		cr_assert(!make(canary, in_container) && !make(canary, beside) && !make(canary, replaced));
+		cr_assert_eq(plfs_flatten(AT_FDCWD, path, NULL), -EEXIST);
+		cr_assert_eq(store_write_file(&store, "x", 0644, "abc", 3, NULL, 0), -EEXIST);
+		cr_assert(is_untouched());
+		unlink(in_container);
+		unlink(beside);
+		unlink(replaced);
+	}
+	cr_assert_eq(store_write_file(&store, "x", 0644, "abc", 3, NULL, 0), 0);
+	sys.getrandom = true_random;
 	cr_assert_eq(in_child(read_it, NULL), 0);
 }
