@@ -8,6 +8,8 @@
 
 #include "../core/sys.h"
 
+#include <signal.h>
+
 enum call {
 	CALL_OPENAT, CALL_OPEN, CALL_PWRITE, CALL_PREAD, CALL_FTRUNCATE, CALL_FALLOCATE, CALL_MMAP, CALL_MUNMAP, CALL_FSYNC,
 	CALL_FDATASYNC, CALL_UNLINKAT, CALL_RENAMEAT, CALL_MKDIRAT, CALL_FCHMODAT, CALL_FSTAT, CALL_FSTATAT,
@@ -192,6 +194,29 @@ static int call_fstatat(int dirfd, const char *path, struct stat *st, int flags)
 static int call_futimens(int fd, const struct timespec ts[2])
 {
 	return fails(CALL_FUTIMENS) ? -1 : real.futimens(fd, ts);
+}
+
+/* ---- hooks of processes that are to die ---- */
+
+static long calls_left;
+
+/* At the last of @calls_left calls. */
+__attribute__((unused)) static int die_at_last(enum call call)
+{
+	(void)call;
+	if (!--calls_left)
+		kill(getpid(), SIGKILL);
+	return 0;
+}
+
+/* In the middle of the last of @calls_left writes: the next would be the rest of it. */
+__attribute__((unused)) static int die_in_last_write(enum call call)
+{
+	if (call != CALL_PWRITE)
+		return 0;
+	if (--calls_left < 0)
+		kill(getpid(), SIGKILL);
+	return calls_left ? 0 : CALL_SHORT;
 }
 
 /* From here on the hook is asked. sys_init() has been called. */

@@ -89,47 +89,35 @@ static void plan_beside(void)
 
 Test(crash_calls, every_acknowledged_byte_is_there_whichever_call_was_the_last, .timeout = 300)
 {
-	all_calls = true;
-	kill_at_each(plan, 13);
+	kill_at_each((struct killing){ .plan = plan, .stride = 13 });
 }
 
 Test(crash_calls, every_acknowledged_byte_is_there_whichever_write_was_torn, .timeout = 300)
 {
-	only_call = CALL_PWRITE;
-	half = true;
-	kill_at_each(plan, 1);
+	kill_at_each((struct killing){ .plan = plan, .stride = 1, .torn = true });
 }
 
 Test(crash_calls, every_released_byte_is_there_where_nothing_can_be_mapped, .timeout = 300)
 {
-	unshared = all_calls = true;
-	kill_at_each(plan, 29);
+	kill_at_each((struct killing){ .plan = plan, .stride = 29, .unshared = true });
 }
 
 Test(crash_calls, every_released_byte_is_there_where_nothing_can_be_mapped_and_a_write_was_torn, .timeout = 300)
 {
-	unshared = half = true;
-	only_call = CALL_PWRITE;
-	kill_at_each(plan, 5);
+	kill_at_each((struct killing){ .plan = plan, .stride = 5, .torn = true, .unshared = true });
 }
 
 Test(crash_calls, every_acknowledged_byte_of_a_file_that_was_small_is_there_whichever_call_was_the_last, .timeout = 300)
 {
-	options = "";
-	all_calls = true;
-	kill_at_each(plan, 17);
+	kill_at_each((struct killing){ .plan = plan, .stride = 17, .options = "" });
 }
 
 Test(crash_calls, every_acknowledged_byte_of_a_small_file_is_there_whichever_write_was_torn, .timeout = 300)
 {
-	options = "{small=1M}";
-	only_call = CALL_PWRITE;
-	half = true;
-	kill_at_each(plan, 3);
+	kill_at_each((struct killing){ .plan = plan, .stride = 3, .torn = true, .options = "{small=1M}" });
 }
 
 Test(crash_calls, every_acknowledged_byte_is_there_beside_another_process, .timeout = 300)
 {
-	beside = all_calls = true;
-	kill_at_each(plan_beside, 3);
+	kill_at_each((struct killing){ .plan = plan_beside, .stride = 3, .beside = true });
 }

@@ -61,33 +61,25 @@ static void plan_flatten(void)
 
 Test(crash_names, every_name_leads_to_all_that_was_acknowledged, .timeout = 300)
 {
-	all_calls = true;
-	kill_at_each(plan_names, 7);
+	kill_at_each((struct killing){ .plan = plan_names, .stride = 7 });
 }
 
 Test(crash_names, every_name_of_files_that_were_small_leads_to_all_that_was_acknowledged, .timeout = 300)
 {
-	options = "";
-	all_calls = true;
-	kill_at_each(plan_names, 7);
+	kill_at_each((struct killing){ .plan = plan_names, .stride = 7, .options = "" });
 }
 
 Test(crash_names, every_name_leads_to_all_that_was_acknowledged_whichever_write_was_torn, .timeout = 300)
 {
-	only_call = CALL_PWRITE;
-	half = true;
-	kill_at_each(plan_names, 1);
+	kill_at_each((struct killing){ .plan = plan_names, .stride = 1, .torn = true });
 }
 
 Test(crash_names, a_file_that_is_made_plain_is_whole, .timeout = 300)
 {
-	all_calls = true;
-	kill_at_each(plan_flatten, 5);
+	kill_at_each((struct killing){ .plan = plan_flatten, .stride = 5 });
 }
 
 Test(crash_names, a_file_that_was_small_and_is_made_plain_is_whole, .timeout = 300)
 {
-	options = "{small=1M}";
-	all_calls = true;
-	kill_at_each(plan_flatten, 5);
+	kill_at_each((struct killing){ .plan = plan_flatten, .stride = 5, .options = "{small=1M}" });
 }

@@ -17,7 +17,6 @@
 
 static enum call bad_call;
 static int bad_errno;
-static long calls_left;
 static bool persistent; /* from that call on all fail, as on a full disk */
 
 static int fired; /* faults so far */

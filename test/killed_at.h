@@ -23,26 +23,11 @@ static bool is_release(enum action action)
 	return action == SYNC || action == COMMIT || action == CLOSE || action >= RENAME;
 }
 
-static int die_at_last(enum call call)
+static int die_or_refuse(enum call call)
 {
-	if (call == CALL_MMAP && unshared)
+	if (call == CALL_MMAP && killing.unshared)
 		return ENODEV;
-	if (!all_calls && call != only_call)
-		return 0;
-	if (--calls_left)
-		return 0;
-	if (half)
-		return CALL_SHORT;
-	kill(getpid(), SIGKILL);
-	return 0;
-}
-
-/* The write after the shortened one is the rest of it. */
-static int die_after_half(enum call call)
-{
-	if (!calls_left && call == CALL_PWRITE)
-		kill(getpid(), SIGKILL);
-	return die_at_last(call);
+	return killing.torn ? die_in_last_write(call) : die_at_last(call);
 }
 
 static char content[SIZE_MAX_TESTED];
@@ -123,11 +108,11 @@ static void run_steps(void)
 	model_init(&m);
 	be_single_threaded();
 	calls_intercept();
-	on_call = half ? die_after_half : die_at_last;
+	on_call = die_or_refuse;
 	for (int i = 0; i < nr_steps; i++) {
 		perform(&l, i, m.size[m.open]);
 		progress->done = i + 1;
-		if (is_release(steps[i].action) || !unshared)
+		if (is_release(steps[i].action) || !killing.unshared)
 			progress->committed = i + 1;
 		apply(&m, i);
 	}
@@ -165,7 +150,7 @@ static void read_name(struct found *fd, const char *name)
 	n = l.f ? plfs_pread(l.f, fd->buf, SIZE_MAX_TESTED, 0) : pread(l.fd, fd->buf, SIZE_MAX_TESTED, 0);
 	if (n != fd->size)
 		die("cannot read %zd bytes of %s", fd->size, name);
-	if (told != fd->size && !unshared) /* where nothing can be mapped stat() may be late */
+	if (told != fd->size && !killing.unshared) /* where nothing can be mapped stat() may be late */
 		die("stat said that %s has %zd bytes, not %zd", name, (ssize_t)told, fd->size);
 	lclose(&l);
 }
@@ -370,28 +355,23 @@ static void clear_scratch(void)
 		die("making g");
 }
 
-/*
- * Kill at the 1st, 2nd, 3rd... call until there are no more; with @stride not at every one, unless PLFS_TEST_STRIDE
- * says so. @plan adds the steps.
- */
-static void kill_at_each(void (*plan)(void), int stride)
+/* Kill at the 1st, 2nd, 3rd... call, or so far apart as @how says, until there are no more. */
+static void kill_at_each(struct killing how)
 {
 	const char *setting = getenv("PLFS_TEST_STRIDE");
+	int code, stride = setting ? atoi(setting) : how.stride;
 	long nr = 1;
-	int code;
 
-	if (setting)
-		stride = atoi(setting);
-
+	killing = how;
 	scratch_in_memory = true;
-	scratch_map(options);
-	plan();
+	scratch_map(how.options ? how.options : "{small=0}");
+	how.plan();
 	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	for (;; nr += stride) {
 		pid_t pid, other = 0;
 
 		clear_scratch();
-		if (beside) {
+		if (how.beside) {
 			other = start_child(write_beside, NULL);
 			cr_assert_eq(waitpid(other, &code, WUNTRACED), other);
 			cr_assert(WIFSTOPPED(code));
@@ -404,7 +384,7 @@ static void kill_at_each(void (*plan)(void), int stride)
 		code = wait_child(pid);
 		cr_assert(code == 0 || code == 256 + SIGKILL, "call %ld: exit code %d", nr, code);
 		cr_assert_eq(in_child(look_and_go_on, NULL), 0, "killed at call %ld, in step %d", nr, progress->done);
-		if (beside) {
+		if (how.beside) {
 			kill(other, SIGCONT);
 			cr_assert_eq(wait_child(other), 0, "killed at call %ld, in step %d: the other process", nr, progress->done);
 		}

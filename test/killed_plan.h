@@ -40,12 +40,18 @@ struct progress {
 static struct step steps[2000];
 static int nr_steps;
 static struct progress *progress;
-static long calls_left;
-static enum call only_call;
-static bool half, all_calls;
-static bool unshared;
-static const char *options = "{small=0}";
-static bool beside; /* another process has "f" open all the time, and has written to it */
+
+/* What is done, and how it ends. */
+struct killing {
+	void (*plan)(void);  /* adds the steps */
+	int stride;          /* not at every call, unless PLFS_TEST_STRIDE says so */
+	bool torn;           /* in the middle of writes alone */
+	bool unshared;       /* nothing can be mapped */
+	bool beside;         /* another process has "f" open all the time, and has written to it */
+	const char *options; /* of the mapping; NULL: there are no small files */
+};
+
+static struct killing killing;
 
 #define BESIDE_OFF 300000
 #define BESIDE_LEN 5000
@@ -116,7 +122,7 @@ static void model_init(struct model *m)
 {
 	*m = (struct model){ .of = { -1, 0, -1 }, .nr = 1, .size = { 3000 } };
 	pattern_fill(data_of(m, 0), 3000, 0, 1);
-	if (!beside)
+	if (!killing.beside)
 		return;
 	m->of[F] = m->nr++;
 	m->size[1] = BESIDE_OFF + BESIDE_LEN;

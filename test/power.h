@@ -317,6 +317,7 @@ struct failure {
 	bool ordered;   /* by a file system that keeps the order of names and sizes */
 	unsigned keep;  /* of what was not synced so many of 16 parts, chosen by @salt; 0 none, 16 all */
 	int only;       /* but of this operation (or group), -1: none, the contrary */
+	bool names;     /* all names are as they were, whatever else is lost */
 	uint64_t salt;
 };
 
@@ -371,7 +372,7 @@ static void power_choose(const struct failure *f, bool *keep)
 		if (group && f->ordered)
 			keep[i] = group->last < names_end;
 		else if (group)
-			keep[i] = group->last < f->cut && (group->synced || power_wants(f, -2 - op->no, (uint64_t)op->no << 2 | 1));
+			keep[i] = group->last < f->cut && (group->synced || f->names || power_wants(f, -2 - op->no, (uint64_t)op->no << 2 | 1));
 		else if (op->kind == OP_PAGE || op->kind == OP_SIZE)
 			keep[i] = i < file_synced[op->node] || (f->ordered && op->kind == OP_SIZE && op->size < op->before ?
 									i < names_end : power_wants(f, i, (uint64_t)i << 2));

@@ -46,14 +46,19 @@ __attribute__((unused)) static void scratch_remove(void)
 	*scratch = '\0';
 }
 
+/* A directory of one's own, its path in @path of @len bytes. */
+static void new_dir(char *path, size_t len)
+{
+	snprintf(path, len, "%s/plfs-test.XXXXXX", scratch_in_memory && !access("/dev/shm", W_OK) ? "/dev/shm" : "/tmp");
+	if (!mkdtemp(path))
+		die("mkdtemp %s", path);
+}
+
 /* The directory alone; module tests make their store on it. */
 __attribute__((unused)) static void scratch_dir(void)
 {
 	sys_init();
-	snprintf(scratch, sizeof(scratch), "%s/plfs-test.XXXXXX",
-		 scratch_in_memory && !access("/dev/shm", W_OK) ? "/dev/shm" : "/tmp");
-	if (!mkdtemp(scratch))
-		die("mkdtemp %s", scratch);
+	new_dir(scratch, sizeof(scratch));
 }
 
 /* The directory, mapped. @options: "" or "{...}". */

@@ -235,21 +235,11 @@ Test(collect, where_there_are_no_live_files_nobody_is_asked)
 
 /* ---- kills ---- */
 
-static int calls_left;
-
-static int die_at(enum call call)
-{
-	(void)call;
-	if (!--calls_left)
-		kill(getpid(), SIGKILL);
-	return 0;
-}
-
 static int truncate_and_die(void *arg)
 {
 	struct lfile l = lopen("a", O_RDWR);
 
-	on_call = die_at;
+	on_call = die_at_last;
 	(void)arg;
 	return plfs_truncate(l.f, 0);
 }

@@ -278,7 +278,7 @@ Test(flatten, many_at_once_all_get_the_plain_file)
 /* ---- faults ---- */
 
 static enum call bad_call;
-static int calls_left, fired;
+static int fired;
 
 static int fail_one(enum call call)
 {
@@ -321,18 +321,10 @@ Test(flatten, any_single_failing_call_leaves_a_whole_file, .timeout = 300)
 	}
 }
 
-static int die_at(enum call call)
-{
-	(void)call;
-	if (!--calls_left)
-		kill(getpid(), SIGKILL);
-	return 0;
-}
-
 static int flatten_and_die(void *arg)
 {
 	(void)arg;
-	on_call = die_at;
+	on_call = die_at_last;
 	return flatten();
 }
 

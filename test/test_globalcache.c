@@ -445,7 +445,7 @@ static bool ask(char what, char arg)
 	return answer == 'y';
 }
 
-static int calls_left, calls_between;
+static int calls_between;
 static char action_then, action_last;
 
 static int act_at_last(enum call call)
@@ -625,14 +625,6 @@ Test(confirmed_at_each_call, a_file_is_opened_while_it_is_written_by_one_who_can
 }
 
 /* ---- a writer that dies ---- */
-
-static int die_at_last(enum call call)
-{
-	(void)call;
-	if (--calls_left == 0)
-		kill(getpid(), SIGKILL);
-	return 0;
-}
 
 static bool *returned;
 

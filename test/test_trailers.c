@@ -212,7 +212,6 @@ Test(trailers, of_a_lying_log_lead_nowhere)
 
 /* ---- between the log and the node index ---- */
 
-static long calls_left;
 static int result;
 
 static int at_a_write(enum call call)

@@ -53,12 +53,10 @@ static void fuzz_trailer(uint8_t *p, size_t len, bool fix)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	uint8_t *p;
+	uint8_t *p = copy_behind_head(data, size);
 
-	if (!size)
+	if (!p)
 		return 0;
-	p = malloc(size);
-	memcpy(p, data + 1, size - 1);
 	if (data[0] & TRAILER)
 		fuzz_trailer(p, size - 1, data[0] & FIX);
 	else

@@ -63,6 +63,16 @@ __attribute__((unused)) static void must_be(bool ok, int ret, const char *what)
 	must(ok, what);
 }
 
+/* The input behind its first byte, in memory of its own that may be changed: free() it. NULL if there is not even that byte. */
+__attribute__((unused)) static uint8_t *copy_behind_head(const uint8_t *data, size_t size)
+{
+	uint8_t *p = size ? malloc(size > 1 ? size - 1 : 1) : NULL;
+
+	if (p)
+		memcpy(p, data + 1, size - 1);
+	return p;
+}
+
 /* ---- what the library says ---- */
 
 static unsigned nr_lines; /* on standard error, since it was set to 0 */

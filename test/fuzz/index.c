@@ -132,15 +132,13 @@ static void fuzz_merge(const uint8_t *p, size_t len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	bool fix = size && data[0] & FIX;
+	uint8_t *p = copy_behind_head(data, size);
+	bool fix = p && data[0] & FIX;
 	size_t len = size - 1;
-	uint8_t *p;
 
-	if (!size)
+	if (!p)
 		return 0;
 	fuzz_init();
-	p = malloc(len ? len : 1);
-	memcpy(p, data + 1, len);
 	switch (data[0] % NR_FUZZ) {
 	case FUZZ_RECORD:
 		if (fix)

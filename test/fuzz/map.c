@@ -86,14 +86,12 @@ static void fuzz_global(const uint8_t *p, size_t len, bool confirm, bool sparse)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	uint8_t *p = copy_behind_head(data, size);
 	size_t len = size - 1;
-	uint8_t *p;
 
-	if (!size)
+	if (!p)
 		return 0;
 	fuzz_init();
-	p = malloc(len ? len : 1);
-	memcpy(p, data + 1, len);
 	if (data[0] % NR_FUZZ == FUZZ_IMAGE) {
 		if (data[0] & FIX)
 			fix_image(p, len);
