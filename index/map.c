@@ -65,6 +65,8 @@ int index_map_open(struct index_map *map, const void *image, size_t len, bool ve
 	if (!map->panels || !map->entries || !map->tables || !map->phases || !map->layers || !map->grids || !map->bands ||
 	    !map->cells)
 		return -EBADMSG;
+	if (map->end >= INT64_MAX) /* no record's is */
+		return -EBADMSG;
 	if (verify && crc32c(0, p + header_len, len - header_len) != get_le32(p + 20))
 		return -EBADMSG;
 	return 0;

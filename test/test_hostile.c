@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 
 #define LEN 1000
+#define ERRNO_MAX 4095
 
 static struct store store;
 static struct container c;
@@ -78,6 +79,8 @@ static int use_it(void *arg)
 		n = plfs_pread(l.f, buf, LEN, 0);
 		if (n == -EIO && plfs_sync(l.f) == -ENOMEM) /* looks at the index as well */
 			return 6;
+		if (plfs_size(l.f) < -ERRNO_MAX)
+			return 7;
 		lclose(&l);
 	}
 	if (n == LEN && (use->want == LEN || use->or_right))
@@ -414,8 +417,8 @@ Test(hostile, a_live_file_with_room_for_too_much_is_an_io_error)
 
 /* ---- the kept map ---- */
 
-/* A confirmed map of one extent, at @log_off of log @log_no, and of the @nr names in @logs. */
-static void put_global(char *const *logs, uint32_t nr, uint32_t log_no, uint64_t log_off, off_t size)
+/* A confirmed map of one extent, at @log_off of log @log_no, and of the @nr names in @logs, which says that the file ends at @end. */
+static void put_map(char *const *logs, uint32_t nr, uint32_t log_no, uint64_t log_off, uint64_t end, off_t size)
 {
 	struct index_record rec = { .type = INDEX_WRITE, .length = LEN, .count = 1, .stamp_ns = 5 };
 	struct index_inputs none = { 0 };
@@ -431,6 +434,7 @@ static void put_global(char *const *logs, uint32_t nr, uint32_t log_no, uint64_t
 	cr_assert_eq(index_merge_build(&m, &made_image, &parts.image_len), 0);
 	index_merge_release(&m);
 	image = made_image;
+	put_le64(image + 32, end);
 	put_le64(image + get_le64(image + 88) + 8, log_off); /* of its only entry */
 	put_le32(image + 20, crc32c(0, image + 200, parts.image_len - 200));
 	put_le32(image + 16, 0);
@@ -444,6 +448,11 @@ static void put_global(char *const *logs, uint32_t nr, uint32_t log_no, uint64_t
 	cr_assert_eq(store.ops->fstat(&store, h, &st), 0);
 	store_close(&store, &h);
 	mem_free(made_image);
+}
+
+static void put_global(char *const *logs, uint32_t nr, uint32_t log_no, uint64_t log_off, off_t size)
+{
+	put_map(logs, nr, log_no, log_off, LEN, size);
 }
 
 Test(hostile, a_kept_map_that_names_what_is_elsewhere_is_ignored)
@@ -474,6 +483,21 @@ Test(hostile, a_kept_map_with_positions_at_the_end_of_numbers_is_an_io_error)
 	expect(-EIO);
 	put_global(&log, 1, 0, INT64_MAX - LEN, 0);
 	expect(-EIO);
+}
+
+/* As the size it would be a negative number. */
+Test(hostile, a_kept_map_of_a_file_beyond_the_largest_size_is_ignored)
+{
+	static const uint64_t ends[] = { INT64_MAX, 1ull << 63, UINT64_MAX - 8000 };
+	char path[PATH_MAX], *log;
+
+	make_file();
+	cr_assert(find_file("data.", path));
+	log = path + strlen(dir) + 1;
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		put_map(&log, 1, 0, 0, ends[i], 0);
+		expect(LEN);
+	}
 }
 
 /* The log that it names comes to be this process's own, whose stage has nothing there. */
