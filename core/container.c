@@ -169,7 +169,10 @@ static int make_dir(struct store *s, const char *path, mode_t mode)
 	return ret == -EEXIST ? 0 : ret;
 }
 
-/* The directory of this name for two digits. Those of a backend that several users share are made by its owner, with `plfs init`. */
+/*
+ * The directory of this name for two digits. Those of a backend that several users share are made by its owner, with
+ * `plfs init`.
+ */
 static int make_parent(const struct container *c)
 {
 	struct store *s = c->store;
@@ -243,7 +246,8 @@ int container_make(const struct container *c, unsigned hostdir)
 		log_error("cannot make %s: %s; let the owner of the backend say: plfs init BACKEND", c->dir, strerror(-ret));
 	if (!ret)
 		ret = make_hostdir(c, hostdir);
-	if (ret == -EMFILE || ret == -ENFILE) /* nothing is to stay that cannot be listed, and so removed, either; others make it anew */
+	/* Nothing is to stay that cannot be listed, and so removed, either; others make it anew. */
+	if (ret == -EMFILE || ret == -ENFILE)
 		c->store->ops->rmdir(c->store, c->dir);
 	return ret;
 }

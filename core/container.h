@@ -33,7 +33,8 @@ struct container {
 	unsigned checked;     /* what container_check() has found to be right: 1 << use */
 	bool told;            /* that it is refused */
 	bool give;            /* this process is root's, and works for the stub's owner: its droppings are his */
-	bool listed;          /* the stub has an access control list: the group's permissions are the most that anybody in it has */
+	/* The stub has an access control list: the group's permissions are the most that anybody in it has. */
+	bool listed;
 	const void *acl;      /* while it is made: the stub's access control list */
 	size_t acl_len;
 };
@@ -57,11 +58,13 @@ void container_set_stub(struct container *c, const struct stat *stub);
 void container_look_at_list(struct container *c, int fd);
 
 /*
- * Whether the container is one of this stub. Its header names it, and who may write the stub can write another name there: of somebody
- * else's container, or of one that the stub's owner keeps for himself. Whoever then works with the stub, its owner or root above all,
- * would do with that container what the forger could not. So it is refused unless whoever may write the stub may also read the container,
- * for reading, or write to it, for anything that changes or removes it; it must have been made by the stub's owner, or for him. 0, also if it is missing; -EIO: it is damaged or not of this stub, -EACCES: it may be, but others than those of the container may
- * write the stub (one line says so of both).
+ * Whether the container is one of this stub. Its header names it, and who may write the stub can write another name
+ * there: of somebody else's container, or of one that the stub's owner keeps for himself. Whoever then works with the
+ * stub, its owner or root above all, would do with that container what the forger could not. So it is refused unless
+ * whoever may write the stub may also read the container, for reading, or write to it, for anything that changes or
+ * removes it; it must have been made by the stub's owner, or for him. 0, also if it is missing; -EIO: it is damaged
+ * or not of this stub, -EACCES: it may be, but others than those of the container may write the stub (one line says
+ * so of both).
  */
 enum container_use { CONTAINER_READ, CONTAINER_CHANGE };
 int container_check(struct container *c, enum container_use use);
@@ -73,8 +76,8 @@ int container_open(const struct container *c, const char *path, int flags, mode_
 void container_path(const struct container *c, const char *rest, char *out);
 
 /*
- * Make the container's directory and hostdir.@hostdir. Racing processes may do it at once. -EACCES where this user may not make it (one
- * line says who can help).
+ * Make the container's directory and hostdir.@hostdir. Racing processes may do it at once. -EACCES where this user
+ * may not make it (one line says who can help).
  */
 int container_make(const struct container *c, unsigned hostdir);
 
@@ -82,19 +85,23 @@ int container_make(const struct container *c, unsigned hostdir);
 mode_t container_file_mode(const struct container *c, bool shared);
 
 /*
- * @fn for each dropping: @path is relative to the container ("hostdir.3/data..."), @name its last component. What can have no name like
- * this is passed over. -ENOENT if there is no such container, or not even a hostdir in it, which all have that a stub names. Stops at
- * and returns a non-zero.
+ * @fn for each dropping: @path is relative to the container ("hostdir.3/data..."), @name its last component. What can
+ * have no name like this is passed over. -ENOENT if there is no such container, or not even a hostdir in it, which
+ * all have that a stub names. Stops at and returns a non-zero.
  */
 int container_list(const struct container *c,
 		   int (*fn)(void *arg, const char *path, const char *name, enum dropping_kind kind), void *arg);
 
-/* Remove it with all that is in it; that it is gone already is no error. One that is not of this stub is left (container_check()). */
+/*
+ * Remove it with all that is in it; that it is gone already is no error. One that is not of this stub is left
+ * (container_check()).
+ */
 int container_remove(const struct container *c);
 
 /*
- * Let directory and droppings follow the stub's new permissions or owner; what is not ours to change is left. -EPERM: so the container's
- * directory is, and it is open to some who are to have no permission any more. @c is that of the stub as it was.
+ * Let directory and droppings follow the stub's new permissions or owner; what is not ours to change is left. -EPERM:
+ * so the container's directory is, and it is open to some who are to have no permission any more. @c is that of the
+ * stub as it was.
  */
 int container_chmod(struct container *c, mode_t mode);
 int container_chown(const struct container *c, uid_t uid, gid_t gid);

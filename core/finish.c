@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finishing the log of a killed process. Until its live file goes readers go by that, and it is not changed: what is put into
- * the log lies behind all that it says is there, or is the very bytes that it says are staged.
+ * Finishing the log of a killed process. Until its live file goes readers go by that, and it is not changed: what is
+ * put into the log lies behind all that it says is there, or is the very bytes that it says are staged.
  */
 #include "finish.h"
 
@@ -141,7 +141,10 @@ static int sum_log(struct finish *f, uint64_t off, uint64_t end, uint32_t *crc)
 	return ret;
 }
 
-/* Where the tables that are in the log already end: a process may be killed when the last is, and its checksums still in the live file. */
+/*
+ * Where the tables that are in the log already end: a process may be killed when the last is, and its checksums still
+ * in the live file.
+ */
 static int end_of_tables(struct finish *f, uint64_t *chunk)
 {
 	struct store *s = f->c->store;
@@ -157,17 +160,19 @@ static int end_of_tables(struct finish *f, uint64_t *chunk)
 	n = trailer_block(s, f->h, &t, &buf);
 	if (n < 0)
 		return (int)n;
+	/* A part of a chunk is said again. */
 	if (index_block_parse(&block, buf, (size_t)n) > 0 && block.chunks_off &&
 	    s->ops->pread(s, f->h, head, sizeof(head), DROPPING_DATA_OFF + block.chunks_off) == sizeof(head) &&
 	    !memcmp(head, INDEX_CHUNKS_MAGIC, 8))
-		*chunk = min_u64(get_le64(head + 16) + get_le32(head + 12), block.log_len / INDEX_CHUNK_LEN); /* a part of one is said again */
+		*chunk = min_u64(get_le64(head + 16) + get_le32(head + 12), block.log_len / INDEX_CHUNK_LEN);
 	mem_free(buf);
 	return 0;
 }
 
 /*
- * The checksum of the part of chunk @no that is in the log. The owner says what it is, and of how many bytes, before it says that these
- * are in the log, where they are. If the log has other bytes than he says, they have changed: then this will not match either.
+ * The checksum of the part of chunk @no that is in the log. The owner says what it is, and of how many bytes, before
+ * it says that these are in the log, where they are. If the log has other bytes than he says, they have changed: then
+ * this will not match either.
  */
 static int begun_chunk(struct finish *f, uint64_t no, const struct stage_sums *sums, uint32_t *crc)
 {
@@ -186,7 +191,8 @@ static int begun_chunk(struct finish *f, uint64_t no, const struct stage_sums *s
 static int make_sums(struct finish *f)
 {
 	struct stage_sums sums = { 0 };
-	uint64_t end = (log_len(f) + INDEX_CHUNK_LEN - 1) / INDEX_CHUNK_LEN, whole = f->state.flushed_len / INDEX_CHUNK_LEN, tables;
+	uint64_t end = (log_len(f) + INDEX_CHUNK_LEN - 1) / INDEX_CHUNK_LEN,
+		whole = f->state.flushed_len / INDEX_CHUNK_LEN, tables;
 	/* Where the power failed the checksums need not be those of one moment, but all bytes have been looked at. */
 	int ret = f->state.stranded ? -EAGAIN : stage_load_sums(f->c, f->live, &sums);
 	bool trusted = !ret;
@@ -206,7 +212,8 @@ static int make_sums(struct finish *f)
 	f->crcs = mem_alloc((f->nr + (size_t)1) * sizeof(*f->crcs));
 	ret = f->crcs ? 0 : -ENOMEM;
 	for (uint64_t i = f->first_chunk; i < end && !ret; i++) {
-		uint64_t from = max_u64(i * INDEX_CHUNK_LEN, f->state.flushed_len), to = min_u64((i + 1) * INDEX_CHUNK_LEN, log_len(f));
+		uint64_t from = max_u64(i * INDEX_CHUNK_LEN, f->state.flushed_len),
+			to = min_u64((i + 1) * INDEX_CHUNK_LEN, log_len(f));
 		uint32_t crc = 0;
 
 		if (i < whole && trusted)
@@ -248,7 +255,8 @@ static int find_piece(struct finish *f, void **block, size_t *len, uint64_t *end
 static int write_piece(struct finish *f, void **block, size_t *len, uint64_t *end)
 {
 	struct store *s = f->c->store;
-	struct index_chunks table = { .first_chunk = f->first_chunk, .nr_chunks = f->nr, .chunk_crc = (const uint8_t *)f->crcs };
+	struct index_chunks table = { .first_chunk = f->first_chunk, .nr_chunks = f->nr,
+		.chunk_crc = (const uint8_t *)f->crcs };
 	struct index_block b = { .nr_records = (uint32_t)f->state.nr_records, .records = f->records, .log_len = log_len(f) };
 	struct trailer_piece p = {
 		.id = f->c->id, .at = log_len(f), .table = log_len(f) ? &table : NULL, .block = &b,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Removing containers that no file leads to. The containers are listed first, then the names below the backend (gc_names.c) and what
- * processes have open (gc_proc.c): so a container that is made meanwhile is not even seen, and whichever was there before has
- * been named if it ever will be, but for one that is being claimed just now. Of that the age takes care; and whoever claims it makes it anew if it is gone
- * all the same.
+ * Removing containers that no file leads to. The containers are listed first, then the names below the backend
+ * (gc_names.c) and what processes have open (gc_proc.c): so a container that is made meanwhile is not even seen, and
+ * whichever was there before has been named if it ever will be, but for one that is being claimed just now. Of that
+ * the age takes care; and whoever claims it makes it anew if it is gone all the same.
  */
 #include "gc.h"
 
@@ -261,7 +261,8 @@ static void collect(struct gc_run *run)
 	if (run->blind)
 		run->gc->nr_unknown = gc_set_nr_unnamed(set);
 	else
-		for_each_container(&(struct work){ .run = run, .fn = gc_remove_container, .what = "removals", .unnamed = true });
+		for_each_container(&(struct work){ .run = run, .fn = gc_remove_container, .what = "removals",
+			.unnamed = true });
 }
 
 int plfs_gc(struct plfs_mount *m, struct plfs_gc *gc)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What plfs gc consists of: the containers of a backend (gc.c), which of them files name (gc_names.c), what processes of this
- * host have open (gc_proc.c), and what becomes of the others (gc_remove.c). What it promises is in plfs.h.
+ * What plfs gc consists of: the containers of a backend (gc.c), which of them files name (gc_names.c), what processes
+ * of this host have open (gc_proc.c), and what becomes of the others (gc_remove.c). What it promises is in plfs.h.
  */
 #ifndef PLFS_GC_H
 #define PLFS_GC_H
@@ -70,15 +70,18 @@ void gc_remove_container(struct gc_run *run, const struct gc_container *c);
 void gc_wait(unsigned ms);
 
 /*
- * Look at all names below the backend and mark the containers that they lead to. Afterwards there was, unless run->blind or run->restless, one
- * moment in which no name led to a container that is not marked.
+ * Look at all names below the backend and mark the containers that they lead to. Afterwards there was, unless
+ * run->blind or run->restless, one moment in which no name led to a container that is not marked.
  */
 void gc_look_at_names(struct gc_run *run);
 
 /* Mark those that processes of this host have open, as far as it may be seen. */
 void gc_look_at_processes(struct gc_run *run);
 
-/* Whether the process @pid of this host has the file @name mapped or open, as far as that may be seen: if it may not, true. */
+/*
+ * Whether the process @pid of this host has the file @name mapped or open, as far as that may be seen: if it may not,
+ * true.
+ */
 bool gc_process_has(unsigned long pid, const char *name);
 
 #endif

@@ -2,11 +2,12 @@
 /*
  * Which containers the files of a backend lead to, while others create, rename and remove files.
  *
- * A file that is renamed while the names are listed can be missed: from a directory that has not been listed yet into one that has. Every
- * rename changes the time (ctime) of both directories. So all directories are looked at once more, after the last has been
- * listed, and those that have changed since just before they were listed are listed again, and so on, until there is none. Then all
- * of them were as they were listed at one moment, that before the last look began: no file can have been anywhere else. Where that
- * does not come about the names are restless, and nobody can say.
+ * A file that is renamed while the names are listed can be missed: from a directory that has not been listed yet into
+ * one that has. Every rename changes the time (ctime) of both directories. So all directories are looked at once
+ * more, after the last has been listed, and those that have changed since just before they were listed are listed
+ * again, and so on, until there is none. Then all of them were as they were listed at one moment, that before the
+ * last look began: no file can have been anywhere else. Where that does not come about the names are restless, and
+ * nobody can say.
  *
  * Times have a grain. A directory that changed shortly before it was listed may have changed again without another time: it
  * counts as changed.
@@ -52,8 +53,8 @@ static bool all_zeros(const uint8_t *p, size_t len)
 }
 
 /*
- * A plain file with a stub's header has lost its mark, to a chmod or a copy that knows nothing of us: it is not read as a logical file, but
- * it may get the mark back. *@leftover: of a flattening that was killed.
+ * A plain file with a stub's header has lost its mark, to a chmod or a copy that knows nothing of us: it is not read
+ * as a logical file, but it may get the mark back. *@leftover: of a flattening that was killed.
  */
 static int look_at_open(struct names *n, int fd)
 {
@@ -102,7 +103,8 @@ static void look_at_file(void *arg, const struct walk_entry *e)
 		ret = look_at_open(n, fd);
 		own_close(fd);
 	}
-	if (ret < 0 && ret != -ENOENT && ret != -ELOOP && ret != -ESTALE) /* else it has gone, and its directory has changed */
+	/* Else it has gone, and its directory has changed. */
+	if (ret < 0 && ret != -ENOENT && ret != -ELOOP && ret != -ESTALE)
 		gc_trouble(n->run, e->path, ret);
 	if (!strncmp(e->name, flatten_temp, sizeof(flatten_temp) - 1))
 		tell_leftover(n, e);
@@ -231,7 +233,8 @@ static bool grow_changed(struct names *n)
 static void walk(struct names *n, const char *const *starts, size_t nr)
 {
 	struct backend_walk w = {
-		.m = n->run->m, .nr_threads = n->run->gc->nr_threads, .dir = enter_dir, .file = look_at_file, .trouble = tell_trouble, .arg = n,
+		.m = n->run->m, .nr_threads = n->run->gc->nr_threads, .dir = enter_dir, .file = look_at_file,
+		.trouble = tell_trouble, .arg = n,
 	};
 
 	n->now_ns = gc_now_ns(n->run);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What speaks against removing a container to which nothing leads, and its removal; and the temporary files that killed processes leave.
+ * What speaks against removing a container to which nothing leads, and its removal; and the temporary files that
+ * killed processes leave.
  */
 #include "dropping.h"
 #include "gc.h"
@@ -33,8 +34,9 @@ static bool is_temp(const char *name)
 }
 
 /*
- * A stub among temporary files has exchanged its name with the plain file that was made of it. Mostly it is that of the container it is in. If it is
- * another's, that was renamed there at the last moment, and the exchange was to be undone.
+ * A stub among temporary files has exchanged its name with the plain file that was made of it. Mostly it is that of
+ * the container it is in. If it is another's, that was renamed there at the last moment, and the exchange was to be
+ * undone.
  */
 static bool is_lost(const struct temps_arg *ta, int fd, const char *name, const struct stat *st, struct stub *stub)
 {
@@ -191,7 +193,8 @@ static int judge(struct gc_run *run, int fd, const struct tree_sum *sum, char *w
 		snprintf(why, WHY_LEN, "names kept changing while its file was looked for; try again when less is renamed");
 		return 1;
 	}
-	if (sum->changed_ns + run->gc->age_ns >= run->start_ns) { /* not "now": it may have got a file since it was looked for */
+	/* Not "now": it may have got a file since it was looked for. */
+	if (sum->changed_ns + run->gc->age_ns >= run->start_ns) {
 		say_time(now_ns - min_u64(now_ns, sum->changed_ns), age, sizeof(age));
 		snprintf(why, WHY_LEN, "changed %s ago", age);
 		return 1;
@@ -221,7 +224,10 @@ void gc_remove_gone(struct gc_run *run, int fd, const char *parent, const char *
 	gc_tell(run, &item);
 }
 
-/* An empty one may be about to be given to a file, whose first log then must not go with it. Of others nobody is to find a part. */
+/*
+ * An empty one may be about to be given to a file, whose first log then must not go with it. Of others nobody is to
+ * find a part.
+ */
 static int remove_it(struct gc_run *run, const char *dir, bool empty)
 {
 	char aside[64 + sizeof(STORE_GONE)];

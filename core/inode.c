@@ -70,9 +70,9 @@ static int look_at_length(struct inode *ino, int fd)
 }
 
 /*
- * The rest of inode_extend(), when the length has just been looked at. But others may have written and cut the file, or moved
- * it into its body, since then: so this must touch no byte, and can only make the file longer. Where the file system
- * cannot do that a zero is written behind what was the end.
+ * The rest of inode_extend(), when the length has just been looked at. But others may have written and cut the file,
+ * or moved it into its body, since then: so this must touch no byte, and can only make the file longer. Where the
+ * file system cannot do that a zero is written behind what was the end.
  */
 static int extend(struct inode *ino, int fd, uint64_t end)
 {
@@ -319,14 +319,15 @@ static int prepare_read(struct inode *ino)
 }
 
 /*
- * The map is of an empty container: somebody is about to make the first log, and the word that tells of it may be made after that. A
- * confirmed map, made without any input, is not: it is revoked first.
+ * The map is of an empty container: somebody is about to make the first log, and the word that tells of it may be
+ * made after that. A confirmed map, made without any input, is not: it is revoked first.
  */
 static bool is_expecting(const struct inode *ino)
 {
 	const struct reader *r = &ino->r;
 
-	return r->loaded && !r->inputs.nr_lives && !r->inputs.nr_indexes && !r->global.base && !r->watch.word && !ino->writing;
+	return r->loaded && !r->inputs.nr_lives && !r->inputs.nr_indexes && !r->global.base && !r->watch.word &&
+	       !ino->writing;
 }
 
 int inode_size(struct inode *ino, int fd, const struct stat *st, uint64_t *size)
@@ -344,15 +345,15 @@ int inode_size(struct inode *ino, int fd, const struct stat *st, uint64_t *size)
 }
 
 /*
- * Whether somebody has changed the stub since it was opened. Of what came before there was a map, and something to watch with it, no
- * word tells.
+ * Whether somebody has changed the stub since it was opened. Of what came before there was a map, and something to
+ * watch with it, no word tells.
  */
 static bool has_changed_before(const struct inode *ino, int fd)
 {
 	struct stat st;
 
-	return sys.fstat(fd, &st) || stub_body_len(st.st_size) != ino->body_len || st.st_ctim.tv_sec != ino->first_ctim.tv_sec ||
-	       st.st_ctim.tv_nsec != ino->first_ctim.tv_nsec;
+	return sys.fstat(fd, &st) || stub_body_len(st.st_size) != ino->body_len ||
+	       st.st_ctim.tv_sec != ino->first_ctim.tv_sec || st.st_ctim.tv_nsec != ino->first_ctim.tv_nsec;
 }
 
 /* find_readable() of a file that is not bare. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Looking at a container: what is in its directories, and in which order its parts are read. Live files come before node indexes, as for every reader
- * (globalindex.h): a log that is closed meanwhile is then in one of the two.
+ * Looking at a container: what is in its directories, and in which order its parts are read. Live files come before
+ * node indexes, as for every reader (globalindex.h): a log that is closed meanwhile is then in one of the two.
  */
 #include "look.h"
 
@@ -56,7 +56,8 @@ void look_take_record(struct look *l, struct look_log *log, const struct index_r
 	l->write_end = max_u64(l->write_end, index_record_end(rec));
 }
 
-int look_add_block(struct look *l, uint32_t index, struct look_log *log, const uint8_t *p, size_t len, const struct index_block *block)
+int look_add_block(struct look *l, uint32_t index, struct look_log *log, const uint8_t *p, size_t len,
+		   const struct index_block *block)
 {
 	struct index_cursor cur = { 0 };
 	struct index_record rec;
@@ -115,7 +116,8 @@ static int add_leftover(struct look *l, const char *path, bool doomed)
 
 static int add_foreign(struct look *l, const char *path, mode_t mode)
 {
-	const char *what = S_ISLNK(mode) ? "a symbolic link" : S_ISDIR(mode) ? "a directory" : S_ISREG(mode) ? "a file" : "a special file";
+	const char *what = S_ISLNK(mode) ? "a symbolic link" : S_ISDIR(mode) ? "a directory" :
+		S_ISREG(mode) ? "a file" : "a special file";
 
 	findings_add(l->found, S_ISLNK(mode) ? PLFS_DAMAGED : PLFS_NOTED, S_ISLNK(mode) ? "symlink" : "foreign", path, 0,
 		     S_ISLNK(mode) ? "%s: nothing here follows it, and who made it meant no good: look at it and remove it" :
@@ -185,7 +187,8 @@ static int list_hostdir_entry(void *arg, const char *name)
 	mode_t mode;
 	int ret;
 
-	if (snprintf(path, sizeof(path), "%s/%s", la->dir, name) >= (int)sizeof(path) - 64) /* the container is in front of it */
+	/* The container is in front of it. */
+	if (snprintf(path, sizeof(path), "%s/%s", la->dir, name) >= (int)sizeof(path) - 64)
 		return add_foreign(la->l, la->dir, S_IFREG);
 	ret = mode_of(la->l, path, &mode);
 	if (ret || !mode)
@@ -263,7 +266,8 @@ int look_at(struct look *l, const struct container *c, int fd, const struct stub
 		return 0;
 	}
 	if (ret == -ELOOP || ret == -ENOTDIR) {
-		findings_add(found, PLFS_DAMAGED, "symlink", "", 0, "its container %s is no directory: it is not followed", c->dir);
+		findings_add(found, PLFS_DAMAGED, "symlink", "", 0,
+			     "its container %s is no directory: it is not followed", c->dir);
 		l->missing = true;
 		return 0;
 	}

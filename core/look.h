@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One look at all of a container: what a check finds, and what a repair goes by. Nothing is changed, and no lock is taken; what has
- * changed while it was looked at is found out by another look.
+ * One look at all of a container: what a check finds, and what a repair goes by. Nothing is changed, and no lock is
+ * taken; what has changed while it was looked at is found out by another look.
  */
 #ifndef PLFS_LOOK_H
 #define PLFS_LOOK_H
@@ -122,7 +122,8 @@ struct look {
 };
 
 /*
- * Look at the container @c of the stub @fd, whose header is @stub. 0 or -errno: it could not be done. look_release() in any case.
+ * Look at the container @c of the stub @fd, whose header is @stub. 0 or -errno: it could not be done. look_release()
+ * in any case.
  */
 int look_at(struct look *l, const struct container *c, int fd, const struct stub *stub, struct plfs_check *check,
 	    struct findings *found);
@@ -136,7 +137,8 @@ bool look_room(void **array, uint32_t nr, uint32_t *cap, size_t size);
 #define LOOK_ROOM(l, what) look_room((void **)&(l)->what, (l)->nr_##what, &(l)->cap_##what, sizeof(*(l)->what))
 
 /* Take a block of @log to what is known of it, of the index @index or LOOK_NONE. */
-int look_add_block(struct look *l, uint32_t index, struct look_log *log, const uint8_t *p, size_t len, const struct index_block *block);
+int look_add_block(struct look *l, uint32_t index, struct look_log *log, const uint8_t *p, size_t len,
+		   const struct index_block *block);
 
 /* What a record of @log adds to what is known. */
 void look_take_record(struct look *l, struct look_log *log, const struct index_record *rec);

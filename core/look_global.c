@@ -28,7 +28,8 @@ static int add_extra(void *arg, const struct index_piece *piece)
 		return 0;
 	if (!LOOK_ROOM(l, extras))
 		return -ENOMEM;
-	l->extras[l->nr_extras++] = (struct look_extra){ ea->logs[piece->log_no]->no, piece->logical_off, piece->len, piece->log_off };
+	l->extras[l->nr_extras++] = (struct look_extra){ ea->logs[piece->log_no]->no, piece->logical_off, piece->len,
+		piece->log_off };
 	return 0;
 }
 
@@ -70,7 +71,8 @@ static int look_for_indexes(struct look *l, const struct global_index *gi, bool 
 
 	inputs = global_inputs(gi, &end);
 	while (inputs < end) {
-		const char *line_end = memchr(inputs, '\n', (size_t)(end - inputs)), *space = memchr(inputs, ' ', (size_t)(end - inputs));
+		const char *line_end = memchr(inputs, '\n', (size_t)(end - inputs)),
+			*space = memchr(inputs, ' ', (size_t)(end - inputs));
 		const struct look_index *idx = NULL;
 		uint64_t had;
 
@@ -113,7 +115,8 @@ static int compare(struct look *l, const struct global_index *gi)
 
 	if (ret == -EBADMSG || ret == -EPROTONOSUPPORT) {
 		l->stale_global = true;
-		findings_add(l->found, PLFS_NOTED, "global-damaged", "index.global", 0, "the kept map is damaged: it is ignored, and made anew");
+		findings_add(l->found, PLFS_NOTED, "global-damaged", "index.global", 0,
+			     "the kept map is damaged: it is ignored, and made anew");
 		ret = 0;
 		goto out;
 	}
@@ -136,7 +139,8 @@ static int compare(struct look *l, const struct global_index *gi)
 			findings_add(l->found, PLFS_DAMAGED, "global-wrong", "index.global", 0,
 				     "an old kept map in the place of the present one: who opens the file reads by it");
 		else
-			findings_add(l->found, PLFS_NOTED, "global-stale", "index.global", 0, "the kept map is old: it is ignored, and made anew");
+			findings_add(l->found, PLFS_NOTED, "global-stale", "index.global", 0,
+				     "the kept map is old: it is ignored, and made anew");
 	}
 out:
 	for (uint32_t i = 0; logs && i < nr_logs; i++)

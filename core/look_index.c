@@ -65,7 +65,8 @@ static int look_at_index(struct look *l, uint32_t no)
 			skip = (size_t)n;
 		} else if (n == -EPROTONOSUPPORT) {
 			l->unknown = idx->untouchable = true;
-			findings_add(l->found, PLFS_FAILED, "version", idx->path, pos, "the block at byte %zu is of another version than this library's", pos);
+			findings_add(l->found, PLFS_FAILED, "version", idx->path, pos,
+				     "the block at byte %zu is of another version than this library's", pos);
 			break;
 		} else if (n != -ENODATA && !index_block_is_torn(p, left)) {
 			if (idx->nr_damaged++ < TOLD_MAX)

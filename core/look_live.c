@@ -39,7 +39,8 @@ static void tell_owner(struct look *l, const struct look_live *live)
 		findings_add(l->found, PLFS_NOTED, "killed", live->path, 0,
 			     "its host was started anew before its process had closed it; what had been synced can be read");
 	else if (live->owner != OWNER_LIVES)
-		findings_add(l->found, PLFS_NOTED, live->owner == OWNER_UNKNOWN ? "open" : "killed", live->path, 0, "%s", what[live->owner]);
+		findings_add(l->found, PLFS_NOTED, live->owner == OWNER_UNKNOWN ? "open" : "killed", live->path, 0,
+			     "%s", what[live->owner]);
 }
 
 /* The log that it belongs to, by its own name: what it says of that is compared. */
@@ -51,7 +52,8 @@ static int name_log(struct look *l, struct look_live *live, uint32_t no)
 
 	snprintf(path, sizeof(path), "%.*sdata.%s", (int)(slash - live->path), live->path, slash + sizeof("live.") - 1);
 	if (!live->ret && *said && strcmp(said, path + (slash - live->path))) {
-		findings_add(l->found, PLFS_DAMAGED, "live-misplaced", live->path, 0, "it is the live file of %s, by what it says", said);
+		findings_add(l->found, PLFS_DAMAGED, "live-misplaced", live->path, 0,
+			     "it is the live file of %s, by what it says", said);
 		live->ret = -EBADMSG;
 	}
 	log = look_log(l, path);
@@ -95,7 +97,8 @@ static void mend_live(struct look *l, const struct look_live *live)
 		goto out;
 	memcpy(mended, header, sizeof(mended));
 	if (mend_find(mended, sizeof(mended), 12, &at)) {
-		if (!memcmp(mended, STAGE_MAGIC, 8) && get_le32(mended + 8) == STAGE_VERSION && !memcmp(mended + 16, l->c->id, STUB_ID_LEN))
+		if (!memcmp(mended, STAGE_MAGIC, 8) && get_le32(mended + 8) == STAGE_VERSION &&
+		    !memcmp(mended + 16, l->c->id, STUB_ID_LEN))
 			look_add_mend(l, live->path, at, header[at], mended[at]);
 		goto out;
 	}
@@ -123,7 +126,8 @@ static int look_at_live(struct look *l, uint32_t no)
 		return live->ret;
 	if (live->ret == -EPROTONOSUPPORT) {
 		l->unknown = true;
-		findings_add(l->found, PLFS_FAILED, "version", live->path, 0, "a live file of another version than this library's");
+		findings_add(l->found, PLFS_FAILED, "version", live->path, 0,
+			     "a live file of another version than this library's");
 	} else if (live->ret) {
 		findings_add(l->found, PLFS_DAMAGED, "live-damaged", live->path, 0,
 			     "damaged: the file cannot be read while it is there, and its last records may be lost (%s)", strerror(-live->ret));

@@ -94,8 +94,8 @@ static int read_table(struct log_look *ll, const struct index_block *block, stru
 }
 
 /*
- * Make the damaged table of @block anew from the data. If the checksum in it is of that, or all else in it is the same, it was that; the
- * data then is right as well.
+ * Make the damaged table of @block anew from the data. If the checksum in it is of that, or all else in it is the
+ * same, it was that; the data then is right as well.
  */
 static int mend_table(struct log_look *ll, const struct index_block *block)
 {
@@ -108,7 +108,8 @@ static int mend_table(struct log_look *ll, const struct index_block *block)
 
 	nr = block->chunks_off == block->log_len ? last - first : 0;
 	len = index_chunks_len(nr);
-	if (!nr || last <= first || block->log_len > ll->log->len || len > ll->log->len - block->log_len || ll->l->check->quick || !ll->l->check->repair)
+	if (!nr || last <= first || block->log_len > ll->log->len || len > ll->log->len - block->log_len ||
+	    ll->l->check->quick || !ll->l->check->repair)
 		return 0;
 	is = mem_zalloc(len);
 	was = mem_zalloc(len);
@@ -125,11 +126,13 @@ static int mend_table(struct log_look *ll, const struct index_block *block)
 			put_le32(was + INDEX_CHUNKS_HEADER_LEN + 4 * i, crc32c(0, ll->buf, to - from));
 	}
 	if (!ret) {
-		struct index_chunks table = { .first_chunk = first, .nr_chunks = (uint32_t)nr, .chunk_crc = was + INDEX_CHUNKS_HEADER_LEN };
+		struct index_chunks table = { .first_chunk = first, .nr_chunks = (uint32_t)nr,
+			.chunk_crc = was + INDEX_CHUNKS_HEADER_LEN };
 
 		index_chunks_encode(&table, was);
 		if (mend_differ_by_one(is, was, len, &at))
-			ret = look_add_mend(ll->l, ll->log->path, DROPPING_DATA_OFF + block->chunks_off + at, is[at], was[at]);
+			ret = look_add_mend(ll->l, ll->log->path, DROPPING_DATA_OFF + block->chunks_off + at, is[at],
+					    was[at]);
 	}
 	mem_free(is);
 	mem_free(was);
@@ -264,7 +267,8 @@ static int check_length(struct look *l, struct look_log *log)
 				 "its host was started anew before bytes %llu to %llu of its data had been synced: they are lost",
 				 (unsigned long long)have, (unsigned long long)want - 1);
 	else
-		f = findings_add(l->found, PLFS_DAMAGED, "log-cut", log->path, have, "cut off: its index knows %llu bytes of data, there are %llu",
+		f = findings_add(l->found, PLFS_DAMAGED, "log-cut", log->path, have,
+				 "cut off: its index knows %llu bytes of data, there are %llu",
 			 (unsigned long long)want, (unsigned long long)have);
 	return look_add_bad(l, log, have, INT64_MAX, f);
 }
@@ -309,7 +313,8 @@ static int tell_unreadable(struct look *l, struct look_log *log)
 		f = findings_add(l->found, PLFS_DAMAGED, "log-header", log->path, 0,
 				 "its header is damaged, or that of another log: none of it is read");
 	else
-		f = findings_add(l->found, PLFS_DAMAGED, "log-unreadable", log->path, 0, "it cannot be read: %s", strerror(-log->state));
+		f = findings_add(l->found, PLFS_DAMAGED, "log-unreadable", log->path, 0, "it cannot be read: %s",
+				 strerror(-log->state));
 	return look_add_bad(l, log, 0, INT64_MAX, f);
 }
 

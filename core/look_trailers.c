@@ -18,9 +18,10 @@ static const struct look_block *find_block(const struct look *l, const struct lo
 
 static bool is_same(const struct index_record *a, const struct index_record *b)
 {
-	return a->type == b->type && a->stamp_ns == b->stamp_ns && a->logical_off == b->logical_off && a->log_off == b->log_off &&
-	       a->length == b->length && a->count == b->count && a->stride == b->stride && a->outer_count == b->outer_count &&
-	       a->outer_stride == b->outer_stride;
+	return a->type == b->type && a->stamp_ns == b->stamp_ns && a->logical_off == b->logical_off &&
+	       a->log_off == b->log_off &&
+	       a->length == b->length && a->count == b->count && a->stride == b->stride &&
+	       a->outer_count == b->outer_count && a->outer_stride == b->outer_stride;
 }
 
 static bool has_record(const struct look *l, const struct look_log *log, const struct index_record *want)
@@ -85,7 +86,8 @@ static void mend_block(struct log_look *ll, const struct index_trailer *t, const
 
 	for (uint32_t i = ll->log->first_block; i != LOOK_NONE; i = l->blocks[i].next)
 		if (l->blocks[i].len == t->block_len && mend_differ_by_one(buf, l->blocks[i].p, t->block_len, &byte)) {
-			look_add_mend(l, ll->log->path, DROPPING_DATA_OFF + t->self - t->block_len + byte, buf[byte], l->blocks[i].p[byte]);
+			look_add_mend(l, ll->log->path, DROPPING_DATA_OFF + t->self - t->block_len + byte, buf[byte],
+				      l->blocks[i].p[byte]);
 			return;
 		}
 }
@@ -130,7 +132,8 @@ static int take_trailer(struct log_look *ll, const struct index_trailer *t, unsi
 		mem_free(buf);
 		return 0;
 	}
-	if (ll->log->live != LOOK_NONE && l->lives[ll->log->live].state.stranded && block.log_len > l->lives[ll->log->live].sure_len) {
+	if (ll->log->live != LOOK_NONE && l->lives[ll->log->live].state.stranded &&
+	    block.log_len > l->lives[ll->log->live].sure_len) {
 		mem_free(buf); /* what it speaks of is not certain */
 		return 0;
 	}

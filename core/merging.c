@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reading all node indexes and live files of a container, and what logs say of themselves, and merging that into one map. A log that is closed
- * while we look moves from its live file to its node index: it is appended to this before that is removed. So live files are read first.
+ * Reading all node indexes and live files of a container, and what logs say of themselves, and merging that into one
+ * map. A log that is closed while we look moves from its live file to its node index: it is appended to this before
+ * that is removed. So live files are read first.
  */
 #include "merging.h"
 
@@ -150,8 +151,9 @@ static bool has_live(const struct merging *m, const char *log_path)
 }
 
 /*
- * What the logs say of themselves, most of which the indexes say as well: it does no harm twice. A log of a host that was started anew since, which
- * says nothing of its end, has nothing there that was ever synced. Any other had it in a live file, which is lost.
+ * What the logs say of themselves, most of which the indexes say as well: it does no harm twice. A log of a host that
+ * was started anew since, which says nothing of its end, has nothing there that was ever synced. Any other had it in
+ * a live file, which is lost.
  */
 static int salvage(void *arg, const char *path, const char *name, enum dropping_kind kind)
 {
@@ -271,8 +273,10 @@ static int load_live(struct merging *m, struct live *live, const char *input)
 	}
 	snprintf(path, sizeof(path), "%.*s%s", (int)strcspn(input, "/") + 1, input, name);
 	live->log = add_name(m, path);
-	if (live->log && live->state.stranded) { /* bytes that may be lost are said to be in a log that there is not: who reads them is told */
-		snprintf(path, sizeof(path), "%.*s" DROPPING_LOST "%s", (int)strcspn(input, "/") + 1, input, name + sizeof("data.") - 1);
+	/* Bytes that may be lost are said to be in a log that there is not: who reads them is told. */
+	if (live->log && live->state.stranded) {
+		snprintf(path, sizeof(path), "%.*s" DROPPING_LOST "%s", (int)strcspn(input, "/") + 1, input,
+			 name + sizeof("data.") - 1);
 		live->log->lost = add_name(m, path);
 	}
 	return live->log && (live->log->lost || !live->state.stranded) ? 0 : -ENOMEM;
@@ -311,7 +315,8 @@ static int merge_inputs(struct merging *m, const struct index_inputs *in, const 
 		ret = number_logs(m);
 	for (uint32_t i = 0; i < in->nr_lives && !ret; i++)
 		if (lives[i].log && lives[i].state.stranded)
-			lives[i].log->sure_len = stage_sure_len(m->c, in->lives[i], lives[i].log->path, lives[i].log->known_len);
+			lives[i].log->sure_len = stage_sure_len(m->c, in->lives[i], lives[i].log->path,
+								lives[i].log->known_len);
 	if (!ret)
 		ret = add_blocks(m);
 	release_indexes(m, in);
@@ -334,7 +339,8 @@ static int merge_inputs(struct merging *m, const struct index_inputs *in, const 
 int gather_merged(struct gathered *g, const struct container *c, const struct index_inputs *in, const char *own_live,
 		  uint64_t generation_ns, bool *ask_logs)
 {
-	struct merging m = { .g = g, .c = c, .generation_ns = generation_ns, .salvage = *ask_logs, .in = in, .own_live = own_live };
+	struct merging m = { .g = g, .c = c, .generation_ns = generation_ns, .salvage = *ask_logs, .in = in,
+		.own_live = own_live };
 	struct log_name *n, *next;
 	int ret;
 

@@ -83,7 +83,8 @@ static int install(struct reader *r, struct gathered *g, struct index_inputs *in
 			mem_free(g->logs[i]);
 	}
 	mem_free(g->logs);
-	r->levels[0] = (struct reader_level){ .image = g->image, .image_len = g->image_len, .mapped = g->mapped, .map = g->map };
+	r->levels[0] = (struct reader_level){ .image = g->image, .image_len = g->image_len, .mapped = g->mapped,
+		.map = g->map };
 	r->nr_levels = 1;
 	r->global = g->global;
 	r->seen = g->seen;
@@ -155,9 +156,10 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 	}
 	r->generation_ns = generation_ns;
 	/*
-	 * Logs that are being closed move under our feet; each time round there is one less of them. One that no index
-	 * knows, and that is no longer open, may have been closed since the indexes were read: then they know it the next time. If not it is
-	 * missed, and from then on all logs are asked, whatever other is suspected next.
+	 * Logs that are being closed move under our feet; each time round there is one less of them. One that no
+	 * index knows, and that is no longer open, may have been closed since the indexes were read: then they know
+	 * it the next time. If not it is missed, and from then on all logs are asked, whatever other is suspected
+	 * next.
 	 */
 	for (int tries = 0, lost = 0; tries < 1000 && (ret == -EAGAIN || (ret == -ENOMSG && lost < 3)); tries++) {
 		if (ret == -ENOMSG)

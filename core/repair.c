@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Repairing a file: what a look has found is set right step by step, each under the locks that it needs, and then looked at again. Each
- * step leaves the file as readable as before, whenever it is interrupted.
+ * Repairing a file: what a look has found is set right step by step, each under the locks that it needs, and then
+ * looked at again. Each step leaves the file as readable as before, whenever it is interrupted.
  */
 #include "check.h"
 
@@ -55,7 +55,10 @@ static int rebuild_indexes(struct repair *r)
 
 	while (!ret && rebuild_next(r->l, &rb, partial)) {
 		*kept = '\0';
-		/* A map that was made from less than this must not be believed any more. One that knows of what is lost else stays. */
+		/*
+		 * A map that was made from less than this must not be believed any more. One that knows of what is
+		 * lost else stays.
+		 */
 		if (!dry(r) && !r->l->nr_extras)
 			ret = global_revoke(&r->k->c);
 		if (!ret && !dry(r))
@@ -64,8 +67,8 @@ static int rebuild_indexes(struct repair *r)
 			ret = global_revoke(&r->k->c);
 		if (!dry(r))
 			watch_raise(&r->k->c);
-		snprintf(text, sizeof(text), "made anew with %u blocks, %u of them from the logs%s%s", rb.nr_blocks, rb.nr_new,
-			 *kept ? "; what it was is kept as " : "", kept);
+		snprintf(text, sizeof(text), "made anew with %u blocks, %u of them from the logs%s%s", rb.nr_blocks,
+			 rb.nr_new, *kept ? "; what it was is kept as " : "", kept);
 		ret = tell(r, ret, "index", rb.path, text);
 	}
 	return ret;
@@ -106,14 +109,18 @@ static int mend_all(struct repair *r)
 		if (m->live && !r->alone)
 			continue;
 		ret = dry(r) ? 0 : mend_byte(r, m);
-		snprintf(text, sizeof(text), "byte %llu of the file, 0x%02x, is 0x%02x again, as its checksum says", (unsigned long long)m->off, m->is, m->was);
+		snprintf(text, sizeof(text), "byte %llu of the file, 0x%02x, is 0x%02x again, as its checksum says",
+			 (unsigned long long)m->off, m->is, m->was);
 		tell(r, ret, "bit", m->path, text);
 	}
 	/* Behind it there may be more to see. */
 	return !ret && r->l->nr_mends && !dry(r) && r->mended++ < 3 ? -EAGAIN : ret;
 }
 
-/* What keeps the file from being read, and cannot be used: it gets a name that readers ignore. @what: it may stand for these bytes. */
+/*
+ * What keeps the file from being read, and cannot be used: it gets a name that readers ignore. @what: it may stand
+ * for these bytes.
+ */
 static int set_aside(struct repair *r, const char *path, const char *what)
 {
 	char from[CONTAINER_PATH_LEN], to[CONTAINER_PATH_LEN], kept[CONTAINER_PATH_LEN], text[CONTAINER_PATH_LEN + 200];
@@ -123,7 +130,8 @@ static int set_aside(struct repair *r, const char *path, const char *what)
 	container_path(r->l->c, kept, to);
 	if (!ret && !dry(r))
 		ret = r->l->c->store->ops->rename(r->l->c->store, from, to);
-	snprintf(text, sizeof(text), "%s kept as %s: where they belong the file reads as before they were written", what, kept);
+	snprintf(text, sizeof(text), "%s kept as %s: where they belong the file reads as before they were written",
+		 what, kept);
 	r->set_aside |= !ret;
 	return tell(r, ret, "set-aside", path, text);
 }
@@ -145,7 +153,8 @@ static int set_all_aside(struct repair *r)
 
 		if (!log->listed || log->state || log->complete || log->nr_blocks || log->placed || !log->len)
 			continue;
-		snprintf(what, sizeof(what), "%llu bytes, of which nobody knows where they belong, are", (unsigned long long)log->len);
+		snprintf(what, sizeof(what), "%llu bytes, of which nobody knows where they belong, are",
+			 (unsigned long long)log->len);
 		ret = set_aside(r, log->path, what);
 	}
 	return ret;
@@ -179,7 +188,8 @@ static int finish_logs(struct repair *r)
 		one = dry(r) ? 0 : finish_log(l->c, live->path, live->sure_len, &unsummed);
 		if (one == -ENODATA)
 			continue;
-		if (!one && !dry(r) && dropping_live_is_ours(strchr(live->path, '/') + 1) && !stub_is_copy(&r->k->stub, r->k->st.st_ino))
+		if (!one && !dry(r) && dropping_live_is_ours(strchr(live->path, '/') + 1) &&
+		    !stub_is_copy(&r->k->stub, r->k->st.st_ino))
 			writers_gone(r->k->m, r->k->st.st_ino, 1);
 		tell(r, one, "finished", live->path,
 		     unsummed ? "closed what its process could not close any more; its checksums are new, of the bytes as they are" :
@@ -215,7 +225,8 @@ static int drop_global(struct repair *r)
 {
 	if (!r->l->stale_global || r->l->nr_extras)
 		return 0;
-	return tell(r, dry(r) ? 0 : global_revoke(&r->k->c), "global", "index.global", "removed: the next reader makes it anew");
+	return tell(r, dry(r) ? 0 : global_revoke(&r->k->c), "global", "index.global",
+		    "removed: the next reader makes it anew");
 }
 
 static int drop_leftovers(struct repair *r)
@@ -229,7 +240,8 @@ static int drop_leftovers(struct repair *r)
 		if (!one->doomed)
 			continue;
 		container_path(r->l->c, one->path, full);
-		ret = tell(r, dry(r) ? 0 : r->l->c->store->ops->unlink(r->l->c->store, full), "temporary", one->path, "removed");
+		ret = tell(r, dry(r) ? 0 : r->l->c->store->ops->unlink(r->l->c->store, full), "temporary", one->path,
+			   "removed");
 	}
 	return ret;
 }
@@ -282,7 +294,8 @@ static int lock_out(struct repair *r)
 	int ret = container_check(&r->k->c, CONTAINER_CHANGE);
 
 	if (ret) {
-		check_tell(r->k, PLFS_FAILED, "refused", "", "some may write the file who may not write to its container: %s", strerror(-ret));
+		check_tell(r->k, PLFS_FAILED, "refused", "",
+			   "some may write the file who may not write to its container: %s", strerror(-ret));
 		return ret;
 	}
 	r->fd = stub_reopen(r->k->fd, O_RDWR);

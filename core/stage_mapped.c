@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whether a live file has changed, by a number of it, and what has come, from a mapping of its index: what is asked at every read.
+ * Whether a live file has changed, by a number of it, and what has come, from a mapping of its index: what is asked
+ * at every read.
  */
 #include "stage_read.h"
 
@@ -31,7 +32,11 @@ int stage_digest(const struct container *c, const char *path, uint64_t *digest)
 		c->store->ops->pread(c->store, h, last, sizeof(last),
 				     get_le64(header + 32) + (nr - 1) * INDEX_RECORD_LEN);
 	*digest = digest_of(stage_number(get_le64(header + OFF_SEQ)), nr, last);
-	if (elsewhere) /* a record that has its checksum is believed when its bytes are in the log, and at the owner's end there is more to see */
+	/*
+	 * A record that has its checksum is believed when its bytes are in the log, and at the owner's end there is
+	 * more to see.
+	 */
+	if (elsewhere)
 		*digest = ~(*digest + stage_number(get_le64(header + OFF_FLUSHED)) * 0x9e3779b97f4a7c15);
 	store_close(c->store, &h);
 	return 0;
@@ -52,7 +57,8 @@ bool stage_mapped_is_over(const uint8_t *map)
 /* A sum of products with odd numbers: another value of any one of them is another sum, by however much it has grown. */
 uint64_t stage_mapped_digest(const uint8_t *map)
 {
-	uint64_t nr = stage_load_number(map, OFF_NR_RECORDS), digest = stage_load_number(map, OFF_SEQ) * 0x9e3779b97f4a7c15 + nr;
+	uint64_t nr = stage_load_number(map, OFF_NR_RECORDS),
+		digest = stage_load_number(map, OFF_SEQ) * 0x9e3779b97f4a7c15 + nr;
 
 	if (nr && nr <= STAGE_RECORDS_CAP) { /* what grows in the last record */
 		const uint8_t *last = map + RECORDS_OFF + (nr - 1) * INDEX_RECORD_LEN;

@@ -47,7 +47,8 @@ ssize_t stage_load_bytes(const struct container *c, const char *path, uint64_t l
 		}
 		if (stage_number(get_le64(again)) == flushed)
 			break;
-		ret = s->ops->pread(s, h, header + STATIC_LEN, HEADER_LEN - STATIC_LEN, STATIC_LEN); /* what has been checked stays */
+		/* What has been checked stays. */
+		ret = s->ops->pread(s, h, header + STATIC_LEN, HEADER_LEN - STATIC_LEN, STATIC_LEN);
 		if (ret != HEADER_LEN - STATIC_LEN) {
 			ret = ret < 0 ? ret : -EIO;
 			break;
@@ -90,7 +91,8 @@ static int load_sums(struct store *s, int h, struct stage_sums *sums)
 	if (n != (ssize_t)(nr * 4))
 		return n < 0 ? (int)n : -EBADMSG;
 	n = s->ops->pread(s, h, again, sizeof(again), OFF_SEQ);
-	return n < 0 ? (int)n : n == sizeof(again) && stage_number(get_le64(again)) == get_le64(header + OFF_SEQ) ? 0 : -EAGAIN;
+	return n < 0 ? (int)n : n == sizeof(again) &&
+	       stage_number(get_le64(again)) == get_le64(header + OFF_SEQ) ? 0 : -EAGAIN;
 }
 
 int stage_load_sums(const struct container *c, const char *path, struct stage_sums *sums)

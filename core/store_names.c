@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names in the store on a directory: opening, making, changing, listing and removing what they lead to. Several users may work in one
- * store, and one of them may own a directory there in which another works: whatever he puts into the place of a name, nothing outside is
- * reached. So no symbolic link is followed, in no component; what is removed, renamed or made is named in a directory that is open; and modes
- * and owners are changed through descriptors.
+ * Names in the store on a directory: opening, making, changing, listing and removing what they lead to. Several users
+ * may work in one store, and one of them may own a directory there in which another works: whatever he puts into the
+ * place of a name, nothing outside is reached. So no symbolic link is followed, in no component; what is removed,
+ * renamed or made is named in a directory that is open; and modes and owners are changed through descriptors.
  */
 #include "store_names.h"
 
@@ -345,7 +345,9 @@ int names_remove_tree(struct store *s, const char *path)
 
 	if (parent < 0)
 		return parent;
-	ret = snprintf(aside, sizeof(aside), "%s" STORE_GONE, name) < (int)sizeof(aside) ? set_aside(parent, name, aside) : -ENAMETOOLONG;
+	ret = -ENAMETOOLONG;
+	if (snprintf(aside, sizeof(aside), "%s" STORE_GONE, name) < (int)sizeof(aside))
+		ret = set_aside(parent, name, aside);
 	if (ret != -ENOENT) /* where it cannot be renamed it goes where it is */
 		ret = remove_dir(parent, ret ? name : aside, 0);
 	sys_fd_close(&parent);

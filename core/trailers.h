@@ -11,13 +11,14 @@
  *           mem_free(buf);
  *   }
  *
- * ret is -ENODATA at the end; -EBADMSG where the end of the log is lost or a trailer is damaged: trailer_scan() then finds all that
- * are whole. Each step leads towards the beginning of the log, so a walk ends. Nothing is believed that has not been checked: a
- * position that leads outside the log finds no trailer. A log whose live file is still there need not end with one: the live file
- * tells of the last (stage.h), all before it can be walked from there by trailer_at().
+ * ret is -ENODATA at the end; -EBADMSG where the end of the log is lost or a trailer is damaged: trailer_scan() then
+ * finds all that are whole. Each step leads towards the beginning of the log, so a walk ends. Nothing is believed
+ * that has not been checked: a position that leads outside the log finds no trailer. A log whose live file is still
+ * there need not end with one: the live file tells of the last (stage.h), all before it can be walked from there by
+ * trailer_at().
  *
- * @h is a handle of the log, @id that of its container; positions are those of the data area, which begins at DROPPING_DATA_OFF. -errno is
- * that of a read.
+ * @h is a handle of the log, @id that of its container; positions are those of the data area, which begins at
+ * DROPPING_DATA_OFF. -errno is that of a read.
  */
 #ifndef PLFS_TRAILERS_H
 #define PLFS_TRAILERS_H
@@ -38,13 +39,17 @@ int trailer_prev(struct store *s, int h, const uint8_t *id, struct index_trailer
 /* *@t becomes the latest before it whose block tells of a table of checksums. -ENODATA: there is none. */
 int trailer_prev_table(struct store *s, int h, const uint8_t *id, struct index_trailer *t);
 
-/* Read the block of @t, at most INDEX_TRAILER_BLOCK_MAX bytes: mem_alloc()ed *@buf. Returns its length or -errno; what it is is for index_block_parse() to say. */
+/*
+ * Read the block of @t, at most INDEX_TRAILER_BLOCK_MAX bytes: mem_alloc()ed *@buf. Returns its length or -errno;
+ * what it is is for index_block_parse() to say.
+ */
 ssize_t trailer_block(struct store *s, int h, const struct index_trailer *t, void **buf);
 
 /*
- * Look for trailers from position @from on, by the magic at each multiple of 8, and call @fn for each that is whole, in the order of their
- * positions. Stops at and returns a non-zero of @fn. Reads the whole log, with a buffer of fixed size. Bytes that a program wrote count as a
- * trailer only if they have this container's id and their own position in them.
+ * Look for trailers from position @from on, by the magic at each multiple of 8, and call @fn for each that is whole,
+ * in the order of their positions. Stops at and returns a non-zero of @fn. Reads the whole log, with a buffer of
+ * fixed size. Bytes that a program wrote count as a trailer only if they have this container's id and their own
+ * position in them.
  */
 int trailer_scan(struct store *s, int h, const uint8_t *id, uint64_t from,
 		 int (*fn)(void *arg, const struct index_trailer *t), void *arg);
@@ -55,7 +60,8 @@ struct trailer_piece {
 	uint64_t at;                      /* where the piece begins */
 	const struct index_chunks *table; /* or NULL */
 	struct index_block *block;        /* its chunks_off is set here */
-	uint64_t prev, prev_table;        /* of the trailer; prev_table becomes the trailer's own position if there is a table */
+	/* Of the trailer; prev_table becomes the trailer's own position if there is a table. */
+	uint64_t prev, prev_table;
 	uint64_t end_unit;                /* the piece ends at a multiple of this, at least 8; */
 	uint64_t len;                     /* or, if not 0, is so long. Its length afterwards */
 	/* afterwards */

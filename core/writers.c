@@ -93,8 +93,8 @@ static uint8_t *keep_table(struct plfs_mount *m, uint8_t **known, uint8_t *mine)
 }
 
 /*
- * Whether the file was cut, or failed, under the mapping @table, which is not used from here on then. Its memory stays: other threads may be
- * at it.
+ * Whether the file was cut, or failed, under the mapping @table, which is not used from here on then. Its memory
+ * stays: other threads may be at it.
  */
 static bool is_gone(uint8_t **known, uint8_t *table)
 {
@@ -151,8 +151,8 @@ static void end_many(uint8_t *table, ino_t number, uint32_t nr)
 	uint32_t *slot = slot_of(table, number), count = __atomic_load_n(slot, __ATOMIC_RELAXED);
 
 	__atomic_fetch_add(ended_of(table), 1, __ATOMIC_SEQ_CST);
-	while (count && !__atomic_compare_exchange_n(slot, &count, count - (nr < count ? nr : count), false, __ATOMIC_SEQ_CST,
-						    __ATOMIC_RELAXED))
+	while (count && !__atomic_compare_exchange_n(slot, &count, count - (nr < count ? nr : count), false,
+						     __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		;
 }
 

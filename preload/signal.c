@@ -8,12 +8,13 @@
  * the mask that the kernel puts back when on_signal() returns. Unblocking it is all that critical_leave() has to do:
  * masks, alternate stacks, siginfo, the context, nesting and handlers that never return stay the kernel's.
  *
- * Two signals are handled whether the program wants it or not, for bad addresses that it gives us, and for files that we have mapped
- * and that are cut or fail under us (core/mapping.h).
+ * Two signals are handled whether the program wants it or not, for bad addresses that it gives us, and for files that
+ * we have mapped and that are cut or fail under us (core/mapping.h).
  *
- * These two must never be blocked: the kernel kills a thread that faults while they are. So the masks that the program sets do without
- * them, and what it asked for is remembered for each thread, and told when it asks. One that another process sends meanwhile
- * is held back by blocking it after all. (A new thread, and a new image, begin without them in their masks.)
+ * These two must never be blocked: the kernel kills a thread that faults while they are. So the masks that the
+ * program sets do without them, and what it asked for is remembered for each thread, and told when it asks. One that
+ * another process sends meanwhile is held back by blocking it after all. (A new thread, and a new image, begin
+ * without them in their masks.)
  *
  * Handlers installed past us (by a system call, or before we were there) run as ever.
  */
