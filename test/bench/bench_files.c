@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What many small files cost: each is created, written once and closed; then all are looked at by stat(), one of
- * them again and again, all are read and removed, phase by phase. Prints one JSON object: the seconds of each phase.
+ * them again and again, and one whose writer was killed, all are read and removed, phase by phase. Prints one JSON object: the seconds of each phase.
  * Nothing is dirty at the beginning; between the phases nothing is synced, since the disk would then take the time for
  * giving up blocks again.
  *
@@ -9,9 +9,11 @@
  */
 #include "bench.h"
 
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
-enum { CALLS = 200, STRETCHES = 100, PASSES = 8 };
+enum { CALLS = 200, STRETCHES = 100, PASSES = 8, KILLED_BLOCKS = 200 };
 
 static int nr_files = 10000;
 static size_t len = 1024;
@@ -81,6 +83,39 @@ static double look_again(bool one)
 	return least_s / calls * nr_files;
 }
 
+/* The same of a file in pieces that a process was writing when it was killed, with none of them told to the stub. */
+static double look_at_killed(const char *dir)
+{
+	char path[256];
+	double least_s = 1e300;
+	struct stat st;
+	pid_t pid;
+
+	snprintf(path, sizeof(path), "%s/killed", dir);
+	pid = fork();
+	if (!pid) {
+		int fd = bench_open(path, O_WRONLY | O_CREAT);
+
+		for (int k = 0; k < KILLED_BLOCKS; k++)
+			write_all(fd, data, len, (off_t)k * 2 * (off_t)len, path);
+		kill(getpid(), SIGKILL);
+	}
+	if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+		die("fork");
+	for (int i = 0; i < STRETCHES; i++) {
+		double start_s = now_s(), seconds;
+
+		for (int n = 0; n < CALLS; n++)
+			if (stat(path, &st) || st.st_size != (2 * KILLED_BLOCKS - 1) * (off_t)len)
+				die("%s: stat", path);
+		seconds = now_s() - start_s;
+		least_s = seconds < least_s ? seconds : least_s;
+	}
+	if (unlink(path))
+		die("%s: unlink", path);
+	return least_s / CALLS * nr_files;
+}
+
 int main(int argc, char **argv)
 {
 	const char *dir;
@@ -113,7 +148,7 @@ int main(int argc, char **argv)
 			phases[i].call(n);
 		printf("%s\"%s\": %.9f", i ? ", " : "{", phases[i].name, now_s() - start_s);
 		if (phases[i].call == create)
-			printf(", \"stat\": %.9f, \"stat_one\": %.9f", look_again(false), look_again(true));
+			printf(", \"stat\": %.9f, \"stat_one\": %.9f, \"stat_killed\": %.9f", look_again(false), look_again(true), look_at_killed(dir));
 	}
 	printf("}\n");
 	return 0;
