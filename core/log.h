@@ -13,7 +13,7 @@ enum log_category {
 	LOG_OPEN = 1 << 1,   /* open, create, close, adopt */
 	LOG_WRITE = 1 << 2,  /* logs, stages, flushes */
 	LOG_READ = 1 << 3,   /* lookups and windows */
-	LOG_INDEX = 1 << 4,  /* merges, cached maps */
+	LOG_INDEX = 1 << 4,  /* merges, kept maps */
 	LOG_PATH = 1 << 5,   /* translated paths, namespace operations */
 	LOG_LOCK = 1 << 6,   /* acquire and release points */
 	LOG_PROC = 1 << 7,   /* fork, exec, exit */
