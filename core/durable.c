@@ -69,7 +69,9 @@ static int sync_parents(struct store *s, const char *path)
 
 int durable_sync_way(const struct container *c)
 {
-	return sync_parents(c->store, c->dir);
+	int ret = sync_path(c->store, c->dir, true);
+
+	return ret ? ret : sync_parents(c->store, c->dir);
 }
 
 /* ---- what others have in their live files ---- */
@@ -323,10 +325,10 @@ static int sync_locked(const struct container *c, struct writer *own, struct mar
 	container_path(c, hostdir, path);
 	if (!ret && names)
 		ret = sync_path(s, path, true);
-	if (!ret && names)
-		ret = sync_path(s, c->dir, true);
 	if (!ret && first)
 		ret = durable_sync_way(c);
+	else if (!ret && names)
+		ret = sync_path(s, c->dir, true);
 	if (!ret && own)
 		own->names_synced = true;
 	return ret;

@@ -23,7 +23,10 @@
  */
 int durable_sync(const struct container *c, struct writer *own);
 
-/* The directories that lead to @c, its own name included: before a stub may name it whose bytes have been synced. */
+/*
+ * The directories that lead to @c, and what is in its own, without which it counts as emptied: before a stub may name it whose bytes have
+ * been synced.
+ */
 int durable_sync_way(const struct container *c);
 
 #endif
