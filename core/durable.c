@@ -298,7 +298,7 @@ static int sync_index(const struct container *c, const char *index, int h, struc
 	return ret;
 }
 
-/* With the notice's lock, if there are locks: two that sync do not do the same work. */
+/* With the notice's lock, if that can be had: two that sync do not do the same work. */
 static int sync_locked(const struct container *c, struct writer *own, struct mark *mark)
 {
 	struct store *s = c->store;
@@ -334,20 +334,32 @@ static int sync_locked(const struct container *c, struct writer *own, struct mar
 	return ret;
 }
 
-int durable_sync(const struct container *c, struct writer *own)
+static int open_notice(const struct container *c, int flags)
 {
-	struct store *s = c->store;
 	char rest[CONTAINER_PATH_LEN], path[CONTAINER_PATH_LEN];
-	struct mark mark = { 0 };
-	int h, ret;
 
 	snprintf(rest, sizeof(rest), "hostdir.%u/notice.%s", dropping_hostdir(c), dropping_host());
 	container_path(c, rest, path);
-	h = store_open(s, path, O_RDWR | O_CREAT | STORE_BRIEFLY, container_file_mode(c, true));
+	return store_open(c->store, path, O_RDWR | flags | STORE_BRIEFLY, container_file_mode(c, true));
+}
+
+int durable_sync(const struct container *c, struct writer *own, bool *insist)
+{
+	struct store *s = c->store;
+	struct mark mark = { 0 };
+	bool locked = false;
+	int h = open_notice(c, O_CREAT), ret;
+
 	if (h == -ENOENT) /* nobody of this host has written */
 		return 0;
 	if (h >= 0) { /* else without its help */
-		s->ops->lock(s, h);
+		ret = s->ops->try_lock(s, h);
+		if (ret == -EBUSY && !*insist) {
+			store_close(s, &h);
+			return ret;
+		}
+		locked = !ret;
+		*insist = ret == -EBUSY;
 		mark = read_mark(s, h);
 	}
 	ret = sync_locked(c, own, &mark);
@@ -355,7 +367,18 @@ int durable_sync(const struct container *c, struct writer *own)
 		return ret;
 	if (!ret)
 		write_mark(s, h, mark);
-	s->ops->unlock(s, h);
+	if (locked)
+		s->ops->unlock(s, h);
 	store_close(s, &h);
 	return ret;
+}
+
+bool durable_is_busy(const struct container *c)
+{
+	int h = open_notice(c, 0);
+	bool busy = h >= 0 && c->store->ops->locked(c->store, h);
+
+	if (h >= 0)
+		store_close(c->store, &h);
+	return busy;
 }

@@ -20,8 +20,13 @@
  * Put on stable storage what processes of this host have written to @c and not synced yet: of those that have it open and
  * those that do not. @own, unless NULL: this process's log, flushed, spilled and synced by the caller. -errno; what
  * another user's process has staged is left where its log is not ours to write.
+ * One process of a host does that at a time. Another is at it: -EBUSY, with nothing done, or with *@insist it is done beside that one, which is as
+ * good, but the same work once more. *@insist is false afterwards if nobody else was at it.
  */
-int durable_sync(const struct container *c, struct writer *own);
+int durable_sync(const struct container *c, struct writer *own, bool *insist);
+
+/* Whether another process of the host is at it. */
+bool durable_is_busy(const struct container *c);
 
 /*
  * The directories that lead to @c, and what is in its own, without which it counts as emptied: before a stub may name it whose bytes have

@@ -6,6 +6,7 @@
 
 #include "bare.h"
 #include "body.h"
+#include "durable.h"
 #include "own.h"
 #include "usermem.h"
 
@@ -437,10 +438,28 @@ int plfs_refresh(struct plfs_file *f)
 	return 0;
 }
 
+unsigned plfs_sync_patience_ms = 10000; /* longer than most syncs take */
+
+/* Whoever is syncing the file is waited for without the lock: he may have been stopped. */
 int plfs_sync(struct plfs_file *f)
 {
 	int saved ERRNO_KEPT = errno;
-	int ret = inode_sync(f->ino, file_begin(f));
+	struct timespec pause = { .tv_nsec = 100000 };
+	struct inode *ino = f->ino;
 
-	return (int)end_store(f, ret);
+	for (uint64_t waited_ns = 0;; waited_ns += (uint64_t)pause.tv_nsec) {
+		int fd = file_begin(f), ret = -EBUSY;
+		unsigned depth;
+
+		ino->impatient |= waited_ns >= plfs_sync_patience_ms * 1000000ULL;
+		if (!waited_ns || ino->impatient || ino->stub.in_body || !durable_is_busy(&ino->c))
+			ret = inode_sync(ino, fd);
+		if (ret != -EBUSY)
+			return (int)end_store(f, ret);
+		file_end(f);
+		depth = critical_pause();
+		own_nanosleep(&pause, NULL);
+		critical_resume(depth);
+		pause.tv_nsec = min_u64(2 * (uint64_t)pause.tv_nsec, 4000000);
+	}
 }

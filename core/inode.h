@@ -50,6 +50,7 @@ struct inode {
 	bool acquired;      /* what others have released is to be looked for before the next read: an open, a lock, a sync */
 	bool shared;        /* another process may have one of our descriptions: a fork, an exec */
 	int sync_error;     /* of a log that was given up: the next sync reports it */
+	bool impatient;     /* who was syncing it when last looked at has been at it for too long to be waited for */
 	bool removed;       /* at exit: nobody can ever read what is still written */
 };
 
@@ -121,6 +122,10 @@ int inode_commit(struct inode *ino, int fd);
 /* Acquire: from here on reads see what others had released. The looking is done by the next read. */
 void inode_refresh(struct inode *ino);
 
+/*
+ * -EBUSY: another process of the host is syncing the file. Try again, with the lock given back meanwhile, for that one may have been stopped; with
+ * ino->impatient it is not waited for.
+ */
 int inode_sync(struct inode *ino, int fd);
 int inode_truncate(struct inode *ino, int fd, uint64_t size);
 

@@ -315,9 +315,12 @@ int inode_sync(struct inode *ino, int fd)
 
 	if (!ret)
 		ret = bare < 0 ? bare : ino->sync_error;
+	if (!ret && ino->stub.has_container && !ino->stub.in_body) {
+		ret = durable_sync(&ino->c, ino->writing ? &ino->w : NULL, &ino->impatient);
+		if (ret == -EBUSY)
+			return ret;
+	}
 	ino->sync_error = 0;
-	if (!ret && ino->stub.has_container && !ino->stub.in_body)
-		ret = durable_sync(&ino->c, ino->writing ? &ino->w : NULL);
 	ino->acquired = true;
 	if (ret && !inode_heed_notice(ino, fd) && ino->stub.in_body)
 		ret = 0; /* whoever moved it has synced what the log had, and removed that */

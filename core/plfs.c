@@ -93,6 +93,7 @@ bool plfs_is_root(dev_t dev, ino_t ino)
 
 static void sync_one(struct inode *ino, int fd)
 {
+	ino->impatient = true; /* all are locked */
 	inode_sync(ino, fd);
 }
 

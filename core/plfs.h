@@ -179,8 +179,9 @@ int plfs_share(struct plfs_file *f);
 /* Acquire: what others released is visible to this description from here on. (Lock.) */
 int plfs_refresh(struct plfs_file *f);
 
-/* Release, and on stable storage. */
+/* Release, and on stable storage. Who else on this host is at it is waited for so long, and then not any more. */
 int plfs_sync(struct plfs_file *f);
+extern unsigned plfs_sync_patience_ms;
 
 /* Release and sync everything this process has open. For sync(2). */
 void plfs_sync_all(void);

@@ -85,6 +85,8 @@ struct store_ops {
 	void (*unmap)(struct store *s, void *p, size_t len);
 	/* Exclusive advisory lock on the whole file, owned by the handle: waits. -EOPNOTSUPP if there are none. */
 	int (*lock)(struct store *s, int h);
+	/* The same without waiting. -EBUSY: another handle holds it. */
+	int (*try_lock)(struct store *s, int h);
 	int (*unlock)(struct store *s, int h);
 	/* Whether another handle, of this or another host, holds that lock; true where that cannot be told. */
 	bool (*locked)(struct store *s, int h);

@@ -308,11 +308,13 @@ int store_posix_lock(int fd, int wait_cmd, struct flock *lk)
 	}
 }
 
-static int lock_op(int h, int type)
+static int lock_op(int h, int type, bool wait)
 {
 	struct flock lk = { .l_type = (short)type, .l_whence = SEEK_SET };
-	int ret = store_posix_lock(h, F_OFD_SETLKW, &lk);
+	int ret = wait ? store_posix_lock(h, F_OFD_SETLKW, &lk) : own_fcntl(h, F_OFD_SETLK, &lk);
 
+	if (ret < 0 && !wait && (errno == EAGAIN || errno == EACCES))
+		return -EBUSY;
 	if (ret < 0 && (errno == EINVAL || errno == ENOSYS || errno == ENOLCK))
 		return -EOPNOTSUPP;
 	return err(ret);
@@ -321,13 +323,19 @@ static int lock_op(int h, int type)
 static int posix_lock(struct store *s, int h)
 {
 	(void)s;
-	return lock_op(h, F_WRLCK);
+	return lock_op(h, F_WRLCK, true);
+}
+
+static int posix_try_lock(struct store *s, int h)
+{
+	(void)s;
+	return lock_op(h, F_WRLCK, false);
 }
 
 static int posix_unlock(struct store *s, int h)
 {
 	(void)s;
-	return lock_op(h, F_UNLCK);
+	return lock_op(h, F_UNLCK, true);
 }
 
 static bool posix_locked(struct store *s, int h)
@@ -387,6 +395,7 @@ static const struct store_ops posix_ops = {
 	.map = posix_map,
 	.unmap = posix_unmap,
 	.lock = posix_lock,
+	.try_lock = posix_try_lock,
 	.unlock = posix_unlock,
 	.locked = posix_locked,
 	.expose = posix_expose,

@@ -248,6 +248,7 @@ static const struct store_ops mem_ops = {
 	.map = mem_map,
 	.unmap = mem_unmap,
 	.lock = mem_handle_op,
+	.try_lock = mem_handle_op,
 	.unlock = mem_handle_op,
 	.locked = mem_locked,
 	.forget = mem_forget,

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Processes of a host sync a file one at a time. One that is stopped in its sync keeps nobody from anything for good: other threads of
+ * who waits for it go on reading and writing, and the wait ends.
+ */
+#include "scratch.h"
+
+#include "calls.h"
+
+#include <criterion/criterion.h>
+
+TestSuite(sync_waits, .init = scratch_setup, .fini = scratch_remove, .timeout = 60);
+
+static int nr_syncs;
+
+/* The first is of its own log; the next comes with the lock. */
+static int stop_at_second_sync(enum call call)
+{
+	if ((call == CALL_FSYNC || call == CALL_FDATASYNC) && ++nr_syncs == 2)
+		raise(SIGSTOP);
+	return 0;
+}
+
+static int write_and_stop_in_sync(void *arg)
+{
+	struct lfile l = made("file");
+
+	(void)arg;
+	if (lfill(&l, 0, 1000, 1) != 1000)
+		return 1;
+	calls_intercept();
+	on_call = stop_at_second_sync;
+	return plfs_sync(l.f) || lclose(&l);
+}
+
+static pid_t start_stopped(void)
+{
+	pid_t pid = start_child(write_and_stop_in_sync, NULL);
+	int status;
+
+	cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
+	cr_assert(WIFSTOPPED(status));
+	return pid;
+}
+
+static bool synced;
+
+static void *sync_it(void *arg)
+{
+	struct lfile *l = arg;
+	int ret = plfs_sync(l->f);
+
+	__atomic_store_n(&synced, true, __ATOMIC_SEQ_CST);
+	return (void *)(intptr_t)ret;
+}
+
+Test(sync_waits, other_threads_read_and_write_while_one_waits_for_another_process)
+{
+	pid_t pid = start_stopped();
+	struct lfile l = lopen("file", O_RDWR);
+	pthread_t thread;
+	void *ret;
+
+	plfs_sync_patience_ms = 3600 * 1000;
+	cr_assert_eq(lfill(&l, 1000, 1000, 2), 1000);
+	cr_assert_eq(pthread_create(&thread, NULL, sync_it, &l), 0);
+	for (int i = 0; i < 200; i++) { /* it comes to wait meanwhile */
+		cr_assert_eq(lfill(&l, 2000, 1000, 3), 1000);
+		cr_assert_eq(lcheck(&l, 0, 1000, 1), 0);
+		cr_assert(!__atomic_load_n(&synced, __ATOMIC_SEQ_CST));
+		usleep(1000);
+	}
+	kill(pid, SIGCONT);
+	cr_assert_eq(wait_child(pid), 0);
+	pthread_join(thread, &ret);
+	cr_assert_null(ret);
+	lclose(&l);
+}
+
+Test(sync_waits, who_is_stopped_is_not_waited_for_for_ever)
+{
+	pid_t pid = start_stopped();
+	struct lfile l = lopen("file", O_RDWR);
+
+	plfs_sync_patience_ms = 50;
+	cr_assert_eq(lfill(&l, 1000, 1000, 2), 1000);
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(plfs_sync(l.f), 0);
+	plfs_sync_all();
+	kill(pid, SIGCONT);
+	cr_assert_eq(wait_child(pid), 0);
+	cr_assert_eq(plfs_sync(l.f), 0);
+	cr_assert_eq(lcheck(&l, 0, 1000, 1), 0);
+	cr_assert_eq(lcheck(&l, 1000, 1000, 2), 0);
+	lclose(&l);
+}
