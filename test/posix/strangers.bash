@@ -2,7 +2,7 @@
 # Programs that the library does not reach (linked statically, or making their own system calls, as Go's do), and paths that
 # it does not know (a bind mount of the backend). What such a program does to a logical file either is right or ends in a
 # clear error; libplfs.7, LIMITS, says which.
-. "$HERE/bad.bash"
+. "$HERE/alone.bash"
 
 # Both kinds do the same.
 _strangers() { # FUNCTION
@@ -165,7 +165,7 @@ _need_mounts() {
 bind_mount_that_is_mapped() {
 	_need_mounts
 	MAP="$PFX=$B:$W/other"
-	unshare -m bash -c '. "$HERE/bad.bash"; mount --bind "$B" "$W/other" || exit 77
+	unshare -m bash -c '. "$HERE/alone.bash"; mount --bind "$B" "$W/other" || exit 77
 		_under sh -c "echo one >$PFX/a; cat $W/other/a; echo two >>$W/other/a; cat $PFX/a; stat -c %s $PFX/a $W/other/a" >"$W/out"
 		_is "what is read" "$(tr "\n" " " <"$W/out")" "one one two 8 8 "
 		_under sh -c "exec 3<>$PFX/a; cat <&3 | wc -l; printf X >$W/other/b; mv $W/other/b $W/other/c; cat $PFX/c; rm $PFX/c; ls $W/other" >"$W/out"
@@ -175,7 +175,7 @@ bind_mount_that_is_mapped() {
 # One that is not: a stub there explains itself, and says so where it can be told.
 bind_mount_that_is_not_mapped() {
 	_need_mounts
-	unshare -m bash -c '. "$HERE/bad.bash"; mount --bind "$B" "$W/other" || exit 77
+	unshare -m bash -c '. "$HERE/alone.bash"; mount --bind "$B" "$W/other" || exit 77
 		_under sh -c "echo one >$PFX/a; echo kept >$PFX/k"
 		_under cat "$W/other/a" >"$W/out"
 		tr "\0" "\n" <"$W/out" | grep -q "plfs flatten" || _fail "the stub explains itself: $(head -c 100 "$W/out")"
