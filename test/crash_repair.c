@@ -81,11 +81,21 @@ static void shell(const char *fmt, ...)
 	cr_assert_eq(system(cmd), 0, "%s", cmd);
 }
 
+static off_t index_len(void)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	cr_assert(find_file("index.", path) && !stat(path, &st));
+	return st.st_size;
+}
+
 /* @before: what read_it() says of the damaged file, 0 or 1: of an index that is lost or damaged the logs say what was in it. */
 static void kill_at_each(const char *damage, int before, int stride)
 {
 	const char *setting = getenv("PLFS_TEST_STRIDE");
 	char saved[80];
+	off_t len = 0;
 	long nr;
 	int code, got;
 
@@ -112,6 +122,8 @@ static void kill_at_each(const char *damage, int before, int stride)
 		got = in_child(repair_it, NULL);
 		cr_assert_eq(got, 0, "killed at call %ld: the next repair says %d", nr, got);
 		cr_assert_eq(in_child(read_it, NULL), 0, "killed at call %ld, and repaired", nr);
+		len = len ? len : index_len();
+		cr_assert(torn || index_len() == len, "killed at call %ld: the index says something twice, or not", nr);
 		if (!code)
 			break;
 	}

@@ -377,6 +377,24 @@ Test(check, a_file_that_cannot_be_written_is_not_repaired_and_says_so)
 	free(index.p);
 }
 
+Test(check, what_a_torn_append_left_in_a_killed_log_is_cut_off)
+{
+	char path[PATH_MAX], *junk = malloc(1 << 20);
+	int fd;
+
+	cr_assert_eq(in_child(write_pieces, "killed"), 256 + SIGKILL);
+	cr_assert(find_file("data.", path));
+	memset(junk, 'j', 1 << 20);
+	fd = open(path, O_WRONLY | O_APPEND);
+	cr_assert_eq(write(fd, junk, 1 << 20), 1 << 20);
+	close(fd);
+	cr_assert_eq(repair(), 0);
+	cr_assert_eq(count_files("live."), 0);
+	cr_assert_eq(check(), 0, "%s", last_codes);
+	cr_assert_eq(in_child(read_pieces, NULL), 0);
+	free(junk);
+}
+
 /* ---- what is lost for good ---- */
 
 /* So many records that some of them, and some bytes, are in the log, and some in the live file. */
@@ -411,6 +429,27 @@ Test(check, a_log_whose_end_is_lost_is_read_again_only_if_that_is_asked_for)
 	cr_assert(strstr(last_codes, "no-end"));
 	l = lopen("f", O_RDONLY);
 	cr_assert_eq(lcheck(&l, 0, 50, 1), 0);
+	lclose(&l);
+}
+
+/* Zeros would be made of what is gone, and its checksums would say that they are right. */
+Test(check, a_killed_log_that_was_cut_is_not_filled_up)
+{
+	char path[PATH_MAX], buf[50];
+	struct lfile l;
+	struct stat st;
+
+	cr_assert_eq(in_child(write_many, NULL), 256 + SIGKILL);
+	cr_assert(find_file("data.", path) && !stat(path, &st));
+	cr_assert_gt(st.st_size, DROPPING_DATA_OFF + 300000);
+	cr_assert_eq(truncate(path, DROPPING_DATA_OFF + 100000), 0);
+	cr_assert_eq(repair(), -EIO);
+	cr_assert_eq(check(), 1);
+	cr_assert(strstr(last_codes, "lost"));
+	cr_assert(!stat(path, &st) && st.st_size == DROPPING_DATA_OFF + 100000);
+	l = lopen("f", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, 50, 1), 0);
+	cr_assert_eq(plfs_pread(l.f, buf, 50, 4000 * 7919L % 20000 * 50), -EIO);
 	lclose(&l);
 }
 

@@ -172,7 +172,7 @@ Test(collect, a_child_that_shares_the_description_keeps_its_log)
 /* ---- locks that do not work, and asking for them ---- */
 
 static int (*real_fcntl)(int fd, int cmd, ...);
-static bool locks_work = true;
+static bool locks_work = true, locks_lie;
 static unsigned nr_asked;
 
 static int fcntl_hook(int fd, int cmd, ...)
@@ -188,6 +188,10 @@ static int fcntl_hook(int fd, int cmd, ...)
 	if (lock && !locks_work) {
 		errno = EINVAL;
 		return -1;
+	}
+	if (cmd == F_OFD_GETLK && locks_lie) {
+		((struct flock *)arg)->l_type = F_UNLCK;
+		return 0;
 	}
 	return real_fcntl(fd, cmd, arg);
 }
@@ -208,6 +212,26 @@ Test(collect, without_locks_nobody_is_taken_for_dead)
 	locks_work = true;
 	truncate_and_close();
 	assert_empty();
+}
+
+/* A description may have been handed on in a way that nobody saw. */
+Test(collect, where_locks_say_that_nobody_is_there_a_process_that_runs_keeps_its_log)
+{
+	struct lfile l;
+	pid_t pid;
+
+	killed_writer(0);
+	pid = start_holder(O_RDWR);
+	hook_fcntl();
+	locks_lie = true;
+	truncate_and_close();
+	cr_assert_gt(nr_asked, 0);
+	cr_assert_eq(count_files("live."), 1);
+	cr_assert_eq(count_files("data."), 1);
+	cr_assert(write(pipes[3], "g", 1) == 1 && !wait_child(pid));
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 1000, 1000, 5), 0, "what was written after it");
+	lclose(&l);
 }
 
 static unsigned asked_by_a_truncation(void)

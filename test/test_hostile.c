@@ -1,138 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Containers that somebody made to do harm, by hand: what needs a whole file system, and what the fuzz targets (fuzz/) have found. Each
- * is used by a child that has little memory and no time to wait for ever: it gets an error and one line, or the right bytes.
+ * is used by a child (hostile.h), which gets an error and one line, or the right bytes. Kept maps are in test_hostile_map.c.
  */
-#include "scratch.h"
+#include "hostile.h"
 
 #include "../core/bytes.h"
 #include "../core/crc32c.h"
 #include "../core/dropping.h"
-#include "../core/globalcache.h"
+#include "../core/hash.h"
 #include "../core/stage_layout.h"
-#include "../index/merge.h"
 
-#include <criterion/criterion.h>
-#include <sys/resource.h>
-
-#define LEN 1000
-#define ERRNO_MAX 4095
-
-static struct store store;
-static struct container c;
-static char dir[PATH_MAX]; /* the container's */
-
-static void setup(void)
-{
-	scratch_in_memory = true;
-	scratch_setup();
-}
+#include <sys/auxv.h>
+#include <sys/mman.h>
 
 TestSuite(hostile, .init = setup, .fini = scratch_remove, .timeout = 120);
-
-/* The file "file" of LEN bytes, and its container in @c, @store and @dir. */
-static void make_file(void)
-{
-	char path[PATH_MAX];
-	struct lfile l = made("file");
-	struct stub stub;
-	int fd;
-
-	cr_assert_eq(lfill(&l, 0, LEN, 1), LEN);
-	cr_assert_eq(lclose(&l), 0);
-	lpath("file", path);
-	fd = open(path, O_RDONLY);
-	cr_assert_eq(stub_read(fd, &stub), 0);
-	close(fd);
-	cr_assert_eq(store_posix_open(&store, scratch), 0);
-	container_init(&c, &store, stub.id, 0644);
-	snprintf(dir, sizeof(dir), "%s/%s", scratch, c.dir);
-}
-
-/* What a child finds. */
-struct use {
-	bool write;   /* first, behind the end, when a read has failed */
-	ssize_t want; /* of a read of LEN bytes from the beginning: LEN, or -errno */
-	bool or_right; /* or LEN */
-};
-
-static int use_it(void *arg)
-{
-	const struct use *use = arg;
-	struct rlimit limit = { 3ul << 30, 3ul << 30 };
-	struct lfile l;
-	char buf[LEN];
-	ssize_t n;
-
-#ifndef PLFS_SANITIZE
-	setrlimit(RLIMIT_AS, &limit);
-#else
-	(void)limit;
-#endif
-	alarm(60);
-	n = ltry(&l, "file", O_RDWR);
-	if (!n && use->write && plfs_pread(l.f, buf, LEN, 0) != -EIO)
-		return 5;
-	if (!n && use->write && plfs_pwrite(l.f, "x", 1, 2 * LEN) != 1)
-		return 4;
-	if (!n) {
-		n = plfs_pread(l.f, buf, LEN, 0);
-		if (n == -EIO && plfs_sync(l.f) == -ENOMEM) /* looks at the index as well */
-			return 6;
-		if (plfs_size(l.f) < -ERRNO_MAX)
-			return 7;
-		lclose(&l);
-	}
-	if (n == LEN && (use->want == LEN || use->or_right))
-		return pattern_check(buf, LEN, 0, 1) == LEN ? 0 : 3;
-	if (n != use->want)
-		fprintf(stderr, "%zd (%s), not %zd\n", n, n < 0 ? strerror((int)-n) : "", use->want);
-	return n == use->want ? 0 : 2;
-}
-
-static void expect(ssize_t want)
-{
-	struct use use = { .want = want };
-
-	cr_assert_eq(in_child(use_it, &use), 0);
-}
-
-/* An error, or the right bytes: a log says itself what is in it, and may be asked where an index is damaged. */
-static void expect_damage(void)
-{
-	struct use use = { .want = -EIO, .or_right = true };
-
-	cr_assert_eq(in_child(use_it, &use), 0);
-}
-
-static char *in_container(const char *rest)
-{
-	static char path[PATH_MAX + 300];
-
-	snprintf(path, sizeof(path), "%s/%s", dir, rest);
-	return path;
-}
-
-/* In the place of the file of the container whose name begins with @prefix. */
-static char *instead_of(const char *prefix)
-{
-	static char path[PATH_MAX];
-
-	cr_assert(find_file(prefix, path));
-	cr_assert_eq(unlink(path), 0);
-	return path;
-}
-
-static void put(const char *path, const void *buf, size_t len, off_t size)
-{
-	int fd = open(path, O_RDWR | O_CREAT, 0644);
-
-	cr_assert_geq(fd, 0);
-	cr_assert_eq(write(fd, buf, len), (ssize_t)len);
-	if (size > (off_t)len)
-		cr_assert_eq(ftruncate(fd, size), 0);
-	close(fd);
-}
 
 /* ---- what is no file, or no directory ---- */
 
@@ -174,6 +56,26 @@ Test(hostile, a_hostdir_that_leads_elsewhere_is_an_io_error)
 	make_file();
 	cr_assert_eq(symlink(scratch, in_container("hostdir.7")), 0);
 	expect(-EIO);
+}
+
+/* What it leads to is all right: it is the way that is not. */
+Test(hostile, no_directory_on_the_way_to_a_log_may_be_a_link)
+{
+	char path[PATH_MAX], elsewhere[PATH_MAX];
+
+	for (int up = 1; up <= 3; up++) { /* hostdir.K, the container, and the one of 256 that it is in */
+		make_file();
+		cr_assert(find_file("data.", path));
+		for (int i = 0; i < up; i++)
+			*strrchr(path, '/') = '\0';
+		snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere%d", scratch, up);
+		cr_assert_eq(rename(path, elsewhere), 0);
+		cr_assert_eq(symlink(elsewhere, path), 0);
+		expect(-EIO);
+		cr_assert(unlink(path) == 0 && rename(elsewhere, path) == 0);
+		expect(LEN);
+		lunlink("file");
+	}
 }
 
 /* ---- names ---- */
@@ -373,6 +275,57 @@ Test(hostile, two_hundred_thousand_logs_are_numbered_and_read_past)
 	free(buf);
 }
 
+/* ---- names that meet in a bucket ---- */
+
+#define NR_BUCKETS 1024
+
+struct meeting {
+	uint32_t nr, names[2000];
+};
+
+static unsigned bucket_of(uint32_t name)
+{
+	char path[64];
+	int len = snprintf(path, sizeof(path), "hostdir.1/data.host.%u.0", name);
+
+	return hash_bytes(path, (size_t)len) % NR_BUCKETS;
+}
+
+/* Who has seen how this process hashes chooses names by that. */
+static int choose_names(void *arg)
+{
+	struct meeting *m = arg;
+
+	for (uint32_t i = 0; i < 200000 && m->nr < ARRAY_SIZE(m->names); i++)
+		if (!bucket_of(i))
+			m->names[m->nr++] = i;
+	return m->nr < 100;
+}
+
+/* As if it was another program: the kernel gave it other random bytes. */
+static int use_names(void *arg)
+{
+	const struct meeting *m = arg;
+	unsigned counts[NR_BUCKETS] = { 0 }, most = 0;
+
+	memset((void *)getauxval(AT_RANDOM), 7, 16);
+	for (uint32_t i = 0; i < m->nr; i++) {
+		unsigned *count = &counts[bucket_of(m->names[i])];
+
+		++*count;
+		most = *count > most ? *count : most;
+	}
+	return most > 10;
+}
+
+Test(hostile, names_that_meet_in_a_bucket_of_one_process_do_not_in_another)
+{
+	struct meeting *m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert_eq(in_child(choose_names, m), 0);
+	cr_assert_eq(in_child(use_names, m), 0);
+}
+
 /* ---- live files ---- */
 
 static void put_live(uint64_t records_off, uint64_t cap, uint64_t nr, off_t size)
@@ -413,119 +366,6 @@ Test(hostile, a_live_file_with_room_for_too_much_is_an_io_error)
 	expect(-EIO);
 	put_live(RECORDS_OFF, 65536, 65536, 0); /* the file is not so long */
 	expect(-EIO);
-}
-
-/* ---- the kept map ---- */
-
-/* A confirmed map of one extent, at @log_off of log @log_no, and of the @nr names in @logs, which says that the file ends at @end. */
-static void put_map(char *const *logs, uint32_t nr, uint32_t log_no, uint64_t log_off, uint64_t end, off_t size)
-{
-	struct index_record rec = { .type = INDEX_WRITE, .length = LEN, .count = 1, .stamp_ns = 5 };
-	struct index_inputs none = { 0 };
-	struct global_parts parts = { .inputs = &none, .logs = logs, .nr_logs = nr };
-	struct index_merge m;
-	struct stat st;
-	uint8_t *image;
-	void *made_image;
-	int h;
-
-	index_merge_init(&m);
-	cr_assert_eq(index_merge_add(&m, log_no, &rec), 0);
-	cr_assert_eq(index_merge_build(&m, &made_image, &parts.image_len), 0);
-	index_merge_release(&m);
-	image = made_image;
-	put_le64(image + 32, end);
-	put_le64(image + get_le64(image + 88) + 8, log_off); /* of its only entry */
-	put_le32(image + 20, crc32c(0, image + 200, parts.image_len - 200));
-	put_le32(image + 16, 0);
-	put_le32(image + 16, crc32c(0, image, 200));
-	parts.image = image;
-	h = global_create(&c, &parts);
-	cr_assert_geq(h, 0);
-	if (size)
-		cr_assert_eq(store.ops->truncate(&store, h, (uint64_t)size), 0);
-	global_confirm(&c, h);
-	cr_assert_eq(store.ops->fstat(&store, h, &st), 0);
-	store_close(&store, &h);
-	mem_free(made_image);
-}
-
-static void put_global(char *const *logs, uint32_t nr, uint32_t log_no, uint64_t log_off, off_t size)
-{
-	put_map(logs, nr, log_no, log_off, LEN, size);
-}
-
-Test(hostile, a_kept_map_that_names_what_is_elsewhere_is_ignored)
-{
-	char long_name[300], *bad[] = { (char *)"../../etc/passwd", (char *)"/etc/passwd", (char *)"", (char *)"hostdir.1/../../x",
-					(char *)"hostdir.1/data.x/../../y", (char *)"hostdir../data.x", (char *)"hostdir.1/live.x",
-					(char *)"hostdir.4096/data.x", long_name };
-
-	memset(long_name, 'x', sizeof(long_name));
-	memcpy(long_name, "hostdir.1/data.", 15);
-	long_name[sizeof(long_name) - 1] = '\0';
-	make_file();
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-		put_global(&bad[i], 1, 0, 0, 0);
-		expect(LEN);
-	}
-}
-
-/* A position whose end is beyond 2^64 seemed to be in the window: bytes of the process's memory, or none. */
-Test(hostile, a_kept_map_with_positions_at_the_end_of_numbers_is_an_io_error)
-{
-	char path[PATH_MAX], *log;
-
-	make_file();
-	cr_assert(find_file("data.", path));
-	log = path + strlen(dir) + 1;
-	put_global(&log, 1, 0, UINT64_MAX - LEN + 1, 0);
-	expect(-EIO);
-	put_global(&log, 1, 0, INT64_MAX - LEN, 0);
-	expect(-EIO);
-}
-
-/* As the size it would be a negative number. */
-Test(hostile, a_kept_map_of_a_file_beyond_the_largest_size_is_ignored)
-{
-	static const uint64_t ends[] = { INT64_MAX, 1ull << 63, UINT64_MAX - 8000 };
-	char path[PATH_MAX], *log;
-
-	make_file();
-	cr_assert(find_file("data.", path));
-	log = path + strlen(dir) + 1;
-	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
-		put_map(&log, 1, 0, 0, ends[i], 0);
-		expect(LEN);
-	}
-}
-
-/* The log that it names comes to be this process's own, whose stage has nothing there. */
-Test(hostile, a_kept_map_that_names_a_log_that_there_is_not_is_an_io_error)
-{
-	struct use use = { .want = -EIO, .write = true };
-	char path[PATH_MAX], *log;
-
-	make_file();
-	cr_assert(find_file("data.", path));
-	log = path + strlen(dir) + 1;
-	put_global(&log, 1, 1, 1 << 30, 0);
-	expect(-EIO);
-	put_global(&log, 1, 7, 0, 0);
-	expect(-EIO);
-	put_global(&log, 1, 1, 1 << 30, 0);
-	cr_assert_eq(in_child(use_it, &use), 0);
-}
-
-Test(hostile, a_kept_map_of_a_terabyte_is_ignored)
-{
-	char path[PATH_MAX], *log;
-
-	make_file();
-	cr_assert(find_file("data.", path));
-	log = path + strlen(dir) + 1;
-	put_global(&log, 1, 0, 500, 1LL << 40);
-	expect(LEN);
 }
 
 /* ---- stubs ---- */
