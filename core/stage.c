@@ -84,6 +84,19 @@ static void begin_as(struct stage *s, const struct stage_start *start)
 	stage_set_trailers(s, start->last_trailer, start->last_table);
 }
 
+/* Where nothing is mapped: the first byte of the magic last, should the process be killed in the middle of a write. */
+static int save_first(struct stage *s)
+{
+	size_t len = STAGE_OFF - 1;
+	ssize_t n = s->store->ops->pwrite(s->store, s->h, s->map + 1, len, 1);
+
+	if (n == (ssize_t)len) {
+		len = 1;
+		n = s->store->ops->pwrite(s->store, s->h, s->map, len, 0);
+	}
+	return n == (ssize_t)len ? 0 : n < 0 ? (int)n : -ENOSPC;
+}
+
 int stage_create(struct stage *s, const struct container *c, const char *log_name, const struct stage_start *start)
 {
 	struct store *store = c->store;
@@ -115,7 +128,7 @@ int stage_create(struct stage *s, const struct container *c, const char *log_nam
 	if (start)
 		begin_as(s, start);
 	write_header(s, c, log_name);
-	ret = s->shared ? 0 : stage_save(s); /* other hosts need not see it before there is something in it */
+	ret = s->shared ? 0 : save_first(s); /* other hosts need not see it before there is something in it */
 	if (!ret)
 		return 0;
 fail:

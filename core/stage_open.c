@@ -61,7 +61,7 @@ int stage_open_header(const struct container *c, const char *path, int flags, ui
 		log_error("%s: live index of version %u, this library's is %d", full, get_le32(header + 8), STAGE_VERSION);
 		return -EPROTONOSUPPORT;
 	}
-	return n < 0 ? (int)n : get_le64(header) ? -EBADMSG : -ENODATA;
+	return n < 0 ? (int)n : *header ? -EBADMSG : -ENODATA;
 }
 
 int stage_take_words(uint8_t *header)

@@ -104,7 +104,7 @@ Test(crash_calls, every_released_byte_is_there_where_nothing_can_be_mapped, .tim
 
 Test(crash_calls, every_released_byte_is_there_where_nothing_can_be_mapped_and_a_write_was_torn, .timeout = 300)
 {
-	kill_at_each((struct killing){ .plan = plan, .stride = 5, .torn = true, .unshared = true });
+	kill_at_each((struct killing){ .plan = plan, .stride = 3, .torn = true, .unshared = true });
 }
 
 Test(crash_calls, every_acknowledged_byte_of_a_file_that_was_small_is_there_whichever_call_was_the_last, .timeout = 300)
