@@ -60,7 +60,8 @@ static void *stopper(void *arg)
 	return NULL;
 }
 
-CASE(handler_appends_to_what_main_appends_to)
+/* By this thread; the one that waits for enough of them has them blocked. */
+static void work_under_alarms(void (*handler)(int), long us, intptr_t enough)
 {
 	pthread_t t;
 	sigset_t set;
@@ -69,13 +70,18 @@ CASE(handler_appends_to_what_main_appends_to)
 	sigemptyset(&set);
 	sigaddset(&set, SIGALRM);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	pthread_create(&t, NULL, stopper, (void *)300);
-	catch(SIGALRM, handler_appends, SA_RESTART);
+	pthread_create(&t, NULL, stopper, (void *)enough);
+	catch(SIGALRM, handler, SA_RESTART);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
-	every_us(1000);
+	every_us(us);
 	work(0);
 	every_us(0);
 	pthread_join(t, NULL);
+}
+
+CASE(handler_appends_to_what_main_appends_to)
+{
+	work_under_alarms(handler_appends, 1000, 300);
 	say("%s\n", hits >= 300 ? "enough hits" : "few hits");
 	T(close(shared_fd));
 	check_lines("lines");
@@ -117,23 +123,11 @@ static void handler_makes_file(int sig)
 
 CASE(handler_makes_files)
 {
-	pthread_t t;
-	sigset_t set;
 	struct stat st;
 	char name[16];
 	int whole = 0;
 
-	start("lines");
-	sigemptyset(&set);
-	sigaddset(&set, SIGALRM);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	pthread_create(&t, NULL, stopper, (void *)100);
-	catch(SIGALRM, handler_makes_file, SA_RESTART);
-	sigprocmask(SIG_UNBLOCK, &set, NULL);
-	every_us(10000);
-	work(0);
-	every_us(0);
-	pthread_join(t, NULL);
+	work_under_alarms(handler_makes_file, 10000, 100);
 	for (int i = 0; i < made; i++) {
 		snprintf(name, sizeof name, "made%d", i);
 		whole += !stat(at(name), &st) && st.st_size == 5 && !unlink(at(name));
