@@ -118,13 +118,18 @@ static enum verdict judge(const struct container *c, enum container_use use, con
 	return use == CONTAINER_CHANGE && !writers_have(c, dir, S_IWOTH) ? CLOSED_TO_SOME : RIGHT;
 }
 
+bool container_is_checked(const struct container *c, enum container_use use)
+{
+	return c->uid == CONTAINER_ANYBODY || c->checked & 1u << use;
+}
+
 int container_check(struct container *c, enum container_use use)
 {
 	const struct timespec wait = { .tv_nsec = 1000000 };
 	enum verdict verdict = NOT_ITS_OWN;
 	struct stat dir;
 
-	if (c->uid == CONTAINER_ANYBODY || c->checked & 1u << use)
+	if (container_is_checked(c, use))
 		return 0;
 	for (int tries = 0; tries < 5; tries++) {
 		int ret = c->store->ops->stat(c->store, c->dir, &dir);
@@ -322,7 +327,7 @@ int container_remove(const struct container *c)
 	struct container copy = *c;
 	int ret = container_check(&copy, CONTAINER_CHANGE);
 
-	if (ret)
+	if (ret || !container_is_checked(&copy, CONTAINER_CHANGE)) /* gone already */
 		return ret;
 	ret = store_remove_tree(c->store, c->dir);
 
@@ -394,7 +399,7 @@ int container_chmod(struct container *c, mode_t mode)
 	struct stat dir;
 	int ret = container_check(c, CONTAINER_CHANGE);
 
-	if (ret)
+	if (ret || !container_is_checked(c, CONTAINER_CHANGE))
 		return ret;
 	/* By root: others' logs would be closed to the file's owner too. */
 	if (c->give)
@@ -413,5 +418,5 @@ int container_chown(const struct container *c, uid_t uid, gid_t gid)
 	struct container copy = *c;
 	int ret = container_check(&copy, CONTAINER_CHANGE);
 
-	return ret ? ret : change_all(&ca);
+	return ret || !container_is_checked(&copy, CONTAINER_CHANGE) ? ret : change_all(&ca);
 }

@@ -65,9 +65,13 @@ void container_look_at_list(struct container *c, int fd);
  * removes it; it must have been made by the stub's owner, or for him. 0, also if it is missing; -EIO: it is damaged
  * or not of this stub, -EACCES: it may be, but others than those of the container may write the stub (one line says
  * so of both).
+ *
+ * One that was missing may appear: what is done then is checked again when it has been begun, unless
+ * container_is_checked().
  */
 enum container_use { CONTAINER_READ, CONTAINER_CHANGE };
 int container_check(struct container *c, enum container_use use);
+bool container_is_checked(const struct container *c, enum container_use use);
 
 /* Open a dropping, @path relative to the store; as store_open(). What root makes for somebody is his. */
 int container_open(const struct container *c, const char *path, int flags, mode_t mode);

@@ -245,6 +245,11 @@ int inode_load(struct inode *ino)
 	do {
 		ret = loaded(ino, reader_load(&ino->r, ino->writing ? &ino->w : NULL, ino->stub.generation_ns));
 	} while (ret == -EAGAIN);
+	if (!ret && !ino->stub.in_body && !container_is_checked(&ino->c, CONTAINER_READ)) { /* it has appeared since */
+		ret = inode_check_container(ino, CONTAINER_READ);
+		if (ret)
+			reader_release(&ino->r);
+	}
 	return ret;
 }
 

@@ -84,7 +84,7 @@ static int new_generation(struct inode *ino, int fd)
 	/* What has been synced goes only when it is sure that it is void. */
 	if (synced && (stub_set_synced(fd, false) || (!ino->m->store.keeps_order && own_fdatasync(fd))))
 		return 0;
-	if (!stub_is_copy(&ino->stub, ino->key.ino))
+	if (!stub_is_copy(&ino->stub, ino->key.ino) && !inode_check_container(ino, CONTAINER_CHANGE) && container_is_checked(&ino->c, CONTAINER_CHANGE))
 		writers_gone(ino->m, ino->key.ino, collect_void(&ino->c, ino->stub.generation_ns, ino->shared ? -1 : fd));
 	return 0;
 }

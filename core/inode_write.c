@@ -141,6 +141,11 @@ int inode_make_writer(struct inode *ino, int fd)
 		return ret;
 	ino->counted = writers_begin(ino->m, ino->key.ino);
 	ret = writer_open(&ino->w, &ino->c);
+	if (!ret && !container_is_checked(&ino->c, CONTAINER_CHANGE)) { /* it was missing: made anew here, or it has appeared since */
+		ret = inode_check_container(ino, CONTAINER_CHANGE);
+		if (ret)
+			writer_abandon(&ino->w);
+	}
 	if (!ret) {
 		ino->w.before_spill = before_spill;
 		ino->w.arg = ino;

@@ -4,6 +4,8 @@
  */
 #include "scratch.h"
 
+#include "calls.h"
+
 #include "../core/container.h"
 #include "../core/crc32c.h"
 #include "../core/collect.h"
@@ -158,6 +160,44 @@ Test(container, follows_a_chmod)
 	cr_assert_eq(container_chown(&c, getuid(), getgid()), 0);
 	container_remove(&c);
 	cr_assert_eq(container_chmod(&c, 0644), 0);
+}
+
+/* ---- one that appears after it was found missing ---- */
+
+static char away[CONTAINER_PATH_LEN + 100], home[CONTAINER_PATH_LEN + 90];
+
+/* The container of another user's file comes to where there was none. */
+static int appear(enum call call)
+{
+	if (call == CALL_OPENAT && !rename(away, home))
+		chmod(home, 0700);
+	return 0;
+}
+
+static void make_another_users(void)
+{
+	struct stat st;
+
+	cr_assert_eq(container_make(&c, 7), 0);
+	snprintf(home, sizeof(home), "%s/%s", scratch, c.dir);
+	snprintf(away, sizeof(away), "%s.away", home);
+	cr_assert_eq(rename(home, away), 0);
+	cr_assert_eq(stat(away, &st), 0);
+	st.st_uid++; /* the stub's owner */
+	container_init_for(&c, &store, id, &st);
+	calls_intercept();
+	on_call = appear;
+}
+
+Test(container, of_another_user_that_appears_is_not_removed)
+{
+	make_another_users();
+	cr_assert_eq(container_remove(&c), 0);
+	rename(away, home);
+	cr_assert_eq(mode_of("hostdir.7"), 0755);
+	on_call = NULL;
+	cr_assert_eq(container_remove(&c), -EIO);
+	cr_assert_eq(mode_of("hostdir.7"), 0755);
 }
 
 /* ---- logs ---- */

@@ -4,6 +4,8 @@
  */
 #include "scratch.h"
 
+#include "calls.h"
+
 #include "../core/dropping.h"
 
 #include <criterion/criterion.h>
@@ -261,5 +263,52 @@ Test(file_bad, a_stub_without_its_container_is_an_io_error)
 	cr_assert_eq(system(cmd), 0);
 	l = lopen("file", O_RDONLY);
 	cr_assert_eq(plfs_pread(l.f, buf, 10, 0), -EIO);
+	lclose(&l);
+}
+
+static char away[PATH_MAX], home[PATH_MAX];
+
+/* A container that is closed to some who may write the file comes to where there was none. */
+static int appear(enum call call)
+{
+	if (call == CALL_OPENAT && !rename(away, home))
+		chmod(home, 0700);
+	return 0;
+}
+
+static struct lfile open_before_it_appears(void)
+{
+	char path[PATH_MAX];
+	struct lfile l;
+
+	make_closed(1000);
+	lpath("file", path);
+	cr_assert_eq(chmod(path, 01666), 0);
+	cr_assert(find_file("hostdir.", home));
+	*strrchr(home, '/') = '\0';
+	snprintf(away, sizeof(away), "%.*s.away", PATH_MAX - 10, home);
+	cr_assert_eq(rename(home, away), 0);
+	l = lopen("file", O_RDWR);
+	calls_intercept();
+	on_call = appear;
+	return l;
+}
+
+Test(file_bad, a_container_that_appears_when_it_is_read_is_looked_at)
+{
+	struct lfile l = open_before_it_appears();
+	char buf[10];
+
+	cr_assert_eq(plfs_pread(l.f, buf, 10, 0), -EIO);
+	cr_assert_eq(access(home, F_OK), 0);
+	lclose(&l);
+}
+
+Test(file_bad, a_container_that_appears_when_it_is_written_is_looked_at)
+{
+	struct lfile l = open_before_it_appears();
+
+	cr_assert_eq(plfs_pwrite(l.f, "x", 1, 0), -EIO);
+	cr_assert_eq(access(home, F_OK), 0);
 	lclose(&l);
 }
