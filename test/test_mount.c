@@ -311,6 +311,19 @@ Test(mount_setup, a_backend_is_prepared_by_many_at_once)
 static struct store_ops meanwhile;
 static int (*real_chmod)(struct store *s, const char *path, mode_t mode);
 
+/* The mount of the scratch backend, whose store does what @meanwhile says, which is as ever until a test changes it. */
+static struct plfs_mount *mounted_with_own_ops(void)
+{
+	char out[PATH_MAX];
+	struct plfs_mount *m;
+
+	mapped_with("");
+	cr_assert_eq(plfs_path_map("/p", out, &m), 1);
+	meanwhile = *m->store.ops;
+	m->store.ops = &meanwhile;
+	return m;
+}
+
 /* Another process, on another host perhaps, is preparing the backend too, and puts its own format file there. */
 static int chmod_and_replace(struct store *s, const char *path, mode_t mode)
 {
@@ -327,15 +340,10 @@ static int chmod_and_replace(struct store *s, const char *path, mode_t mode)
 
 Test(mount_setup, a_format_file_that_is_replaced_while_the_mark_is_tried_is_no_lost_mark)
 {
-	char out[PATH_MAX];
-	struct plfs_mount *m;
+	struct plfs_mount *m = mounted_with_own_ops();
 
-	mapped_with("");
-	cr_assert_eq(plfs_path_map("/p", out, &m), 1);
-	meanwhile = *m->store.ops;
 	real_chmod = meanwhile.chmod;
 	meanwhile.chmod = chmod_and_replace;
-	m->store.ops = &meanwhile;
 	cr_assert_eq(mount_prepare(m), 0);
 }
 
@@ -356,16 +364,11 @@ static ssize_t stale_pread(struct store *s, int h, void *buf, size_t len, uint64
 /* What GlusterFS says of a file that another host has replaced. */
 Test(mount_setup, a_format_file_that_went_stale_was_replaced)
 {
-	char out[PATH_MAX];
-	struct plfs_mount *m;
+	struct plfs_mount *m = mounted_with_own_ops();
 
-	mapped_with("");
-	cr_assert_eq(plfs_path_map("/p", out, &m), 1);
-	meanwhile = *m->store.ops;
 	posix_stat_of = meanwhile.stat;
 	posix_pread_of = meanwhile.pread;
 	meanwhile.stat = stale_stat;
-	m->store.ops = &meanwhile;
 	for (stale_from = 0; stale_from < 2; stale_from++) {
 		nr_calls = 0;
 		cr_assert_eq(mount_prepare(m), 0);

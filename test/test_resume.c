@@ -243,23 +243,30 @@ static int write_in_turns(void *arg)
 	return 0;
 }
 
-/* A live file has the name of one that was there before: who has that one mapped must not go on looking at it. */
-Test(resume, a_reader_sees_each_life_at_once)
+/* @writer, in a child, appends 100 bytes in each of its turns; @l must see them in the next, which is ours. */
+static void read_in_turns_with(int (*writer)(void *arg), struct lfile *l)
 {
-	struct lfile l = made("f");
 	pid_t pid;
 
-	cr_assert_eq(lfill(&l, 0, 100, 1), 100);
 	turns = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	*turns = UINT32_MAX;
-	pid = start_child(write_in_turns, &l);
+	pid = start_child(writer, l);
 	for (unsigned i = 0; i < 40; i++) {
 		*turns = 2 * i;
 		while (*turns != 2 * i + 1)
 			usleep(50);
-		cr_assert_eq(lcheck(&l, 0, 200 + i * 100, 1), 0, "life %u", i);
+		cr_assert_eq(lcheck(l, 0, 200 + i * 100, 1), 0, "turn %u", i);
 	}
 	cr_assert_eq(wait_child(pid), 0);
+}
+
+/* A live file has the name of one that was there before: who has that one mapped must not go on looking at it. */
+Test(resume, a_reader_sees_each_life_at_once)
+{
+	struct lfile l = made("f");
+
+	cr_assert_eq(lfill(&l, 0, 100, 1), 100);
+	read_in_turns_with(write_in_turns, &l);
 	cr_assert_eq(count_files("data."), 2);
 	lclose(&l);
 }
@@ -305,19 +312,9 @@ static int hold_in_turns(void *arg)
 Test(resume, a_reader_sees_what_is_written_in_each_life)
 {
 	struct lfile l = made("f");
-	pid_t pid;
 
 	cr_assert_eq(lfill(&l, 0, 100, 1), 100);
 	cr_assert_eq(plfs_truncate(l.f, 100000), 0); /* nobody reads at the end */
-	turns = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	*turns = UINT32_MAX;
-	pid = start_child(hold_in_turns, &l);
-	for (unsigned i = 0; i < 40; i++) {
-		*turns = 2 * i;
-		while (*turns != 2 * i + 1)
-			usleep(50);
-		cr_assert_eq(lcheck(&l, 0, 200 + i * 100, 1), 0, "part %u", i);
-	}
-	cr_assert_eq(wait_child(pid), 0);
+	read_in_turns_with(hold_in_turns, &l);
 	lclose(&l);
 }
