@@ -42,6 +42,11 @@ launch() {
 	ompio|romio) set -- mpirun.openmpi --mca io "${stack/romio/romio321}" $(mpi_env -x =) -n "$ranks" "$@" ;;
 	mpich) set -- mpiexec.mpich $(mpi_env -genv ' ') -n "$ranks" "$@" ;;
 	esac
+	run_launcher "$@"
+}
+
+# LAUNCH_EXEC: in the place of this shell, whose number is then the launcher's.
+run_launcher() {
 	if [ -n "$LAUNCH_EXEC" ]; then exec "$@"; else timeout -k 5 "${LIMIT_S:-180}" "$@"; fi
 }
 

@@ -36,32 +36,29 @@ struct progress {
 	atomic_int stop;
 	atomic_int ready;
 	atomic_int nr_lives;
-	atomic_int pid[MAX_WRITERS];
 	struct life lives[MAX_WRITERS][MAX_LIVES];
 };
 
 static const char *shared_path;
 static uint64_t seed;
 static struct progress *progress;
+static int progress_fd;
 static int nr_writers;
+static size_t nr_compared; /* bytes that a check has read */
 
 static inline void progress_open(const char *name)
 {
-	int fd = open(name, O_RDWR | O_CREAT, 0644);
-
-	if (fd < 0 || ftruncate(fd, sizeof(*progress)))
+	progress_fd = open(name, O_RDWR | O_CREAT, 0644);
+	if (progress_fd < 0 || ftruncate(progress_fd, sizeof(*progress)))
 		die("%s", name);
-	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED, progress_fd, 0);
 	if (progress == MAP_FAILED)
 		die("%s: mmap", name);
-	close(fd);
 }
 
 /* All writers are gone: whoever waits for the next ones must not take them for those. */
 static inline void progress_end_life(void)
 {
-	for (int w = 0; w < MAX_WRITERS; w++)
-		atomic_store(&progress->pid[w], 0);
 	atomic_store(&progress->ready, 0);
 }
 
@@ -205,6 +202,7 @@ static inline int check_strided(int fd)
 			off_t off = record_off(w, row);
 			size_t len = record_len(row), n = read_all(fd, buf, len, off, shared_path), good;
 
+			nr_compared += n;
 			good = count_right(buf, n, off, acked, begun, nr_begun);
 			if (good == n && (n == len || acked < 0))
 				continue;
@@ -276,6 +274,7 @@ static inline int check_append(int fd)
 		die("%s", shared_path);
 	all = calloc(1, (size_t)st.st_size + 1);
 	len = read_all(fd, all, (size_t)st.st_size + 1, 0, shared_path);
+	nr_compared += len;
 	if (len != (size_t)st.st_size && ++nr_bad)
 		printf("%s: %lld bytes long, %zu read\n", shared_path, (long long)st.st_size, len);
 	for (size_t pos = 0, n; pos < len; pos += n) {

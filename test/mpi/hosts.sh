@@ -92,7 +92,7 @@ on_hosts() {
 	launch() {
 		local stack=$1 ranks=$2
 		shift 2
-		timeout -k 5 "${LIMIT_S:-180}" nsenter -t "$(cat "$HOSTS/h1")" -n mpirun.openmpi --mca plm_rsh_agent "$PWD/nsrsh" \
+		run_launcher nsenter -t "$(cat "$HOSTS/h1")" -n mpirun.openmpi --mca plm_rsh_agent "$PWD/nsrsh" \
 			--mca oob_tcp_if_include wire --mca btl_tcp_if_include wire --mca io "${stack/romio/romio321}" \
 			--map-by node -H "h1:$ranks,h2:$ranks" $(mpi_env -x =) -n "$ranks" "$@"
 	}
