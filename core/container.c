@@ -144,7 +144,8 @@ int container_check(struct container *c, enum container_use use)
 	if (verdict != RIGHT) {
 		if (verdict == NOT_ITS_OWN && !c->told)
 			log_error("%s: not the container of a file of user %u with mode %03o, whose header names it: it belongs to user %u, or is closed to "
-				  "who may write the file", c->dir, (unsigned)c->uid, (unsigned)c->mode, (unsigned)dir.st_uid);
+				  "who may write the file; if that changed hands without libplfs: chown %u it, then chown it under libplfs",
+				  c->dir, (unsigned)c->uid, (unsigned)c->mode, (unsigned)dir.st_uid, (unsigned)dir.st_uid);
 		else if (!c->told)
 			log_error("%s: some may write its file (mode %03o) who may not write here: under libplfs, chmod go-w the file, then chmod it back",
 				  c->dir, (unsigned)c->mode);
