@@ -167,7 +167,7 @@ struct list_arg {
 	const char *dir;
 };
 
-/* The mode of @path, relative to the container; 0: it has gone. */
+/* The mode of @path, relative to the container; 0: it has gone. What has another name as well is told of: nobody writes to it any more. */
 static int mode_of(struct look *l, const char *path, mode_t *mode)
 {
 	char full[CONTAINER_PATH_LEN];
@@ -177,6 +177,10 @@ static int mode_of(struct look *l, const char *path, mode_t *mode)
 	container_path(l->c, path, full);
 	ret = l->c->store->ops->stat(l->c->store, full, &st);
 	*mode = ret ? 0 : st.st_mode;
+	if (!ret && S_ISREG(st.st_mode) && !store_may_write(&st))
+		findings_add(l->found, PLFS_NOTED, "linked", path, 0,
+			     "it has %lu names (hard links): nothing is written to it until it has one; copy it, and rename the copy over it",
+			     (unsigned long)st.st_nlink);
 	return ret == -ENOENT ? 0 : ret;
 }
 

@@ -331,6 +331,15 @@ check_format() {
 	said 0 "$plfs" check -r "$back"
 }
 
+check_second_name() {
+	damaged_file f
+	ln "$(first_log)" "$work/another"
+	checks 0 'it has 2 names (hard links): nothing is written to it until it has one'
+	rm "$work/another"
+	said 0 "$plfs" check -r "$back"
+	! grep 'hard links' "$work/said"
+}
+
 check_half_deleted_container() {
 	damaged_file f
 	for i in 1 2 3 4 5 6; do "$plfs" run -m "$map" sh -c "echo $i | dd of=/plfs/f bs=1 seek=$i status=none conv=notrunc"; done
