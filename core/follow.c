@@ -86,6 +86,9 @@ static int read_news(const uint8_t *map, struct live_seen *seen, struct reader_o
 
 	if (nr < 0 || seen->log_no == UINT32_MAX || (seen->nr_records && !nr))
 		return -1;
+	/* There was no record by which it would be noticed that others have come, and gone to the node index, since. */
+	if (!seen->nr_records && stage_mapped_seq(map) != seen->seq)
+		return -1;
 	if (seen->nr_records) {
 		int grown = growth(&seen->last, &records[i++], &more);
 

@@ -10,7 +10,7 @@
 
 /* Up to where a live file was read, and its last record as it was then. */
 struct live_seen {
-	uint64_t nr_records;
+	uint64_t seq, nr_records; /* seq: while there are no records */
 	struct index_record last; /* if there is one */
 	uint32_t log_no;          /* UINT32_MAX: it has just been made */
 };

@@ -295,7 +295,7 @@ static void remember(struct live_seen *seen, const struct live *live)
 {
 	uint64_t nr = live->state.nr_records;
 
-	*seen = (struct live_seen){ .nr_records = nr, .log_no = live->log ? live->log->log_no : UINT32_MAX };
+	*seen = (struct live_seen){ .seq = live->state.seq, .nr_records = nr, .log_no = live->log ? live->log->log_no : UINT32_MAX };
 	if (nr)
 		seen->last = live->records[nr - 1];
 }

@@ -171,7 +171,7 @@ static inline uint64_t stage_notified(const struct stage *s) { return load_le64(
 
 struct stage_state {
 	char log_name[INDEX_LOG_NAME_LEN];
-	uint64_t nr_records, flushed_len, staged_len, last_trailer, last_table;
+	uint64_t seq, nr_records, flushed_len, staged_len, last_trailer, last_table;
 	/* Its host was started anew since, perhaps without having written all that was in memory (stranded.h). */
 	bool stranded;
 };
@@ -221,6 +221,9 @@ bool stage_is_whole(struct store *s, int h);
 
 /* Whether the owner has removed it, from a mapping: there may be another one by its name. */
 bool stage_mapped_is_over(const uint8_t *map);
+
+/* The sequence number (struct stage_state). It changes whenever the records move to the node index, and at other times. */
+uint64_t stage_mapped_seq(const uint8_t *map);
 
 /* The same as stage_digest(), though not the same number, from a mapping of these bytes. */
 uint64_t stage_mapped_digest(const uint8_t *map);

@@ -113,6 +113,7 @@ static int load_once(const struct container *c, int h, const uint8_t *header, st
 		nr -= ret == 0;
 		ret = ret < 0 ? ret : 0;
 	}
+	state->seq = seq;
 	state->nr_records = nr;
 	take_lengths(state, dyn);
 	return ret;
@@ -230,6 +231,7 @@ static int load_busy(const struct container *c, int h, const uint8_t *header, st
 		return -EAGAIN;
 	ret = look_at_once(map, off, cap, dyn, tail) ? 0 : -EAGAIN;
 	state->nr_records = ret ? 0 : get_le64(dyn + OFF_NR_RECORDS);
+	state->seq = ret ? 0 : stage_number(get_le64(dyn + OFF_SEQ));
 	for (uint64_t i = 0, nr = state->nr_records; i < nr && !ret; i++)
 		ret = i + 2 < nr ? stage_decode(&records[i], map + off + i * INDEX_RECORD_LEN, true) :
 				   stage_decode(&records[i], tail + (i + min_u64(nr, 2) - nr) * INDEX_RECORD_LEN,

@@ -54,6 +54,11 @@ bool stage_mapped_is_over(const uint8_t *map)
 	return !load_le64(map);
 }
 
+uint64_t stage_mapped_seq(const uint8_t *map)
+{
+	return stage_load_number(map, OFF_SEQ);
+}
+
 /* A sum of products with odd numbers: another value of any one of them is another sum, by however much it has grown. */
 uint64_t stage_mapped_digest(const uint8_t *map)
 {

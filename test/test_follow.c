@@ -15,7 +15,7 @@ enum { NR_WRITERS = 3, FILE_MAX = 200000 };
 
 /* What a writer is told to do, and its answer. */
 struct order {
-	enum { WRITE, COMMIT, REOPEN, TRUNCATE, END } what;
+	enum { WRITE, COMMIT, SYNC, REOPEN, TRUNCATE, END } what;
 	long off, len;
 	unsigned round;
 };
@@ -33,6 +33,8 @@ static int obey(void *arg)
 		if (o.what == WRITE && lfill(&l, o.off, (size_t)o.len, o.round) != o.len)
 			return 1;
 		if (o.what == COMMIT && plfs_commit(l.f))
+			return 2;
+		if (o.what == SYNC && plfs_sync(l.f))
 			return 2;
 		if (o.what == REOPEN) {
 			lclose(&l);
@@ -58,10 +60,17 @@ static void tell(int no, struct order o)
 
 static pid_t pids[NR_WRITERS];
 
+static int no_fsync(int fd)
+{
+	(void)fd;
+	return 0;
+}
+
 static void start_writers(void)
 {
 	struct lfile l = lopen("a", O_RDWR | O_CREAT);
 
+	sys.fsync = sys.fdatasync = no_fsync; /* what a sync moves is of interest here, not when it is on the disk */
 	lclose(&l);
 	for (int i = 0; i < NR_WRITERS; i++) {
 		cr_assert_eq(pipe(to[i]), 0);
@@ -95,7 +104,7 @@ static struct order next_order(int no, long step, unsigned round, int wildness)
 		return (struct order){ WRITE, at, len, round };
 	switch (rnd(8)) {
 	case 0:
-		return (struct order){ .what = COMMIT };
+		return (struct order){ .what = rnd(2) ? COMMIT : SYNC };
 	case 1:
 		return (struct order){ .what = REOPEN };
 	case 2:
@@ -200,6 +209,26 @@ Test(follow, a_write_of_any_length_is_noticed)
 		tell(0, (struct order){ WRITE, at, len, 1 });
 		cr_assert_eq(lcheck(&l, at + len / 2, 1, 1), 0, "%ld bytes", len);
 		at += len;
+	}
+	end_writers();
+	lclose(&l);
+}
+
+/* Its live file is as empty as it was when the reader looked: what was in it has gone to the node index. */
+Test(follow, what_was_written_and_synced_between_two_reads_is_read)
+{
+	struct lfile l;
+
+	start_writers();
+	tell(0, (struct order){ WRITE, 0, 1000, 1 });
+	tell(0, (struct order){ .what = SYNC });
+	l = lopen("a", O_RDONLY);
+	for (unsigned round = 1; round < 10; round++) {
+		cr_assert_eq(lcheck(&l, 0, 1000, round), 0);
+		tell(0, (struct order){ WRITE, 0, 1000, round + 1 });
+		tell(0, (struct order){ .what = SYNC });
+		if (round % 2)
+			tell(0, (struct order){ WRITE, 2000, 1000, round });
 	}
 	end_writers();
 	lclose(&l);
