@@ -151,7 +151,9 @@ static int check_table(struct log_look *ll, const struct index_block *block)
 		     table.nr_chunks > (block->log_len + INDEX_CHUNK_LEN - 1) / INDEX_CHUNK_LEN - table.first_chunk))
 		ret = -EBADMSG;
 	if (ret == -EBADMSG) {
-		findings_add(l->found, PLFS_DAMAGED, "table", ll->log->path, block->chunks_off,
+		bool never_there = look_ends_synced(ll) && (!ll->log->complete || ll->log->live != LOOK_NONE || block->chunks_off >= ll->log->len);
+
+		findings_add(l->found, never_there ? PLFS_NOTED : PLFS_DAMAGED, "table", ll->log->path, block->chunks_off,
 			     "the table of checksums at %llu of its data is damaged: what it is for cannot be checked",
 			     (unsigned long long)block->chunks_off);
 		ll->tables_ok = false;
@@ -233,7 +235,7 @@ static int check_sums(struct log_look *ll)
 		ret = check_table(ll, &tables[i]->block);
 	if (!ret && ll->tables_ok && ll->log->live == LOOK_NONE && ll->log->complete &&
 	    ll->next_chunk * INDEX_CHUNK_LEN < ll->log->indexed_len)
-		findings_add(ll->l->found, PLFS_DAMAGED, "unchecked", ll->log->path, ll->next_chunk,
+		findings_add(ll->l->found, look_ends_synced(ll) ? PLFS_NOTED : PLFS_DAMAGED, "unchecked", ll->log->path, ll->next_chunk,
 			     "no table has the checksums of its data from byte %llu on: that cannot be checked",
 			     (unsigned long long)ll->next_chunk * INDEX_CHUNK_LEN);
 	if (!ret)

@@ -18,6 +18,12 @@ struct log_look {
 	bool tables_ok;
 };
 
+/*
+ * Whether the log's end, which is lost, had nothing of the file but what has been synced, as far as is known: its host was started anew since, as
+ * when the power has failed.
+ */
+bool look_ends_synced(const struct log_look *ll);
+
 /* What the log says itself of what is in it. */
 int look_at_trailers(struct log_look *ll);
 

@@ -191,6 +191,20 @@ static int find_last(struct log_look *ll, struct index_trailer *t)
 	return ret;
 }
 
+bool look_ends_synced(const struct log_look *ll)
+{
+	const struct look *l = ll->l;
+	const struct look_live *live = ll->log->live == LOOK_NONE ? NULL : &l->lives[ll->log->live];
+	uint64_t synced_len = 0;
+
+	if (live)
+		return live->state.stranded && ll->log->records_end <= live->sure_len;
+	for (uint32_t i = ll->log->first_block; i != LOOK_NONE; i = l->blocks[i].next)
+		if (l->blocks[i].block.synced)
+			synced_len = max_u64(synced_len, l->blocks[i].block.log_len);
+	return synced_len && synced_len >= ll->log->records_end && !l->c->store->remote && !dropping_is_ours(strchr(ll->log->path, '/') + 1);
+}
+
 /* Walk from the end to the beginning; where that does not lead on, look everywhere. */
 int look_at_trailers(struct log_look *ll)
 {
@@ -226,7 +240,11 @@ int look_at_trailers(struct log_look *ll)
 		mend_trailer(ll, (ll->log->len - min_u64(ll->log->len, INDEX_TRAILER_LEN)) / 8 * 8);
 	if (ll->log->complete)
 		return 0;
-	if (known || *sa.missing)
+	if (look_ends_synced(ll))
+		findings_add(l->found, PLFS_NOTED, "no-end", ll->log->path, 0,
+			     "its host was started anew before its end was on the disk: all that had been synced, %llu bytes, is there",
+			     (unsigned long long)ll->log->records_end);
+	else if (known || *sa.missing)
 		findings_add(l->found, PLFS_DAMAGED, "no-end", ll->log->path, 0,
 			     "it does not end as a closed log does, and has no live file: what came behind byte %llu of its data is lost, or cannot be placed",
 			     (unsigned long long)ll->log->indexed_len);

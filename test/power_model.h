@@ -264,6 +264,24 @@ static void repair_both(void)
 	}
 }
 
+/* Nothing is damaged of a file of which all is synced. */
+static void check_one(const char *name, int cut)
+{
+	struct plfs_check check = { .found = say };
+	static struct file f;
+	char path[PATH_MAX];
+	struct plfs_mount *m = lpath(name, path);
+	int ret;
+
+	foresee(&f, *name == 't', cut);
+	if (!f.promised || f.nr_pending || has_begun(RENAME, cut) || has_begun(UNLINK, cut) || has_begun(FLATTEN, cut) || has_begun(MOVE, cut))
+		return;
+	ret = plfs_check(m, AT_FDCWD, path, &check);
+	errno = ret < 0 ? -ret : 0;
+	if (ret && ret != -ENOENT)
+		die("%s is damaged, a check says", name);
+}
+
 static int look_after(const struct failure *f, const char *tree, bool repaired, FILE *err)
 {
 	pid_t pid = fork_child();
@@ -284,6 +302,8 @@ static int look_after(const struct failure *f, const char *tree, bool repaired, 
 			die("plfs_setup");
 	}
 	in_order = f->ordered;
+	check_one("f", f->cut);
+	check_one("t", f->cut);
 	if (repaired)
 		repair_both();
 	look_at_name("f", f->cut, has_begun(RENAME, f->cut));

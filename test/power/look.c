@@ -210,7 +210,7 @@ static bool look_at(struct file *f, int no, const char *path, bool goes_on)
 	if (size < 0 && errno == ENOENT)
 		return f->named && !f->going ? wrong("is gone") : true;
 	if (size < 0)
-		ok = f->named && !f->going ? wrong("cannot be opened: %s", strerror(errno)) : true;
+		ok = f->named && !f->going ? wrong("cannot be opened (%ld synced): %s", f->sure_size, strerror(errno)) : true;
 	else if ((size < f->min_size && !f->going) || size > f->max_size)
 		ok = wrong("%ld bytes, not %ld to %ld (%ld synced)", size, f->min_size, f->max_size, f->sure_size);
 	else
