@@ -331,7 +331,7 @@ static int sync_locked(const struct container *c, struct writer *own, struct mar
 		ret = sync_path(s, c->dir, true);
 	if (!ret && own)
 		own->names_synced = true;
-	return ret;
+	return ret ? ret : first;
 }
 
 static int open_notice(const struct container *c, int flags)
@@ -365,7 +365,7 @@ int durable_sync(const struct container *c, struct writer *own, bool *insist)
 	ret = sync_locked(c, own, &mark);
 	if (h < 0)
 		return ret;
-	if (!ret)
+	if (ret >= 0)
 		write_mark(s, h, mark);
 	if (locked)
 		s->ops->unlock(s, h);

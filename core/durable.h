@@ -18,8 +18,9 @@
 
 /*
  * Put on stable storage what processes of this host have written to @c and not synced yet: of those that have it open and
- * those that do not. @own, unless NULL: this process's log, flushed, spilled and synced by the caller. -errno; what
- * another user's process has staged is left where its log is not ours to write.
+ * those that do not. @own, unless NULL: this process's log, flushed, spilled and synced by the caller. 1: so is the way to it,
+ * 0: that may have been before, or nobody of this host has written; -errno. What another user's process has staged is left where its
+ * log is not ours to write.
  * One process of a host does that at a time. Another is at it: -EBUSY, with nothing done, or with *@insist it is done beside that one, which is as
  * good, but the same work once more. *@insist is false afterwards if nobody else was at it.
  */

@@ -51,6 +51,7 @@ struct inode {
 	bool shared;        /* another process may have one of our descriptions: a fork, an exec */
 	int sync_error;     /* of a log that was given up: the next sync reports it */
 	bool impatient;     /* who was syncing it when last looked at has been at it for too long to be waited for */
+	bool way_due;       /* the way to its container has not been synced, though the stub says that it is synced (inode_sync()) */
 	bool removed;       /* at exit: nobody can ever read what is still written */
 };
 

@@ -296,8 +296,11 @@ void inode_refresh(struct inode *ino)
 	ino->acquired = true;
 }
 
-/* Say that something is synced, which is no change of the file. Who can only read leaves it to those who write. */
-static void mark_synced(const struct inode *ino, int fd)
+/*
+ * Say that something is synced, which is no change of the file. Who can only read leaves it to those who write. Returns whether it had not been said
+ * before.
+ */
+static bool mark_synced(const struct inode *ino, int fd)
 {
 	int flags = sys.fcntl(fd, F_GETFL);
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT } };
@@ -305,34 +308,45 @@ static void mark_synced(const struct inode *ino, int fd)
 
 	if ((flags & O_ACCMODE) == O_RDONLY || flags & O_APPEND || ino->stub.in_body ||
 	    (!ino->stub.has_container && !ino->body_len))
-		return;
+		return false;
 	if (stub_is_synced(fd) || sys.fstat(fd, &st))
-		return;
+		return false;
 	times[1] = st.st_mtim;
-	if (!stub_set_synced(fd, true))
+	if (!stub_mark_synced(fd))
 		sys.futimens(fd, times);
+	return true;
 }
 
+/*
+ * The stub says that it is synced before it is. Whoever gives it a container from then on syncs the way to that before the stub
+ * names it; one that it has got before is seen here, and its way synced with it.
+ */
 int inode_sync(struct inode *ino, int fd)
 {
 	int ret = ino->writing ? writer_sync(&ino->w) : 0;
 	int ret2 = ino->own_end || ino->touched ? inode_publish(ino, fd) : 0, bare = bare_look(ino, fd);
 
+	if (bare >= 0 && mark_synced(ino, fd)) {
+		ino->way_due = true;
+		bare = bare_look(ino, fd);
+	}
 	if (!ret)
 		ret = bare < 0 ? bare : ino->sync_error;
 	if (!ret && ino->stub.has_container && !ino->stub.in_body) {
 		ret = durable_sync(&ino->c, ino->writing ? &ino->w : NULL, &ino->impatient);
 		if (ret == -EBUSY)
 			return ret;
+		if (!ret && ino->way_due)
+			ret = durable_sync_way(&ino->c);
+		ret = ret > 0 ? 0 : ret;
 	}
+	ino->way_due &= ret < 0;
 	ino->sync_error = 0;
 	ino->acquired = true;
 	if (ret && !inode_heed_notice(ino, fd) && ino->stub.in_body)
 		ret = 0; /* whoever moved it has synced what the log had, and removed that */
 	if (!ret)
 		ret = ret2;
-	if (!ret)
-		mark_synced(ino, fd);
 	if (own_fsync(fd) && !ret)
 		ret = -errno;
 	return ret;

@@ -225,6 +225,17 @@ int stub_set_synced(int fd, bool synced)
 	return n < 0 ? (int)n : n < SYNCED_LEN ? -ENOSPC : 0;
 }
 
+int stub_mark_synced(int fd)
+{
+	int ret = lock_header(fd, F_WRLCK);
+
+	if (ret)
+		return ret;
+	ret = stub_set_synced(fd, true);
+	lock_header(fd, F_UNLCK);
+	return ret;
+}
+
 /* Raise the generation to @generation_ns, and add @clocks. */
 static int change_header(int fd, struct stub *stub, uint64_t generation_ns, bool clocks)
 {

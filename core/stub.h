@@ -127,6 +127,9 @@ int stub_set_clocks(int fd, struct stub *stub);
 bool stub_is_synced(int fd);
 int stub_set_synced(int fd, bool synced);
 
+/* The same, so that whoever is giving the stub a container has done so, or finds the word. Conditions as for stub_claim(). */
+int stub_mark_synced(int fd);
+
 /*
  * Say, for as long as the open file description of @fd lives, that somebody has the file open. Waits while it is being made
  * a plain file: afterwards the stub has no name any more. Best effort.
