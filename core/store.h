@@ -88,6 +88,8 @@ struct store_ops {
 	/* The same without waiting. -EBUSY: another handle holds it. */
 	int (*try_lock)(struct store *s, int h);
 	int (*unlock)(struct store *s, int h);
+	/* Where the first byte at or behind @off is that is not certainly in a hole: UINT64_MAX if there is none. */
+	uint64_t (*next_data)(struct store *s, int h, uint64_t off);
 	/* Whether another handle, of this or another host, holds that lock; true where that cannot be told. */
 	bool (*locked)(struct store *s, int h);
 	/* What was stored through a mapping of the first @len bytes is for other hosts to see. Where there are none: nothing. */

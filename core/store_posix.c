@@ -338,6 +338,14 @@ static int posix_unlock(struct store *s, int h)
 	return lock_op(h, F_UNLCK, true);
 }
 
+static uint64_t posix_next_data(struct store *s, int h, uint64_t off)
+{
+	off_t at = sys.lseek(h, (off_t)off, SEEK_DATA);
+
+	(void)s;
+	return at >= 0 ? (uint64_t)at : errno == ENXIO ? UINT64_MAX : off;
+}
+
 static bool posix_locked(struct store *s, int h)
 {
 	struct flock lk = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -398,6 +406,7 @@ static const struct store_ops posix_ops = {
 	.try_lock = posix_try_lock,
 	.unlock = posix_unlock,
 	.locked = posix_locked,
+	.next_data = posix_next_data,
 	.expose = posix_expose,
 	.forget = posix_forget,
 	.stat = posix_stat,

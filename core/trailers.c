@@ -71,9 +71,13 @@ int trailer_scan(struct store *s, int h, const uint8_t *id, uint64_t from,
 	int ret = buf ? 0 : -ENOMEM;
 
 	while (!ret && at <= INT64_MAX - DROPPING_DATA_OFF - SCAN_LEN) {
+		uint64_t data = s->ops->next_data(s, h, DROPPING_DATA_OFF + at);
 		struct index_trailer t;
 		size_t i = 0;
 
+		if (data > INT64_MAX - SCAN_LEN)
+			break;
+		at = (data - DROPPING_DATA_OFF) / 8 * 8; /* trailers begin at multiples of 8, with what is no zero */
 		n = s->ops->pread(s, h, buf, SCAN_LEN, DROPPING_DATA_OFF + at);
 		if (n < 0)
 			ret = (int)n;

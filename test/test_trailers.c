@@ -176,6 +176,23 @@ Test(trailers, are_found_where_the_end_is_lost)
 }
 
 /* A walk ends, and nothing outside the log is looked for, whatever a log says. */
+/* Whoever made it so, it is not read for hours. */
+Test(trailers, are_found_in_a_log_that_is_mostly_holes, .timeout = 60)
+{
+	uint64_t whole[3] = { 0 }, seen[3] = { 0 };
+	char path[PATH_MAX];
+
+	put_irregular(2000);
+	writer_close(&w);
+	open_log();
+	cr_assert_eq(trailer_scan(&store, h, c.id, 0, count_trailer, whole), 0);
+	cr_assert_gt(whole[0], 0);
+	cr_assert(find_file("data.", path));
+	cr_assert_eq(truncate(path, (off_t)1 << 42), 0);
+	cr_assert_eq(trailer_scan(&store, h, c.id, 0, count_trailer, seen), 0);
+	cr_assert_eq(seen[0], whole[0]);
+}
+
 Test(trailers, of_a_lying_log_lead_nowhere)
 {
 	static const struct {

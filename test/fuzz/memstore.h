@@ -237,6 +237,12 @@ static int mem_list(struct store *s, const char *path, int (*fn)(void *arg, cons
 	return nr ? ret : -ENOENT;
 }
 
+static uint64_t mem_next_data(struct store *s, int h, uint64_t off)
+{
+	(void)s, (void)h;
+	return off;
+}
+
 static const struct store_ops mem_ops = {
 	.open = mem_open,
 	.close = mem_close,
@@ -251,6 +257,7 @@ static const struct store_ops mem_ops = {
 	.try_lock = mem_handle_op,
 	.unlock = mem_handle_op,
 	.locked = mem_locked,
+	.next_data = mem_next_data,
 	.forget = mem_forget,
 	.stat = mem_stat,
 	.unlink = mem_unlink,
