@@ -84,8 +84,8 @@ static int open_log(struct finish *f)
 	ret = s->ops->fstat(s, f->h, &st);
 	if (!ret && !store_may_write(&st))
 		return -EMLINK;
-	/* What is gone from its end must not be made up. */
-	return !ret && f->state.flushed_len && (uint64_t)st.st_size < DROPPING_DATA_OFF + f->state.flushed_len ? -EIO : ret;
+	/* What is gone from its end must not be made up: that it is gone has been found. */
+	return !ret && f->state.flushed_len && (uint64_t)st.st_size < DROPPING_DATA_OFF + f->state.flushed_len ? -ENODATA : ret;
 }
 
 /* ---- trailers, where the live file cannot tell of them ---- */
