@@ -14,11 +14,11 @@
 
 #define OFF_MARK 8
 #define MARK_LEN 24
-#define MARK_MAGIC 0x3152554453464c50 /* "PLFSDUR1" */
+#define MARK_MAGIC 0x3252554453464c50 /* "PLFSDUR2" */
 #define COPY_LEN 65536
 
 struct mark {
-	uint64_t index_ino, index_len; /* 0, 0: there is none */
+	uint64_t index_id, index_len; /* 0, 0: there is none */
 };
 
 static struct mark read_mark(struct store *s, int h)
@@ -37,9 +37,9 @@ static void write_mark(struct store *s, int h, struct mark mark)
 {
 	uint8_t buf[MARK_LEN];
 
-	put_le64(buf, mark.index_ino);
+	put_le64(buf, mark.index_id);
 	put_le64(buf + 8, mark.index_len);
-	put_le64(buf + 16, mark.index_ino ^ mark.index_len ^ MARK_MAGIC);
+	put_le64(buf + 16, mark.index_id ^ mark.index_len ^ MARK_MAGIC);
 	s->ops->pwrite(s, h, buf, sizeof(buf), OFF_MARK);
 }
 
@@ -274,27 +274,27 @@ static int sync_logs(const struct container *c, const char *index, void *buf, si
 static int sync_index(const struct container *c, const char *index, int h, struct mark *mark, const struct writer *own, bool *others)
 {
 	struct store *s = c->store;
-	struct stat st;
+	struct store_identity id;
 	struct node_index idx = { 0 };
 	uint64_t from;
-	int ret = s->ops->fstat(s, h, &st);
+	int ret = s->ops->identify(s, h, &id); /* a later one may well have the inode of one that was removed */
 
 	if (ret)
 		return ret;
-	from = mark->index_ino == st.st_ino && mark->index_len <= round_up_u64((uint64_t)st.st_size, 8) ? mark->index_len : 0;
-	if (mark->index_ino != st.st_ino)
+	from = mark->index_id == id.id && mark->index_len <= round_up_u64(id.len, 8) ? mark->index_len : 0;
+	if (mark->index_id != id.id)
 		*others = true; /* its name is new */
-	mark->index_ino = st.st_ino;
-	if ((uint64_t)st.st_size <= from)
+	mark->index_id = id.id;
+	if (id.len <= from)
 		return 0;
 	container_path(c, index, idx.path);
-	ret = node_index_read(&idx, s, h, from, (uint64_t)st.st_size);
+	ret = node_index_read(&idx, s, h, from, id.len);
 	if (!ret)
 		ret = idx.damaged ? -EIO : sync_logs(c, index, idx.buf, idx.len, own, others);
 	node_index_close(&idx);
 	if (ret > 0)
 		ret = s->ops->sync(s, h, false);
-	mark->index_len = round_up_u64((uint64_t)st.st_size, 8);
+	mark->index_len = round_up_u64(id.len, 8);
 	return ret;
 }
 
@@ -304,7 +304,7 @@ static int sync_locked(const struct container *c, struct writer *own, struct mar
 	struct store *s = c->store;
 	char hostdir[32], index[CONTAINER_PATH_LEN], path[CONTAINER_PATH_LEN];
 	struct adopt_arg aa = { .c = c, .hostdir = hostdir, .own = own ? own->log_name + 5 : "" };
-	bool first = !mark->index_ino, names = own && !own->names_synced;
+	bool first = !mark->index_id, names = own && !own->names_synced;
 	int h, ret;
 
 	snprintf(hostdir, sizeof(hostdir), "hostdir.%u", dropping_hostdir(c));

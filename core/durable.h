@@ -5,9 +5,9 @@
  *
  *   notice.HOST                   (little-endian; see also watch.h)
  *   off size field
- *     8   8  index_ino      inode number of the node index that the next says something of
+ *     8   8  index_id       of the node index that the next says something of (store_identity)
  *    16   8  index_len      so many bytes of it, and the logs that they speak of, are on stable storage
- *    24   8  check          index_ino exclusive-or index_len exclusive-or "PLFSDUR1": else nothing is
+ *    24   8  check          index_id exclusive-or index_len exclusive-or "PLFSDUR2": else nothing is
  *
  * Live files are for those who share a kernel with their owners: no sync relies on them.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Processes of a host sync a file one at a time. One that is stopped in its sync keeps nobody from anything for good: other threads of
- * who waits for it go on reading and writing, and the wait ends.
+ * who waits for it go on reading and writing, and the wait ends. And what somebody has synced needs not be synced again: that and no more.
  */
 #include "scratch.h"
 
@@ -10,6 +10,7 @@
 #include <criterion/criterion.h>
 
 TestSuite(sync_waits, .init = scratch_setup, .fini = scratch_remove, .timeout = 60);
+TestSuite(sync_again, .init = scratch_setup, .fini = scratch_remove, .timeout = 60);
 
 static int nr_syncs;
 
@@ -93,4 +94,83 @@ Test(sync_waits, who_is_stopped_is_not_waited_for_for_ever)
 	cr_assert_eq(lcheck(&l, 0, 1000, 1), 0);
 	cr_assert_eq(lcheck(&l, 1000, 1000, 2), 0);
 	lclose(&l);
+}
+
+/* ---- what has been synced already ---- */
+
+static bool is_open_as(int fd, const char *part)
+{
+	char link[64], path[PATH_MAX] = "";
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return readlink(link, path, sizeof(path) - 1) > 0 && strstr(path, part);
+}
+
+/* File systems give the inode of a file that was removed to the next. */
+static int (*real_statx)(int dirfd, const char *path, int flags, unsigned mask, struct statx *stx);
+static int (*real_fstat)(int fd, struct stat *st);
+static int (*real_fdatasync)(int fd);
+static int nr_logs_synced;
+
+static int one_inode_statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *stx)
+{
+	int ret = real_statx(dirfd, path, flags, mask, stx);
+
+	if (!ret && is_open_as(dirfd, "/index."))
+		stx->stx_ino = 4711;
+	return ret;
+}
+
+static int one_inode_fstat(int fd, struct stat *st)
+{
+	int ret = real_fstat(fd, st);
+
+	if (!ret && is_open_as(fd, "/index."))
+		st->st_ino = 4711;
+	return ret;
+}
+
+static int count_fdatasync(int fd)
+{
+	nr_logs_synced += is_open_as(fd, "/data.");
+	return real_fdatasync(fd);
+}
+
+static int write_and_close(void *arg)
+{
+	struct lfile l = made("file");
+
+	(void)arg;
+	return lfill(&l, 0, 1000, 1) != 1000 || lclose(&l);
+}
+
+/* How many logs a sync finds to be synced. */
+static int sync_file(void)
+{
+	struct lfile l = lopen("file", O_RDWR);
+
+	nr_logs_synced = 0;
+	cr_assert_eq(plfs_sync(l.f), 0);
+	cr_assert_eq(lclose(&l), 0);
+	return nr_logs_synced;
+}
+
+Test(sync_again, a_node_index_is_not_taken_for_one_that_was_removed)
+{
+	struct lfile l;
+
+	cr_assert_eq(in_child(write_and_close, NULL), 0);
+	real_statx = sys.statx;
+	real_fstat = sys.fstat;
+	real_fdatasync = sys.fdatasync;
+	sys.statx = one_inode_statx;
+	sys.fstat = one_inode_fstat;
+	sys.fdatasync = count_fdatasync;
+	cr_assert_eq(sync_file(), 1);
+	l = lopen("file", O_RDWR | O_TRUNC);
+	cr_assert_eq(lclose(&l), 0);
+	cr_assert_eq(count_files("index."), 0);
+	cr_assert_eq(in_child(write_and_close, NULL), 0);
+	cr_assert_eq(count_files("index."), 1);
+	cr_assert_eq(sync_file(), 1);
 }
