@@ -8,6 +8,7 @@
 #include "alloc.h"
 #include "dropping.h"
 #include "merging.h"
+#include "stage.h"
 
 #include <stdio.h>
 
@@ -28,7 +29,7 @@ struct check_arg {
 /* A log that no index knows, has bytes, and whose process is not at work on it: its index is lost. */
 static int check_log(struct check_arg *ca, const char *path)
 {
-	char full[CONTAINER_PATH_LEN];
+	char full[CONTAINER_PATH_LEN], live[CONTAINER_PATH_LEN];
 	struct stat st;
 
 	if (path_is_among(path, ca->g->logs, ca->g->nr_logs))
@@ -36,6 +37,9 @@ static int check_log(struct check_arg *ca, const char *path)
 	ca->alone = false;
 	container_path(ca->c, path, full);
 	if (ca->c->store->ops->stat(ca->c->store, full, &st) || st.st_size <= DROPPING_DATA_OFF)
+		return 0;
+	dropping_live_path(path, live);
+	if (stage_is_unborn(ca->c, live))
 		return 0;
 	snprintf(ca->g->lost, sizeof(ca->g->lost), "%s", path);
 	return -ENOMSG;

@@ -238,6 +238,12 @@ uint64_t stage_mapped_file_digest(const uint8_t *map);
  */
 int stage_mapped_records(const uint8_t *map, uint64_t first, struct index_record *records, unsigned max);
 
+/*
+ * Whether the owner of a live file is on another host and has released nothing: what it maps, the header as well, may not
+ * have come here yet.
+ */
+bool stage_is_unborn(const struct container *c, const char *path);
+
 /* Whether the owner of a live file cannot be notified. */
 bool stage_is_unmapped(const struct container *c, const char *path);
 

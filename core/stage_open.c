@@ -76,6 +76,17 @@ int stage_take_words(uint8_t *header)
 	return 0;
 }
 
+bool stage_is_unborn(const struct container *c, const char *path)
+{
+	uint8_t header[HEADER_LEN] = { 0 };
+	bool elsewhere = false;
+	int h = stage_open_header(c, path, O_RDONLY, header, &elsewhere);
+
+	if (h >= 0)
+		store_close(c->store, &h);
+	return h == -ENODATA && elsewhere;
+}
+
 bool stage_is_unmapped(const struct container *c, const char *path)
 {
 	uint8_t header[HEADER_LEN] = { 0 };

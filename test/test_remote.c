@@ -195,6 +195,66 @@ Test(remote, what_was_not_in_the_log_at_the_first_look_is_read_after_its_release
 	lclose(&l);
 }
 
+static int far_name(char *name, size_t len)
+{
+	snprintf(name, len, "faraway");
+	return 0;
+}
+
+/* What is written past the stage comes by a call, the live file's header, which is mapped, when the other host's kernel pleases. */
+Test(remote, a_log_whose_live_file_has_not_come_yet_is_not_lost)
+{
+	enum { LEN = 300000, HEADER = 4096 };
+	char path[PATH_MAX], header[HEADER], nothing[HEADER] = "", c;
+	struct stat st;
+	struct lfile l;
+	int ready[2], fd;
+
+	kill_owner();
+	cr_assert_eq(pipe(ready), 0);
+	owner = fork_child();
+	if (!owner) {
+		sys.gethostname = far_name;
+		l = lopen("b", O_RDWR | O_CREAT);
+		if (lfill(&l, 0, LEN, 1) != LEN || write(ready[1], "", 1) != 1)
+			_exit(1);
+		pause();
+	}
+	cr_assert_eq(read(ready[0], &c, 1), 1);
+	cr_assert(find_file("data.faraway", path));
+	cr_assert(!stat(path, &st) && st.st_size > LEN / 2, "nothing has gone past the stage");
+	cr_assert(find_file("live.faraway", path));
+	fd = open(path, O_RDWR);
+	cr_assert_eq(pread(fd, header, HEADER, 0), HEADER);
+	cr_assert_eq(pwrite(fd, nothing, HEADER, 0), HEADER);
+	l = lopen("b", O_RDONLY);
+	cr_assert_eq(plfs_pread(l.f, &c, 1, 0), 0);
+	cr_assert_eq(pwrite(fd, header, HEADER, 0), HEADER);
+	close(fd);
+	kill_owner();
+	plfs_refresh(l.f);
+	cr_assert_eq(plfs_size(l.f), LEN);
+	cr_assert_eq(lcheck(&l, 0, LEN, 1), 0);
+	lclose(&l);
+}
+
+/* The same of one that nobody holds: whoever wrote it has ended, and it should have come then. */
+Test(remote, a_log_whose_live_file_says_nothing_and_is_nobodys_is_lost)
+{
+	char path[PATH_MAX], nothing[4096] = "", c;
+	struct lfile l;
+	int fd;
+
+	kill_owner();
+	cr_assert(find_file("live.elsewhere", path));
+	fd = open(path, O_RDWR);
+	cr_assert_eq(pwrite(fd, nothing, sizeof(nothing), 0), sizeof(nothing));
+	close(fd);
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(plfs_pread(l.f, &c, 1, 0), -EIO);
+	lclose(&l);
+}
+
 /* ---- through FUSE ---- */
 
 static int (*real_statfs)(const char *path, struct statfs *fs);
