@@ -128,19 +128,6 @@ static bool is_void(struct collect_arg *ca, const char *live)
 	return (!ret || ret == -ENOENT) && !damaged && !ca->later;
 }
 
-/*
- * That nobody has the file open is what locks say; a description may have been handed on by ways that nobody sees.
- * Nothing is asked of other hosts.
- */
-static bool is_running(const char *name)
-{
-	uint32_t pid, seq;
-
-	dropping_log_numbers(name, &pid, &seq);
-	return dropping_live_is_ours(name) && (pid_t)pid != sys.getpid() &&
-	       (!sys.syscall(SYS_kill, pid, 0) || errno == EPERM);
-}
-
 /* The log first: a live file without a log whose records are void does no harm. */
 static bool collect_live(struct collect_arg *ca, const char *live)
 {
@@ -149,7 +136,8 @@ static bool collect_live(struct collect_arg *ca, const char *live)
 	char path[CONTAINER_PATH_LEN];
 	int ret;
 
-	if (is_running(name) || !is_void(ca, live))
+	/* That nobody has the file open is what locks say; a description may have been handed on by ways that nobody sees. */
+	if (dropping_is_running(name) || !is_void(ca, live))
 		return false;
 	snprintf(path, sizeof(path), "%s/%.*sdata.%s", ca->c->dir, (int)(name - live), live, name + sizeof("live.") - 1);
 	ret = s->ops->unlink(s, path);

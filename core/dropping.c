@@ -83,6 +83,15 @@ bool dropping_live_is_ours(const char *name)
 	return !strncmp(name, "live.", 5) && dropping_is_ours(name);
 }
 
+bool dropping_is_running(const char *name)
+{
+	uint32_t pid, seq;
+
+	dropping_log_numbers(name, &pid, &seq);
+	return dropping_live_is_ours(name) && (pid_t)pid != sys.getpid() &&
+	       (!sys.syscall(SYS_kill, pid, 0) || errno == EPERM);
+}
+
 void dropping_live_path(const char *log_path, char *path)
 {
 	const char *name = strchr(log_path, '/') + 1;

@@ -51,6 +51,9 @@ bool dropping_is_ours(const char *name);
 /* Whether the live file called @name ("live.HOST.PID.SEQ") is of this host. */
 bool dropping_live_is_ours(const char *name);
 
+/* Whether its owner is another process of this host, and there; nothing is asked of other hosts. */
+bool dropping_is_running(const char *name);
+
 /* Where the live file is that belongs to the log @log_path, both relative to the container; @path: CONTAINER_PATH_LEN. */
 void dropping_live_path(const char *log_path, char *path);
 

@@ -179,16 +179,21 @@ int inode_publish(struct inode *ino, int fd)
 {
 	static const struct timespec now[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_NOW } };
 	int writable = file_any_fd(ino); /* a sync or a close may come through a description that only reads */
+	bool telling = ino->writing && ino->own_end;
 	uint64_t before;
 	int ret = 0;
 
 	fd = writable >= 0 ? writable : fd;
+	if (telling)
+		stage_begin_telling(&ino->w.stage);
 	if (ino->own_end) /* others may have made the file shorter than it was when it was looked at last */
 		ret = look_at_length(ino, fd);
 	heed_truncation(ino); /* after the look: who cuts a file says so first */
 	before = ino->body_len;
 	if (!ret)
 		ret = extend(ino, fd, ino->own_end);
+	if (telling)
+		stage_end_telling(&ino->w.stage);
 	if (!ret) {
 		if (ino->touched && ino->body_len == before && sys.futimens(fd, now))
 			sys.futimens(fd, NULL); /* not the owner: both times or none */

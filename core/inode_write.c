@@ -226,6 +226,8 @@ ssize_t inode_write(struct inode *ino, int fd, const void *buf, size_t len, uint
 		ret = inode_heed_notice(ino, fd);
 		if (ret || ino->stub.in_body)
 			return ret ? ret : body_write(fd, buf, n > 0 ? (size_t)n : len, logical_off);
+		if (n > 0 && stage_notified(&ino->w.stage) >= ino->w.last.stamp_ns)
+			return inode_write(ino, fd, buf, (size_t)n, logical_off); /* a truncation hides it: it comes behind that */
 	}
 	if (n <= 0)
 		return n;

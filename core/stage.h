@@ -36,6 +36,7 @@
  *   592   4  last_crc       that of the last record, as it was while it could grow
  *  1024   8  notify_ns      written by *other* processes: records begun at or before this must not grow any more
  *  1032   8  adopted        also: the digest of the records that one of them has put into the node index (durable.h)
+ *  1040   8  telling        not 0: the owner is telling the stub how long the file is; who has written notify_ns waits for the end of that
  *
  * All records but the last carry their checksum. The last one may be growing: in its length if it has a count of 1,
  * else in its count. Its checksum is then that of the record with this number 0, and the number follows from
@@ -64,6 +65,7 @@
 #define STAGE_BYTES_OFF 49152
 #define STAGE_STAGED_OFF 536
 #define STAGE_NOTIFY_OFF 1024
+#define STAGE_TELLING_OFF 1040
 
 /* The writing side. Not thread-safe. */
 struct stage {
@@ -167,6 +169,17 @@ void stage_reset_records(struct stage *s, uint64_t nr_chunks);
 /* The latest moment that another process asked all growing records to end at, 0 if none. One load. */
 static inline uint64_t stage_notified(const struct stage *s) { return load_le64(s->map + STAGE_NOTIFY_OFF); }
 
+/*
+ * Around a look at stage_notified() and what is told the stub because of it: either we see the notice, or who wrote it sees this and waits.
+ */
+static inline void stage_begin_telling(struct stage *s)
+{
+	store_le64(s->map + STAGE_TELLING_OFF, 1);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static inline void stage_end_telling(struct stage *s) { store_le64(s->map + STAGE_TELLING_OFF, 0); }
+
 /* ---- the reading side, of any process: @path is relative to the container ---- */
 
 struct stage_state {
@@ -247,7 +260,10 @@ bool stage_is_unborn(const struct container *c, const char *path);
 /* Whether the owner of a live file cannot be notified. */
 bool stage_is_unmapped(const struct container *c, const char *path);
 
-/* Ask the owner to let no record grow that began at or before @stamp_ns. */
+/*
+ * Ask the owner to let no record grow that began at or before @stamp_ns. When it returns an owner on this host either has seen that or tells the stub
+ * no size from before; one that stands still in the midst of telling is not waited for for more than a second.
+ */
 int stage_notify(const struct container *c, const char *path, uint64_t stamp_ns);
 
 #endif

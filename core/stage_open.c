@@ -7,11 +7,14 @@
 #include "crc32c.h"
 #include "dropping.h"
 #include "log.h"
+#include "own.h"
 
 /* What a header may say at most, whoever wrote it. */
 #define RECORDS_CAP_MAX (1 << 16)
 #define STAGE_CAP_MAX (1 << 30)
 #define OFF_MAX ((uint64_t)1 << 40)
+
+#define TELLING_MS 1000
 
 bool stage_is_foreign(const struct container *c, const char *path)
 {
@@ -98,6 +101,19 @@ bool stage_is_unmapped(const struct container *c, const char *path)
 	return get_le32(header + 208);
 }
 
+static void await_told(const struct container *c, const char *path, int h)
+{
+	const struct timespec wait = { .tv_nsec = 1000000 };
+	uint8_t word[8];
+
+	for (int i = 0; i < TELLING_MS; i++) {
+		if (c->store->ops->pread(c->store, h, word, sizeof(word), STAGE_TELLING_OFF) != sizeof(word) || !get_le64(word) ||
+		    !dropping_is_running(strchr(path, '/') + 1))
+			return;
+		own_nanosleep(&wait, NULL);
+	}
+}
+
 int stage_notify(const struct container *c, const char *path, uint64_t stamp_ns)
 {
 	uint8_t header[HEADER_LEN] = { 0 }, word[8];
@@ -111,11 +127,12 @@ int stage_notify(const struct container *c, const char *path, uint64_t stamp_ns)
 	if (map) { /* a write beside the stores of the owner loses what those have left in the page, on GlusterFS for one */
 		store_le64(map + OFF_NOTIFY, stamp_ns);
 		c->store->ops->unmap(c->store, map, HEADER_LEN);
-		store_close(c->store, &h);
-		return 0;
+		n = 0;
+	} else {
+		put_le64(word, stamp_ns);
+		n = c->store->ops->pwrite(c->store, h, word, sizeof(word), OFF_NOTIFY);
 	}
-	put_le64(word, stamp_ns);
-	n = c->store->ops->pwrite(c->store, h, word, sizeof(word), OFF_NOTIFY);
+	await_told(c, path, h);
 	store_close(c->store, &h);
 	return n < 0 ? (int)n : 0;
 }
