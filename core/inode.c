@@ -229,6 +229,15 @@ static int loaded(struct inode *ino, int ret)
 		stamp_seen(now.generation_ns);
 		return -EAGAIN;
 	}
+	/* A truncation of which was told before this load watched for it may have come behind the look at the length. */
+	if (!ret && !ret2 && fd >= 0) {
+		uint64_t before = ino->body_len;
+
+		ret = look_at_length(ino, fd);
+		if (ino->body_len < before)
+			ino->own_end = 0;
+		heed_truncation(ino);
+	}
 	if (ret == -EIDRM && !ret2)
 		log_error("%s: its container %s is missing or empty", stub_name(fd, name, sizeof(name)), ino->c.dir);
 	if (ret == -ENOMSG)

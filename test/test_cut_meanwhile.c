@@ -13,45 +13,46 @@
 TestSuite(cut_meanwhile, .init = scratch_setup, .fini = scratch_remove, .timeout = 60);
 
 static int ask[2], answer[2];
-static off_t cut_to;
 
 static int cut_when_asked(void *arg)
 {
 	struct lfile l = lopen("file", O_RDWR);
-	char c;
+	off_t len;
 
 	(void)arg;
-	while (read(ask[0], &c, 1) == 1 && c == 'c')
-		if (plfs_truncate(l.f, cut_to) || write(answer[1], "d", 1) != 1)
+	while (read(ask[0], &len, sizeof(len)) == sizeof(len) && len >= 0)
+		if (plfs_truncate(l.f, len) || write(answer[1], "d", 1) != 1)
 			return 1;
 	return lclose(&l);
 }
 
-static pid_t start_cutter(off_t len)
+static pid_t start_cutter(void)
 {
-	cut_to = len;
 	cr_assert(!pipe(ask) && !pipe(answer));
 	return start_child(cut_when_asked, NULL);
 }
 
 static void end_cutter(pid_t pid)
 {
-	cr_assert_eq(write(ask[1], "e", 1), 1);
+	off_t end = -1;
+
+	cr_assert_eq(write(ask[1], &end, sizeof(end)), sizeof(end));
 	cr_assert_eq(wait_child(pid), 0);
 }
 
-/* @limit_ms: it may have to wait for us. */
-static bool have_it_cut(int limit_ms)
+/* Returns whether it was done at once: it may have to wait for us. */
+static bool have_it_cut(off_t len)
 {
 	struct pollfd done = { .fd = answer[0], .events = POLLIN };
 	char c;
 
-	if (write(ask[1], "c", 1) != 1)
+	if (write(ask[1], &len, sizeof(len)) != sizeof(len))
 		die("write");
-	return poll(&done, 1, limit_ms) == 1 && read(answer[0], &c, 1) == 1;
+	return poll(&done, 1, 300) == 1 && read(answer[0], &c, 1) == 1;
 }
 
 static bool due, is_cut;
+static off_t cut_len;
 
 static void look(off_t size)
 {
@@ -67,7 +68,7 @@ static int cut_before_it_grows(enum call call)
 {
 	if (call == CALL_FALLOCATE && due) {
 		due = false;
-		is_cut = have_it_cut(300);
+		is_cut = have_it_cut(cut_len);
 	}
 	return 0;
 }
@@ -80,7 +81,8 @@ static void cut_while_told(off_t len)
 
 	cr_assert_eq(lfill(&l, 0, 2000, 1), 2000);
 	cr_assert_eq(plfs_commit(l.f), 0);
-	pid = start_cutter(len);
+	pid = start_cutter();
+	cut_len = len;
 	cr_assert_eq(lfill(&l, 3000, 5000, 2), 5000);
 	calls_intercept();
 	due = true;
@@ -108,7 +110,7 @@ static int cut_behind_the_stamp(clockid_t clock, struct timespec *ts)
 
 	if (clock == CLOCK_REALTIME && due) {
 		due = false;
-		is_cut = have_it_cut(300);
+		is_cut = have_it_cut(cut_len);
 	}
 	return ret;
 }
@@ -120,7 +122,8 @@ Test(cut_meanwhile, a_write_is_before_a_truncation_or_behind_it_in_bytes_and_siz
 
 	cr_assert_eq(lfill(&l, 0, 2000, 1), 2000);
 	cr_assert_eq(plfs_commit(l.f), 0);
-	pid = start_cutter(1000);
+	pid = start_cutter();
+	cut_len = 1000;
 	calls_intercept();
 	sys.clock_gettime = cut_behind_the_stamp;
 	due = true;
@@ -139,3 +142,47 @@ Test(cut_meanwhile, a_write_is_before_a_truncation_or_behind_it_in_bytes_and_siz
 		cr_assert_eq(lcheck(&l, 3000, 5000, 2), 0);
 	lclose(&l);
 }
+
+/* ---- while it is looked at ---- */
+
+static int cut_behind_the_length(enum call call)
+{
+	if (call == CALL_PREAD && due) {
+		due = false;
+		is_cut = have_it_cut(cut_len);
+	}
+	return 0;
+}
+
+static void cut_while_looked_at(off_t len, bool own)
+{
+	struct lfile l = made("file");
+	char buf[3500]; /* of what was there: nobody asks for the length then */
+	pid_t pid;
+
+	cr_assert_eq(lfill(&l, 0, 5000, 1), 5000);
+	if (!own) {
+		cr_assert_eq(lclose(&l), 0);
+		l = lopen("file", O_RDWR);
+	}
+	cr_assert_eq(lcheck(&l, 0, 5000, 1), 0);
+	pid = start_cutter();
+	cr_assert(have_it_cut(4000));
+	calls_intercept();
+	cut_len = len;
+	due = true;
+	on_call = cut_behind_the_length;
+	(void)plfs_size(l.f); /* one or the other */
+	on_call = NULL;
+	cr_assert(!due && is_cut);
+	cr_assert_eq(plfs_pread(l.f, buf, sizeof(buf), 0), len);
+	cr_assert_eq(plfs_size(l.f), len);
+	end_cutter(pid);
+	cr_assert_eq(lclose(&l), 0);
+	look(len);
+}
+
+Test(cut_meanwhile, a_look_does_not_miss_a_truncation) { cut_while_looked_at(1000, false); }
+Test(cut_meanwhile, a_look_does_not_miss_a_truncation_to_nothing) { cut_while_looked_at(0, false); }
+Test(cut_meanwhile, a_writers_look_does_not_miss_a_truncation) { cut_while_looked_at(1000, true); }
+Test(cut_meanwhile, a_writers_look_does_not_miss_a_truncation_to_nothing) { cut_while_looked_at(0, true); }
