@@ -175,17 +175,35 @@ int inode_heed_notice(struct inode *ino, int fd)
 	return ret;
 }
 
+/*
+ * A store that found no space for its page is no failure of the write that is told of, which is in the live file: the log is left as that of a
+ * killed process, and the next write begins another.
+ */
+static bool tells(struct inode *ino, bool more)
+{
+	int why;
+
+	if (more)
+		stage_begin_telling(&ino->w.stage);
+	else
+		stage_end_telling(&ino->w.stage);
+	if (likely(!stage_is_broken(&ino->w.stage)))
+		return true;
+	why = stage_why_broken(&ino->w.stage);
+	if (why == -ENOSPC || why == -EDQUOT)
+		inode_mend(ino);
+	return false;
+}
+
 int inode_publish(struct inode *ino, int fd)
 {
 	static const struct timespec now[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_NOW } };
 	int writable = file_any_fd(ino); /* a sync or a close may come through a description that only reads */
-	bool telling = ino->writing && ino->own_end;
+	bool telling = ino->writing && ino->own_end && tells(ino, true);
 	uint64_t before;
 	int ret = 0;
 
 	fd = writable >= 0 ? writable : fd;
-	if (telling)
-		stage_begin_telling(&ino->w.stage);
 	if (ino->own_end) /* others may have made the file shorter than it was when it was looked at last */
 		ret = look_at_length(ino, fd);
 	heed_truncation(ino); /* after the look: who cuts a file says so first */
@@ -193,7 +211,7 @@ int inode_publish(struct inode *ino, int fd)
 	if (!ret)
 		ret = extend(ino, fd, ino->own_end);
 	if (telling)
-		stage_end_telling(&ino->w.stage);
+		tells(ino, false);
 	if (!ret) {
 		if (ino->touched && ino->body_len == before && sys.futimens(fd, now))
 			sys.futimens(fd, NULL); /* not the owner: both times or none */

@@ -172,6 +172,90 @@ Test(mapping, no_store_needs_two_pages_at_once)
 	cr_assert_eq(lclose(&l), 0);
 }
 
+static ssize_t append(struct lfile *l, char c, size_t len)
+{
+	static char buf[30000];
+	struct iovec iov = { .iov_base = memset(buf, c, sizeof(buf)), .iov_len = len };
+	off_t end;
+
+	return plfs_appendv(l->f, &iov, 1, &end);
+}
+
+static void refuse_page(int sig, siginfo_t *info, void *context)
+{
+	(void)context;
+	if (!mapping_fault(info->si_addr))
+		signal(sig, SIG_DFL);
+}
+
+/* Whichever page it is that gets no space: who is told of an error, or of less, appends where he expects to. */
+static void append_without_page(size_t page, size_t len)
+{
+	struct sigaction act = { .sa_sigaction = refuse_page, .sa_flags = SA_SIGINFO };
+	struct lfile l = made("f");
+	char *map, buf[30000];
+	off_t end = 0;
+	ssize_t n;
+
+	for (int i = 0; i < 3; i++)
+		end += append(&l, 'a', 7000 + (size_t)i);
+	map = mapped_live();
+	sigaction(SIGSEGV, &act, NULL);
+	mprotect(map + page * 4096, 4096, PROT_READ);
+	n = append(&l, 'b', len);
+	signal(SIGSEGV, SIG_DFL);
+	if (!mapping_nr_broken && n == (ssize_t)len)
+		mprotect(map + page * 4096, 4096, PROT_READ | PROT_WRITE);
+	cr_assert(n == -ENOSPC || n > 0, "page %zu: %zd", page, n);
+	end += n > 0 ? n : 0;
+	cr_assert_eq(plfs_size(l.f), end, "page %zu: %zd, %lld, not %lld", page, n, (long long)plfs_size(l.f), (long long)end);
+	cr_assert_eq(append(&l, 'c', 3000), 3000);
+	cr_assert_eq(plfs_pread(l.f, buf, sizeof(buf), end), 3000);
+	cr_assert(buf[0] == 'c' && buf[2999] == 'c');
+	if (n > 0) {
+		cr_assert_eq(plfs_pread(l.f, buf, (size_t)n, end - n), n);
+		cr_assert(buf[0] == 'b' && buf[n - 1] == 'b');
+	}
+	cr_assert_eq(lclose(&l), 0);
+	l = lopen("f", O_RDONLY);
+	cr_assert_eq(plfs_size(l.f), end + 3000);
+	lclose(&l);
+	cr_assert_eq(lunlink("f"), 0);
+}
+
+/* The stub is told the size by whoever asks for it: what was written is there, whatever comes of that. */
+Test(mapping, no_space_to_tell_of_a_write_is_no_failure_of_another)
+{
+	struct sigaction act = { .sa_sigaction = refuse_page, .sa_flags = SA_SIGINFO };
+	struct lfile l = made("f");
+	struct stat st;
+
+	cr_assert_eq(append(&l, 'a', 7000), 7000);
+	cr_assert_eq(lfill(&l, 9000, 1000, 1), 1000);
+	sigaction(SIGSEGV, &act, NULL);
+	mprotect(mapped_live(), 4096, PROT_READ);
+	cr_assert_eq(fstat(l.fd, &st), 0);
+	plfs_fix_stat(&st, NULL);
+	signal(SIGSEGV, SIG_DFL);
+	cr_assert_eq(st.st_size, 10000);
+	cr_assert_eq(append(&l, 'c', 3000), 3000);
+	cr_assert_eq(plfs_size(l.f), 13000);
+	cr_assert_eq(lcheck(&l, 9000, 1000, 1), 0);
+	cr_assert_eq(lclose(&l), 0);
+	l = lopen("f", O_RDONLY);
+	cr_assert_eq(plfs_size(l.f), 13000);
+	cr_assert_eq(lcheck(&l, 9000, 1000, 1), 0);
+	lclose(&l);
+}
+
+Test(mapping, an_append_that_fails_leaves_nothing_behind)
+{
+	for (size_t page = 0; page < 24; page++)
+		append_without_page(page, 20000);
+	for (size_t page = 0; page < 12; page++)
+		append_without_page(page, 10);
+}
+
 /* A read, a close, a truncation that meets it. */
 Test(mapping, calls_that_only_look_do_not_fail_for_a_stage_that_was_not_needed)
 {
