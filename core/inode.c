@@ -247,13 +247,17 @@ static int loaded(struct inode *ino, int ret)
 		stamp_seen(now.generation_ns);
 		return -EAGAIN;
 	}
-	/* A truncation of which was told before this load watched for it may have come behind the look at the length. */
+	/*
+	 * A truncation of which was told before this load watched for it may have come behind the look at the length. What the file has
+	 * grown by since is not in the map, and is for the next look.
+	 */
 	if (!ret && !ret2 && fd >= 0) {
 		uint64_t before = ino->body_len;
 
 		ret = look_at_length(ino, fd);
 		if (ino->body_len < before)
 			ino->own_end = 0;
+		ino->body_len = min_u64(ino->body_len, before);
 		heed_truncation(ino);
 	}
 	if (ret == -EIDRM && !ret2)
