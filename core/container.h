@@ -7,7 +7,7 @@
  *           data.HOST.PID.SEQ     a data log                           (dropping.h)
  *           live.HOST.PID.SEQ     its live index and stage, while open (stage.h)
  *           index.HOST            the node index: blocks of closed logs (dropping.h)
- *           notice.HOST           a word that changes when somebody begins to write (watch.h)
+ *           notice.HOST           what processes of the host tell each other (watch.h, lease.h, durable.h)
  *       index.global              a kept map of them all               (globalcache.h)
  *       lock                      held by who appends at the file's end
  *       for.UID                   made by another user than the stub's owner UID, for him

@@ -131,7 +131,7 @@ static void disown_one(struct inode *ino, int fd)
 {
 	(void)fd;
 	if (ino->writing) {
-		writer_abandon(&ino->w);
+		writer_forget(&ino->w);
 		ino->writing = ino->counted = false;
 		reader_release(&ino->r); /* it lacks what the parent wrote since it last read */
 	}
@@ -207,7 +207,7 @@ static int add_dropping_info(void *arg, const char *path, const char *name, enum
 	if (kind == DROPPING_DATA) {
 		info->nr_logs++;
 		info->log_bytes += st.st_size > DROPPING_DATA_OFF ? (uint64_t)st.st_size - DROPPING_DATA_OFF : 0;
-	} else {
+	} else if (kind != DROPPING_OTHER) {
 		info->index_bytes += (uint64_t)st.st_size;
 	}
 	if (kind == DROPPING_INDEX) {

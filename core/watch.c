@@ -36,14 +36,21 @@ static int change_word(const struct container *c, int h)
 	return n == (ssize_t)sizeof(value) ? 0 : -EIO;
 }
 
-void watch_raise(const struct container *c)
+int watch_raise_in(const struct container *c)
 {
 	int h = open_word(c, O_RDWR | O_CREAT);
 
-	if (h < 0)
-		return;
-	change_word(c, h);
-	store_close(c->store, &h);
+	if (h >= 0)
+		change_word(c, h);
+	return h;
+}
+
+void watch_raise(const struct container *c)
+{
+	int h = watch_raise_in(c);
+
+	if (h >= 0)
+		store_close(c->store, &h);
 }
 
 void watch_word(struct watch *w, const struct container *c, bool make)

@@ -32,6 +32,9 @@ struct watch {
 /* Change the word: a log has been made, or the file was truncated. Best effort. */
 void watch_raise(const struct container *c);
 
+/* The same; returns a handle of the file, which is the caller's for now, or -errno. */
+int watch_raise_in(const struct container *c);
+
 /*
  * Remember how things are now: before the inputs of a map are listed, and, those of @in, before they are read. @make: the word may be made
  * if it is missing. Where something cannot be mapped it is not watched.

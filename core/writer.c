@@ -22,10 +22,16 @@
 #define PART_LEN ((size_t)(STAGE_CHUNKS_CAP / 2) * INDEX_CHUNK_LEN)
 
 /*
- * A record that was idle for so long does not grow any more: processes that write in phases, without telling us
- * where one ends, then still get a stamp for each.
+ * Where other hosts write too no record grows for longer: what they write later by more than twice as much has a later stamp. Nobody
+ * ends leases where none can be had.
  */
-#define IDLE_NS 100000000
+#define GROWS_NS 8000000
+#define GROWS_ALONE_NS 100000000
+
+/* A lease has paid that was good for more writes than this; after so many in a row that have not, so many are not tried. */
+#define PAYS_WRITES 4
+#define BAD_LUCK_MAX 4
+#define SKIP 32
 
 static void remove_log(struct writer *w)
 {
@@ -50,6 +56,18 @@ static int make_log(struct writer *w)
 	return ret;
 }
 
+/* Tell readers of a new log. What processes tell each other of leases is in the same file. */
+static int raise_and_lease(struct writer *w)
+{
+	int h = watch_raise_in(w->c), ret;
+
+	if (h < 0)
+		return h;
+	ret = lease_open(&w->lease, w->c->store, h);
+	store_close(w->c->store, &h);
+	return ret;
+}
+
 int writer_open(struct writer *w, const struct container *c)
 {
 	bool resumed;
@@ -68,6 +86,8 @@ int writer_open(struct writer *w, const struct container *c)
 	 * (globalcache.h).
 	 */
 	ret = global_revoke(c);
+	if (!ret)
+		ret = raise_and_lease(w);
 	if (ret) {
 		stage_close(&w->stage, true);
 		if (resumed)
@@ -76,7 +96,6 @@ int writer_open(struct writer *w, const struct container *c)
 			remove_log(w);
 		return ret;
 	}
-	watch_raise(c);
 	log_debug(LOG_WRITE, "log %s/%s", c->dir, w->log_path);
 	return 0;
 }
@@ -220,13 +239,99 @@ static void add_record(struct writer *w, const struct index_record *rec)
 	w->last_open = true;
 }
 
+/* ---- leases ---- */
+
+/* The shapes know each write that was looked at; those that were not have made the last record grow. */
+static void take_in_growth(struct writer *w)
+{
+	struct writer_habits *h = &w->habits;
+
+	if (w->last_open)
+		index_shapes_grow(&h->shapes, w->last.count - h->seen_count, w->last.length - h->seen_len);
+}
+
+/* Others have ended the lease, if there was one: whether it was worth having. */
+static void learn(struct writer *w)
+{
+	struct writer_habits *h = &w->habits;
+
+	if (!lease_is_lost(&w->lease))
+		return;
+	h->bad_luck = append_log_len(w) - h->leased_at > PAYS_WRITES * h->leased_len ? 0 : h->bad_luck + 1;
+	h->crowded = true;
+	if (h->bad_luck < BAD_LUCK_MAX)
+		return;
+	h->bad_luck = BAD_LUCK_MAX / 2;
+	h->skip = SKIP;
+}
+
+/* Which lease to take for a write at @range, and for what is likely to follow; false: none. */
+static bool choose(struct writer *w, const struct index_pattern *range, struct index_pattern *pattern)
+{
+	struct writer_habits *h = &w->habits;
+
+	if (!h->crowded) {
+		*pattern = index_pattern_range(0, INDEX_PATTERN_END);
+		return true;
+	}
+	if (h->skip) {
+		h->skip--;
+		return false;
+	}
+	if (!index_shapes_expect(&h->shapes, range->off, range->length, pattern))
+		return false;
+	if (pattern->count == 1 && pattern->outer_count == 1) /* segments of a file that others write behind this one */
+		pattern->length = min_u64(pattern->length, lease_next_other(&w->lease, range->off + range->length) - range->off);
+	return index_pattern_room(pattern, range->off) >= range->length;
+}
+
+/* Until when what begins now may grow. */
+static uint64_t can_grow_until(const struct writer *w)
+{
+	if (w->c->store->remote)
+		return stamp_coarse_ns() + GROWS_NS;
+	return w->lease.map ? UINT64_MAX : stamp_coarse_ns() + GROWS_ALONE_NS;
+}
+
+/* What the writer held, and what grew or folded in it, is over. Returns the stamp of the write at @range. */
+static uint64_t take_lease(struct writer *w, const struct index_pattern *range)
+{
+	struct index_pattern pattern;
+	bool wants;
+
+	learn(w);
+	writer_break(w);
+	wants = choose(w, range, &pattern);
+	w->habits.leased_at = append_log_len(w);
+	w->habits.leased_len = range->length;
+	return lease_begin(&w->lease, range, wants ? &pattern : NULL);
+}
+
+static bool is_leased(const struct writer *w, const struct index_pattern *range)
+{
+	return lease_is_held(&w->lease) && index_pattern_room(&w->lease.pattern, range->off) >= range->length;
+}
+
+/* How far the open record may grow as it does now, the last write having been at @logical_off. */
+static uint64_t growth_end(const struct writer *w, uint64_t logical_off)
+{
+	const struct index_pattern *p = &w->lease.pattern;
+
+	if (w->last.count == 1 || p->count == 1)
+		return logical_off + index_pattern_room(p, logical_off);
+	return w->last.stride == p->stride ? index_pattern_row_end(p, logical_off) : 0;
+}
+
 /* See which write would make the open record grow without another look. */
-static void expect_next(struct writer *w)
+static void expect_next(struct writer *w, uint64_t logical_off)
 {
 	const struct index_record *last = &w->last;
 
+	w->habits.seen_count = last->count;
+	w->habits.seen_len = last->length;
 	w->next_len = last->count > 1 ? last->length : 0;
 	w->next_off = last->logical_off + (last->count > 1 ? last->count * last->stride : last->length);
+	w->next_end = growth_end(w, logical_off);
 }
 
 static void index_write(struct writer *w, uint64_t logical_off, uint64_t len, uint64_t log_off)
@@ -234,14 +339,20 @@ static void index_write(struct writer *w, uint64_t logical_off, uint64_t len, ui
 	struct index_record rec = {
 		.type = INDEX_WRITE, .logical_off = logical_off, .length = len, .count = 1, .log_off = log_off,
 	};
+	struct index_pattern range = index_pattern_range(logical_off, len);
+	bool leased = is_leased(w, &range);
 
-	if (w->last_open && index_run_grow(&w->last, logical_off, len)) {
+	take_in_growth(w);
+	if (leased && w->last_open && index_run_grow(&w->last, logical_off, len)) {
 		stage_grow_record(&w->stage, w->stage.nr_records - 1, &w->last);
 	} else {
-		rec.stamp_ns = stamp_next();
+		rec.stamp_ns = leased ? lease_stamp(&w->lease) : take_lease(w, &range);
+		if (!w->last_open)
+			w->grows_until_ns = can_grow_until(w);
 		add_record(w, &rec);
 	}
-	expect_next(w);
+	index_shapes_add(&w->habits.shapes, logical_off, len);
+	expect_next(w, logical_off);
 }
 
 /*
@@ -254,10 +365,10 @@ bool writer_write_next(struct writer *w, const void *buf, size_t len, uint64_t l
 	uint64_t now, told_ns = stage_notified(s);
 
 	if (logical_off != w->next_off || (w->next_len && len != w->next_len) || len > stage_room(s) ||
-	    told_ns > notified_ns || told_ns >= w->last.stamp_ns)
+	    logical_off + len > w->next_end || !lease_is_held(&w->lease) || told_ns > notified_ns || told_ns >= w->last.stamp_ns)
 		return false;
 	now = stamp_coarse_ns();
-	if (now - w->last_write_ns > IDLE_NS)
+	if (now > w->grows_until_ns)
 		return false;
 	append_put(w, buf, len);
 	if (w->next_len) {
@@ -277,7 +388,7 @@ ssize_t writer_write(struct writer *w, const void *buf, size_t len, uint64_t log
 	uint64_t now = stamp_coarse_ns();
 	size_t done = 0;
 
-	if (w->last_open && (now - w->last_write_ns > IDLE_NS || stage_notified(&w->stage) >= w->last.stamp_ns))
+	if (w->last_open && (now > w->grows_until_ns || stage_notified(&w->stage) >= w->last.stamp_ns))
 		writer_break(w);
 	while (done < len) {
 		size_t part = min_size(len - done, PART_LEN);
@@ -308,7 +419,7 @@ int writer_truncate(struct writer *w, uint64_t size)
 	if (ret)
 		return ret;
 	writer_break(w);
-	rec.stamp_ns = stamp_next();
+	rec.stamp_ns = lease_stamp(&w->lease);
 	add_record(w, &rec);
 	writer_break(w);
 	return 0;
@@ -378,6 +489,7 @@ int writer_close(struct writer *w)
 		log_debug(LOG_WRITE, "%s: the live index stays: %s", w->log_name, strerror(-ret));
 		w->lost = is_lost(w);
 	}
+	lease_close(&w->lease);
 	append_give_back(w); /* before somebody else may go on with the log */
 	stage_close(&w->stage, !ret);
 	w->close_error = store_close(s, &w->log);
@@ -398,10 +510,17 @@ int writer_give_up(struct writer *w, int *sync_error)
 	return why;
 }
 
-void writer_abandon(struct writer *w)
+void writer_forget(struct writer *w)
 {
+	lease_abandon(&w->lease);
 	stage_close(&w->stage, false);
 	store_close(w->c->store, &w->log);
+}
+
+void writer_abandon(struct writer *w)
+{
+	lease_close(&w->lease);
+	writer_forget(w);
 }
 
 int writer_read_stage(const struct writer *w, void *buf, size_t len, uint64_t log_off)

@@ -6,7 +6,9 @@
 #ifndef PLFS_WRITER_H
 #define PLFS_WRITER_H
 
+#include "../index/shapes.h"
 #include "dropping.h"
+#include "lease.h"
 #include "stage.h"
 
 #define WRITER_PIECE_LEN (512 * 1024) /* a large write goes to the log in pieces that stay in the cache */
@@ -19,6 +21,16 @@ struct writer_sums {
 	unsigned nr;  /* whole chunks that are not in the live file yet */
 };
 
+/* By which a writer guesses where it needs its next lease. */
+struct writer_habits {
+	struct index_shapes shapes;
+	uint64_t seen_count, seen_len; /* of the last record, when it was last taken into @shapes */
+	uint64_t leased_at, leased_len; /* position of the log when the lease began, and bytes of its first write */
+	bool crowded;                  /* others have ended a lease: none is on all of the file from here on */
+	unsigned bad_luck;             /* leases in a row that were ended before they paid */
+	unsigned skip;                 /* so many leases are not even tried for */
+};
+
 struct writer {
 	const struct container *c;
 	int log; /* handle */
@@ -29,8 +41,12 @@ struct writer {
 	struct index_record last, prev, before;
 	bool last_open, prev_open, before_open;
 	uint64_t nr_pinned;      /* records that somebody has taken a copy of: not folded into any more */
-	uint64_t next_off, next_len; /* the write that @last waits for, UINT64_MAX: none; of @next_len bytes, 0: of any */
-	uint64_t last_write_ns;  /* coarse */
+	/* The write that @last waits for, UINT64_MAX: none; of @next_len bytes, 0: of any, but none beyond @next_end. */
+	uint64_t next_off, next_len, next_end;
+	uint64_t last_write_ns;  /* coarse, as is the next */
+	uint64_t grows_until_ns; /* @last may: what other hosts write later has a later stamp */
+	struct lease lease;      /* where @last may grow, and be folded into @prev */
+	struct writer_habits habits;
 	struct writer_sums summed;
 	uint32_t chunk_crc[WRITER_CHUNKS_MAX]; /* of the chunks that summed.nr counts */
 	uint64_t begin; /* position of this life of the log: what is before it was closed meanwhile (resume.h) */
@@ -72,7 +88,7 @@ int writer_truncate(struct writer *w, uint64_t size);
 
 /*
  * No record grows from here on, once the last has been folded where it belongs: what comes next gets a stamp of its
- * own. Part of every release and acquire.
+ * own. Part of every release and acquire. The lease is kept: in it there is still nobody else.
  */
 void writer_break(struct writer *w);
 
@@ -103,8 +119,11 @@ int writer_close(struct writer *w);
  */
 int writer_give_up(struct writer *w, int *sync_error);
 
-/* In the child of a fork: forget the parent's log without touching it. */
+/* Let go of the log without touching it: it stays as a killed process leaves it, if it is not gone. */
 void writer_abandon(struct writer *w);
+
+/* The same in the child of a fork, of its parent's. */
+void writer_forget(struct writer *w);
 
 /* First byte of the log that is still staged. */
 static inline uint64_t writer_flushed_len(const struct writer *w) { return w->stage.flushed_len; }

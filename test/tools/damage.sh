@@ -419,7 +419,7 @@ while time.time() < end:
         os.ftruncate(f, random.randrange(1000000))
     os.close(f)' &
 	job=$!
-	until [ -e "$back/f" ]; do sleep 0.01; done
+	until [ -s "$back/f" ]; do sleep 0.01; done # before that there may be no .plfs yet
 	for i in $(seq 30); do
 		said 0 "$plfs" check "$back/f"
 		[ $((i % 3)) != 0 ] || said 0 "$plfs" repair "$back/f"

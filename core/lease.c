@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The table of leases: slots, and what their owners do to each other's. Nothing in it is ever locked.
+ */
+#include "lease.h"
+
+#include "mapping.h"
+#include "stamp.h"
+#include "sys.h"
+
+#include <sys/syscall.h>
+
+#define HELD_NEVER UINT64_MAX /* odd: no lease has this turn */
+#define BITS 64
+#define WORDS ((LEASE_SLOTS + BITS - 1) / BITS)
+
+struct lease_table {
+	uint64_t floor_ns;
+	uint64_t active[WORDS];
+	uint64_t zeros[3];
+	struct lease_slot slots[LEASE_SLOTS];
+};
+
+static_assert(sizeof(struct lease_slot) == 64, "a slot fills a line of the cache");
+static_assert(offsetof(struct lease_table, slots) == 64, "as does the head");
+
+#define MAP_LEN (LEASE_TABLE_OFF + sizeof(struct lease_table))
+
+static struct lease_table *table_of(const struct lease *l)
+{
+	return (struct lease_table *)((char *)l->map + LEASE_TABLE_OFF);
+}
+
+static unsigned number_of(const struct lease *l)
+{
+	return (unsigned)(l->slot - table_of(l)->slots);
+}
+
+/* ---- slots ---- */
+
+static uint32_t pid_space(void)
+{
+	struct stat st;
+
+	return sys.stat("/proc/self/ns/pid", &st) ? 0 : (uint32_t)st.st_ino;
+}
+
+/* Processes of other namespaces cannot be asked for: they count as alive. */
+static bool is_dead(uint32_t pid, uint32_t space, uint32_t ours)
+{
+	return space && space == ours && sys.syscall(SYS_kill, pid, 0) && errno == ESRCH;
+}
+
+static void end(struct lease_slot *slot)
+{
+	__atomic_store_n(&slot->turn, slot->turn | 1, __ATOMIC_RELEASE);
+}
+
+/*
+ * See to it that the file has the page of slot @i, with space for it: a page that the file system has no room for breaks the
+ * mapping now.
+ */
+static int make_room(struct lease *l, int h, unsigned i)
+{
+	struct lease_slot *slot = &table_of(l)->slots[i];
+	uint64_t need = round_up_u64((uint64_t)((char *)(slot + 1) - (char *)l->map), LEASE_PAGE_LEN);
+	struct stat st;
+	int ret = l->store->ops->fstat(l->store, h, &st);
+
+	if (!ret && (uint64_t)st.st_size < need)
+		ret = l->store->ops->truncate(l->store, h, need);
+	if (ret)
+		return ret;
+	__atomic_fetch_add(&slot->turn, 0, __ATOMIC_RELAXED);
+	return mapping_is_broken(l->map) ? -ENOSPC : 0;
+}
+
+static bool take(struct lease *l, struct lease_slot *slot, uint32_t owner, uint32_t space)
+{
+	if (!__atomic_compare_exchange_n(&slot->pid, &owner, (uint32_t)sys.getpid(), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		return false;
+	end(slot); /* what a dead process held it holds no more */
+	slot->pid_space = space;
+	l->slot = slot;
+	return true;
+}
+
+/* A free slot, or else that of a dead process; -EUSERS: all belong to others. */
+static int take_slot(struct lease *l, int h)
+{
+	struct lease_table *t = table_of(l);
+	uint32_t space = pid_space();
+	int ret;
+
+	for (unsigned i = 0; i < LEASE_SLOTS; i++) {
+		if (i == 0 || (i + 1) % (LEASE_PAGE_LEN / sizeof(*t->slots)) == 0) {
+			ret = make_room(l, h, i);
+			if (ret)
+				return ret;
+		}
+		if (!__atomic_load_n(&t->slots[i].pid, __ATOMIC_RELAXED) && take(l, &t->slots[i], 0, space))
+			return 0;
+	}
+	for (unsigned i = 0; i < LEASE_SLOTS; i++) {
+		uint32_t owner = __atomic_load_n(&t->slots[i].pid, __ATOMIC_RELAXED);
+
+		if (is_dead(owner, t->slots[i].pid_space, space) && take(l, &t->slots[i], owner, space))
+			return 0;
+	}
+	return -EUSERS;
+}
+
+int lease_open(struct lease *l, struct store *store, int h)
+{
+	int ret;
+
+	memset(l, 0, sizeof(*l));
+	l->store = store;
+	l->slot = &l->alone;
+	l->turn = HELD_NEVER;
+	l->map = store->ops->map(store, h, MAP_LEN, true);
+	if (!l->map)
+		return 0;
+	ret = take_slot(l, h);
+	if (!ret || ret == -EUSERS) /* then each write has a stamp of its own */
+		return 0;
+	lease_abandon(l);
+	return ret;
+}
+
+void lease_close(struct lease *l)
+{
+	if (l->slot != &l->alone) {
+		lease_end(l);
+		__atomic_fetch_and(&table_of(l)->active[number_of(l) / BITS], ~(1ULL << number_of(l) % BITS), __ATOMIC_RELAXED);
+		__atomic_store_n(&l->slot->pid, 0, __ATOMIC_RELEASE);
+	}
+	lease_abandon(l);
+}
+
+void lease_abandon(struct lease *l)
+{
+	if (l->map)
+		l->store->ops->unmap(l->store, l->map, MAP_LEN);
+	l->map = NULL;
+	l->slot = &l->alone;
+	l->turn = HELD_NEVER;
+}
+
+/* ---- leases ---- */
+
+uint64_t lease_stamp(struct lease *l)
+{
+	return l->map ? stamp_next_behind(&table_of(l)->floor_ns) : stamp_next();
+}
+
+/* Ends with a fence: whoever takes a stamp from here on sees the lease. */
+static void publish(struct lease *l, const struct index_pattern *pattern)
+{
+	struct lease_slot *slot = l->slot;
+
+	l->pattern = *pattern;
+	if (l->map) {
+		uint64_t *active = &table_of(l)->active[number_of(l) / BITS], bit = 1ULL << number_of(l) % BITS;
+
+		end(slot);
+		__atomic_thread_fence(__ATOMIC_RELEASE);
+		slot->pattern = *pattern;
+		if (!(__atomic_load_n(active, __ATOMIC_RELAXED) & bit))
+			__atomic_fetch_or(active, bit, __ATOMIC_RELAXED);
+	}
+	l->turn = (slot->turn | 1) + 1;
+	__atomic_store_n(&slot->turn, l->turn, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+/*
+ * End the lease in @slot if it meets @p. One that begins after the first look has a stamp behind ours, and its owner has yet to look at
+ * our lease.
+ */
+static void end_if_met(struct lease_slot *slot, const struct index_pattern *p)
+{
+	uint64_t turn = __atomic_load_n(&slot->turn, __ATOMIC_ACQUIRE);
+	struct index_pattern other;
+
+	if (turn % 2)
+		return;
+	other = slot->pattern;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&slot->turn, __ATOMIC_RELAXED) == turn && index_patterns_meet(p, &other))
+		__atomic_compare_exchange_n(&slot->turn, &turn, turn + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+/* That of the lowest bit, of which there is one; whoever writes to the file may have set any. */
+static unsigned slot_number(unsigned word, uint64_t bits)
+{
+	unsigned number = word * BITS + (unsigned)__builtin_ctzll(bits);
+
+	return number < LEASE_SLOTS ? number : LEASE_SLOTS - 1;
+}
+
+/* Which of the slots from @word * BITS on are others', and may hold a lease. */
+static uint64_t others(const struct lease *l, unsigned word)
+{
+	uint64_t bits = __atomic_load_n(&table_of(l)->active[word], __ATOMIC_ACQUIRE);
+
+	if (l->slot != &l->alone && number_of(l) / BITS == word)
+		bits &= ~(1ULL << number_of(l) % BITS);
+	return bits;
+}
+
+static void end_others(struct lease *l, const struct index_pattern *p)
+{
+	for (unsigned word = 0; word < WORDS; word++)
+		for (uint64_t bits = others(l, word); bits; bits &= bits - 1)
+			end_if_met(&table_of(l)->slots[slot_number(word, bits)], p);
+}
+
+uint64_t lease_begin(struct lease *l, const struct index_pattern *range, const struct index_pattern *pattern)
+{
+	bool holds;
+
+	if (unlikely(mapping_is_broken(l->map))) /* somebody has cut the file: there is nobody whom it could tell */
+		l->slot = &l->alone;
+	holds = pattern && (!l->map || l->slot != &l->alone);
+	if (holds)
+		publish(l, pattern);
+	else
+		lease_end(l);
+	l->stamp_ns = lease_stamp(l);
+	if (l->map)
+		end_others(l, holds ? pattern : range);
+	return l->stamp_ns;
+}
+
+void lease_end(struct lease *l)
+{
+	if (l->turn != HELD_NEVER)
+		end(l->slot);
+	l->turn = HELD_NEVER;
+}
+
+uint64_t lease_next_other(const struct lease *l, uint64_t off)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (unsigned word = 0; l->map && word < WORDS; word++)
+		for (uint64_t bits = others(l, word); bits; bits &= bits - 1) {
+			const struct lease_slot *slot = &table_of(l)->slots[slot_number(word, bits)];
+			uint64_t at = __atomic_load_n(&slot->pattern.off, __ATOMIC_RELAXED);
+
+			if (__atomic_load_n(&slot->turn, __ATOMIC_RELAXED) % 2 == 0 && at >= off)
+				next = min_u64(next, at);
+		}
+	return next;
+}

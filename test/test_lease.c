@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Leases: who ends whose, what a process leaves when it is killed; and what they are for: the later of two writes by processes of
+ * one host wins, however soon it comes.
+ */
+#include "scratch.h"
+
+#include "../core/lease.h"
+#include "../core/stamp.h"
+
+#include <criterion/criterion.h>
+#include <sched.h>
+#include <sys/mman.h>
+
+static struct store store;
+
+static void table_setup(void)
+{
+	scratch_dir();
+	mapping_guard();
+	if (store_posix_open(&store, scratch))
+		die("store");
+}
+
+TestSuite(lease, .init = table_setup, .fini = scratch_remove, .timeout = 60);
+TestSuite(later_write, .init = scratch_setup, .fini = scratch_remove, .timeout = 300);
+
+static void take_part(struct lease *l)
+{
+	int h = store_open(&store, "notice", O_RDWR | O_CREAT, 0644);
+
+	cr_assert_geq(h, 0);
+	cr_assert_eq(lease_open(l, &store, h), 0);
+	store_close(&store, &h);
+}
+
+static uint64_t begin(struct lease *l, uint64_t off, uint64_t first, uint64_t len)
+{
+	struct index_pattern range = index_pattern_range(off, first), p = index_pattern_range(off, len);
+
+	return lease_begin(l, &range, len ? &p : NULL);
+}
+
+Test(lease, ends_when_another_meets_it_and_only_then)
+{
+	struct lease a, b;
+
+	take_part(&a);
+	take_part(&b);
+	cr_assert(!lease_is_held(&a) && !lease_is_lost(&a));
+	begin(&a, 0, 10, 1000);
+	cr_assert(lease_is_held(&a));
+	begin(&b, 1000, 10, 1000);
+	cr_assert(lease_is_held(&a) && lease_is_held(&b));
+	begin(&b, 999, 10, 1000);
+	cr_assert(!lease_is_held(&a) && lease_is_lost(&a) && lease_is_held(&b));
+	begin(&a, 0, 10, 1000);
+	cr_assert(lease_is_held(&a) && !lease_is_held(&b));
+	lease_end(&a);
+	cr_assert(!lease_is_held(&a) && !lease_is_lost(&a));
+	lease_close(&a);
+	lease_close(&b);
+}
+
+Test(lease, is_ended_by_a_write_that_takes_none)
+{
+	struct lease a, b;
+
+	take_part(&a);
+	take_part(&b);
+	begin(&a, 500, 10, 1000);
+	begin(&b, 0, 500, 0);
+	cr_assert(lease_is_held(&a));
+	begin(&b, 0, 501, 0);
+	cr_assert(!lease_is_held(&a) && !lease_is_held(&b) && !lease_is_lost(&b));
+	lease_close(&a);
+	lease_close(&b);
+}
+
+Test(lease, that_is_closed_or_given_back_is_in_nobodys_way)
+{
+	struct lease a, b, c;
+
+	take_part(&a);
+	take_part(&b);
+	begin(&a, 0, 10, 1000);
+	begin(&b, 5000, 10, 1000);
+	cr_assert_eq(lease_next_other(&a, 10), 5000);
+	cr_assert_eq(lease_next_other(&a, 5001), UINT64_MAX);
+	lease_close(&b);
+	cr_assert_eq(lease_next_other(&a, 10), UINT64_MAX);
+	take_part(&c);
+	begin(&c, 5000, 10, 1000);
+	cr_assert(lease_is_held(&a) && lease_is_held(&c), "in the slot that was free");
+	lease_close(&a);
+	lease_close(&c);
+}
+
+Test(lease, stamps_of_all_rise_though_one_has_seen_the_future)
+{
+	struct lease a, b;
+	uint64_t far = stamp_next() + 3600000000000, last = 0;
+	int pipes[2];
+	pid_t child;
+
+	take_part(&a);
+	take_part(&b);
+	cr_assert_eq(pipe(pipes), 0);
+	child = fork_child();
+	if (!child) { /* has seen it, and this process has not */
+		uint64_t stamps[10];
+
+		lease_abandon(&a);
+		stamp_seen(far);
+		for (int i = 0; i < 10; i++)
+			stamps[i] = begin(&b, 0, 10, 10);
+		_exit(write(pipes[1], stamps, sizeof(stamps)) != sizeof(stamps));
+	}
+	for (int i = 0; i < 10; i++) {
+		uint64_t stamp;
+
+		cr_assert_eq(read(pipes[0], &stamp, sizeof(stamp)), sizeof(stamp));
+		cr_assert_gt(stamp, last);
+		cr_assert_gt(stamp, far);
+		last = stamp;
+	}
+	cr_assert_eq(wait_child(child), 0);
+	cr_assert_gt(begin(&a, 0, 10, 10), last);
+	cr_assert_gt(lease_stamp(&a), last);
+}
+
+Test(lease, a_child_lets_go_of_its_parents_without_ending_it)
+{
+	struct lease a;
+	pid_t child;
+
+	take_part(&a);
+	begin(&a, 0, 10, 1000);
+	child = fork_child();
+	if (!child) {
+		lease_abandon(&a);
+		_exit(0);
+	}
+	cr_assert_eq(wait_child(child), 0);
+	cr_assert(lease_is_held(&a));
+	lease_close(&a);
+}
+
+Test(lease, slots_of_the_dead_are_taken_when_there_are_no_others)
+{
+	struct lease l[LEASE_SLOTS], a;
+	pid_t child = fork_child();
+
+	if (!child) {
+		for (int i = 0; i < LEASE_SLOTS - 1; i++) {
+			take_part(&l[i]);
+			begin(&l[i], 0, 10, 0);
+		}
+		begin(&l[3], 0, 10, 1000);
+		kill(getpid(), SIGKILL);
+	}
+	cr_assert_eq(wait_child(child), 256 + SIGKILL);
+	for (int i = 0; i < LEASE_SLOTS; i++) {
+		take_part(&l[i]);
+		begin(&l[i], (uint64_t)i * 100, 10, 100);
+		cr_assert(lease_is_held(&l[i]), "%d", i);
+	}
+	take_part(&a); /* and now there is none */
+	begin(&a, 0, 150, 1000);
+	cr_assert(!lease_is_held(&a) && !lease_is_lost(&a));
+	cr_assert(!lease_is_held(&l[0]) && !lease_is_held(&l[1]) && lease_is_held(&l[2]));
+	lease_close(&a);
+	for (int i = 0; i < LEASE_SLOTS; i++)
+		lease_close(&l[i]);
+}
+
+Test(lease, is_held_by_nobody_when_the_table_was_cut)
+{
+	struct lease a, b;
+	char path[PATH_MAX];
+
+	take_part(&a);
+	take_part(&b);
+	begin(&a, 0, 10, 1000);
+	snprintf(path, sizeof(path), "%s/notice", scratch);
+	cr_assert_eq(truncate(path, 0), 0);
+	begin(&b, 2000, 10, 1000);
+	cr_assert(!lease_is_held(&a));
+	begin(&a, 0, 10, 1000);
+	cr_assert(!lease_is_held(&a));
+	lease_close(&a);
+	lease_close(&b);
+}
+
+/* ---- the later write wins ---- */
+
+#define SIZE 4096
+#define TURNS 3000
+
+struct ring {
+	unsigned turn; /* whose it is: modulo the number of processes */
+	unsigned nr, seed;
+	unsigned char want[SIZE];
+};
+
+static struct ring *ring;
+
+static unsigned any(unsigned *state, unsigned n)
+{
+	*state = *state * 1103515245 + 12345;
+	return (*state >> 8) % n;
+}
+
+/* What turn @i writes: runs that go on, patches that cross them, and anything at all; by the process whose turn it is. */
+static void plan(unsigned i, size_t *off, size_t *len)
+{
+	unsigned me = i % ring->nr, step = i / ring->nr, state = ring->seed + i / 200;
+	unsigned way = any(&state, 6), stride = 1 + any(&state, 60), own = ring->seed * 7919 + i;
+
+	*len = 1 + any(&state, 40);
+	switch ((way + me) % 6) {
+	case 0: *off = step * stride % SIZE; break;
+	case 1: *off = (me * *len + step * (*len * ring->nr)) % SIZE; break;
+	case 2: *off = (step * *len) % SIZE; break;
+	case 3: *off = SIZE - 1 - step * stride % SIZE; break;
+	case 4: *off = any(&own, 8) ? (me * 512 + step * *len) % SIZE : 0, *len = *off ? *len : SIZE; break;
+	default: *off = any(&own, SIZE), *len = 1 + any(&own, 200);
+	}
+	*len = *off + *len > SIZE ? SIZE - *off : *len;
+}
+
+static int take_turns(void *arg)
+{
+	unsigned me = (unsigned)(size_t)arg;
+	struct lfile l = lopen("a", O_RDWR);
+	unsigned char buf[SIZE];
+
+	for (unsigned i = me; i < TURNS; i += ring->nr) {
+		size_t off, len;
+
+		plan(i, &off, &len);
+		memset(buf, (int)(i % 255 + 1), len);
+		for (unsigned spins = 0; __atomic_load_n(&ring->turn, __ATOMIC_ACQUIRE) != i; spins++)
+			if (spins > 1000)
+				sched_yield();
+		if (plfs_pwrite(l.f, buf, len, (off_t)off) != (ssize_t)len)
+			return 1;
+		memset(ring->want + off, (int)(i % 255 + 1), len);
+		__atomic_store_n(&ring->turn, i + 1, __ATOMIC_RELEASE);
+	}
+	return lclose(&l);
+}
+
+static void ring_of(unsigned nr, unsigned seed)
+{
+	unsigned char got[SIZE];
+	pid_t pids[8];
+	struct lfile l;
+
+	memset(ring, 0, sizeof(*ring));
+	ring->nr = nr;
+	ring->seed = seed;
+	l = made("a");
+	cr_assert_eq(plfs_truncate(l.f, SIZE), 0);
+	for (unsigned i = 0; i < nr; i++)
+		pids[i] = start_child(take_turns, (void *)(size_t)i);
+	for (unsigned i = 0; i < nr; i++)
+		cr_assert_eq(wait_child(pids[i]), 0);
+	cr_assert_eq(plfs_refresh(l.f), 0);
+	cr_assert_eq(plfs_pread(l.f, got, SIZE, 0), SIZE);
+	for (size_t i = 0; i < SIZE; i++)
+		cr_assert_eq(got[i], ring->want[i], "%u processes, seed %u, byte %zu: %u, not %u", nr, seed, i, got[i], ring->want[i]);
+	lclose(&l);
+	cr_assert_eq(lunlink("a"), 0);
+}
+
+/* Nothing lies between two turns but a word in memory: no release, no acquire, some hundred nanoseconds. */
+Test(later_write, wins_however_soon_it_comes)
+{
+	ring = mmap(NULL, sizeof(*ring), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	for (unsigned seed = 0; seed < 12; seed++)
+		ring_of(2 + seed % 3, seed);
+}
