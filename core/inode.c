@@ -410,7 +410,7 @@ static ssize_t find_in_logs(struct inode *ino, int fd, size_t len, uint64_t logi
 	ret = prepare_read(ino);
 	if (ret)
 		return ret;
-	stale = reader_is_stale(&ino->r, ino->writing ? &ino->w : NULL, logical_off, len);
+	stale = reader_is_stale(&ino->r);
 	if (stale && !ino->acquired && !inode_posix) {
 		stale = !reader_follow(&ino->r);
 		if (!ino->r.loaded)

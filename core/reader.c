@@ -124,10 +124,9 @@ static int own_log_no(struct reader *r, const struct writer *w)
 }
 
 /* What tells of changes from now on. */
-static void look_at_notices(struct reader *r, const struct writer *w)
+static void look_at_notices(struct reader *r)
 {
 	watch_word(&r->watch, r->c, r->may_make);
-	r->notified_ns = w ? stage_notified(&w->stage) : 0;
 }
 
 /* From a confirmed map. -errno: then it takes a list. */
@@ -164,7 +163,7 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 	for (int tries = 0, lost = 0; tries < 1000 && (ret == -EAGAIN || (ret == -ENOMSG && lost < 3)); tries++) {
 		if (ret == -ENOMSG)
 			memcpy(suspect, g.lost, sizeof(suspect));
-		look_at_notices(r, w);
+		look_at_notices(r);
 		if (!w && !load_confirmed(r, generation_ns))
 			return 0;
 		ret = index_inputs_list(&in, r->c, w ? own : NULL);
@@ -216,7 +215,7 @@ int reader_reload(struct reader *r, struct writer *w, uint64_t generation_ns, bo
 	if (r->loaded) {
 		if (w)
 			dropping_live_path(w->log_path, own);
-		look_at_notices(r, w);
+		look_at_notices(r);
 		if (global_is_current(&r->global, r->c)) {
 			*changed = false;
 			return 0;
@@ -346,14 +345,7 @@ void reader_lookup(struct reader *r, uint64_t logical_off, uint64_t len, struct 
 	*piece = (struct index_piece){ .logical_off = logical_off, .len = len, .log_no = INDEX_LOG_HOLE };
 }
 
-bool reader_is_stale(struct reader *r, const struct writer *w, uint64_t logical_off, uint64_t len)
+bool reader_is_stale(const struct reader *r)
 {
-	struct index_piece piece;
-
-	if (likely(watch_is_idle(&r->watch)) || !watch_changed(&r->watch))
-		return false;
-	if (r->own_log == UINT32_MAX || !w || stage_notified(&w->stage) != r->notified_ns)
-		return true;
-	reader_lookup(r, logical_off, len, &piece);
-	return piece.log_no != r->own_log || piece.log_off < w->begin || piece.len < len;
+	return !likely(watch_is_idle(&r->watch)) && watch_changed(&r->watch);
 }

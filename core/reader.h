@@ -47,7 +47,6 @@ struct reader {
 	struct live_seen *seen;     /* of each live file of these: up to where it is in the maps; or NULL */
 	uint64_t generation_ns;     /* records up to this are left out */
 	uint64_t max_stamp_ns;      /* of all records in the maps */
-	uint64_t notified_ns;       /* the last notice in this process's live file when they were made */
 	struct global_index global; /* the kept map, if the base is that */
 	struct watch watch;
 	struct scatter *spare; /* for the next large read, or NULL; atomic */
@@ -86,12 +85,8 @@ int reader_put(struct reader *r, const struct reader_own *records, size_t nr);
  */
 bool reader_follow(struct reader *r);
 
-/*
- * Whether other processes of this host may have written to [logical_off, logical_off + len), or truncated the file,
- * since the base was made. What this process, @w or NULL, has written there itself counts as the latest, unless it
- * was told of a truncation.
- */
-bool reader_is_stale(struct reader *r, const struct writer *w, uint64_t logical_off, uint64_t len);
+/* Whether other processes of this host have written, or truncated the file, since the maps were made or brought up to date. */
+bool reader_is_stale(const struct reader *r);
 
 /* Whether the kept map that the base is has been cut (mapping.h): nothing that was looked up since is true. */
 static inline bool reader_is_broken(const struct reader *r) { return mapping_is_broken(r->global.base); }

@@ -80,7 +80,6 @@ int writer_open(struct writer *w, const struct container *c)
 	ret = resumed ? 0 : make_log(w);
 	if (ret)
 		return ret;
-	w->begin = append_log_len(w);
 	/*
 	 * The live file before the map goes, and that before readers are told and the first write returns
 	 * (globalcache.h).

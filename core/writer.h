@@ -49,7 +49,6 @@ struct writer {
 	struct writer_habits habits;
 	struct writer_sums summed;
 	uint32_t chunk_crc[WRITER_CHUNKS_MAX]; /* of the chunks that summed.nr counts */
-	uint64_t begin; /* position of this life of the log: what is before it was closed meanwhile (resume.h) */
 	uint64_t last_trailer, last_table; /* in the log: of the latest block, and of the latest one with a table; 0: none */
 	bool names_synced; /* that of the log, and that the kept map has lost its own */
 	bool lost; /* see writer_close() */

@@ -234,6 +234,26 @@ Test(follow, what_was_written_and_synced_between_two_reads_is_read)
 	lclose(&l);
 }
 
+/* That one's own record was the latest that one knew of says nothing of those that have come since. */
+Test(follow, what_others_write_over_ones_own_bytes_is_read)
+{
+	struct lfile l;
+
+	start_writers();
+	l = lopen("a", O_RDWR);
+	for (unsigned round = 1; round < 9; round += 2) {
+		cr_assert_eq(lfill(&l, 4560, 1000, round), 1000);
+		cr_assert_eq(lcheck(&l, 4560, 100, round), 0);
+		tell(0, (struct order){ WRITE, 4560, 168, round + 1 });
+		if (round % 4 == 3)
+			tell(0, (struct order){ .what = SYNC });
+		cr_assert_eq(lcheck(&l, 4560, 42, round + 1), 0);
+		cr_assert_eq(lcheck(&l, 4560 + 168, 100, round), 0);
+	}
+	end_writers();
+	lclose(&l);
+}
+
 static int nr_lists;
 static ssize_t (*real_getdents64)(int fd, void *buf, size_t len);
 

@@ -95,10 +95,10 @@ Test(hostile_map, a_kept_map_of_a_file_beyond_the_largest_size_is_ignored)
 	}
 }
 
-/* The log that it names comes to be this process's own, whose stage has nothing there. */
+/* The log that it names comes to be this process's own, whose stage has nothing there; with that the kept map is not believed any more. */
 Test(hostile_map, a_kept_map_that_names_a_log_that_there_is_not_is_an_io_error)
 {
-	struct use use = { .want = -EIO, .write = true };
+	struct use use = { .want = -EIO, .or_right = true, .write = true };
 	char path[PATH_MAX], *log;
 
 	make_file();
