@@ -5,6 +5,7 @@
 #include "bare.h"
 
 #include "body.h"
+#include "file.h"
 #include "newer.h"
 #include "own.h"
 #include "sys.h"
@@ -67,7 +68,7 @@ bool bare_write(struct inode *ino, int fd, const void *buf, size_t len, uint64_t
 	*ret = mount_prepare(ino->m);
 	if (*ret)
 		return true;
-	if (!ino->bare_writer && !stub_is_alone(fd))
+	if (!ino->bare_writer && !stub_is_alone(file_marked_fd_of(ino, fd)))
 		return false;
 	ino->bare_writer = true;
 	if (is_not_bare(ino, fd, &through, ret))

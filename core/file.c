@@ -28,6 +28,20 @@ int file_any_fd(const struct inode *ino)
 	return best ? best->fd : -1;
 }
 
+int file_marked_fd_of(const struct inode *ino, int fd)
+{
+	for (const struct plfs_file *f = ino->files; f; f = f->next)
+		if (f->fd == fd)
+			return file_marked_fd(f);
+	return fd;
+}
+
+void file_close_fds(struct plfs_file *f)
+{
+	sys_fd_close(&f->own_fd);
+	sys_fd_close(&f->fd);
+}
+
 static int begin_locked(struct plfs_file *f)
 {
 	if (unlikely(f->append_flag)) {
@@ -393,7 +407,7 @@ int plfs_in_body(struct plfs_file *f, enum plfs_map_use use)
 		ret = body_is_written(ino);
 		use = ret > 0 ? PLFS_MAP_WRITE : PLFS_MAP_COPY;
 		if (!ret && bare_look(ino, fd) > 0) { /* somebody may be writing it, and the map is to show that */
-			if (stub_in_use(fd)) /* also when he goes beyond what stays bare */
+			if (stub_in_use(file_marked_fd(f))) /* also when he goes beyond what stays bare */
 				body_move_unseen(ino, fd);
 			use = bare_look(ino, fd) > 0 || ino->stub.in_body ? PLFS_MAP_READ : PLFS_MAP_COPY;
 			if (use == PLFS_MAP_READ) {

@@ -278,7 +278,6 @@ static int lock_out(struct flatten *f)
 static int check(struct flatten *f)
 {
 	struct inode *ino;
-	int none = -1;
 
 	if (sys.fstat(f->fd, &f->st))
 		return -errno;
@@ -293,7 +292,7 @@ static int check(struct flatten *f)
 	}
 	ino = inode_find(f->st.st_dev, f->st.st_ino);
 	if (ino)
-		inode_put(ino, &none);
+		inode_put(ino, NULL);
 	return ino ? -EBUSY : 0;
 }
 
@@ -318,7 +317,9 @@ static int flatten_once(struct flatten *f, int dirfd, const char *path)
 	if (!ret)
 		ret = check(f); /* with everybody else locked out */
 	if (!ret)
-		ret = plfs_adopt(f->fd, &f->file);
+		ret = file_of(f->fd, &f->file);
+	if (f->file)
+		f->file->ino->shared = true; /* its mark is taken away in finish() */
 	if (!ret && !f->file)
 		ret = -EAGAIN;
 	return ret ? ret : flatten_open(f);

@@ -68,10 +68,11 @@ int inode_get(struct plfs_mount *m, int fd, const struct stat *st, struct inode 
 struct inode *inode_find(dev_t dev, ino_t ino);
 
 /*
- * Drop a reference. With the last one the log is closed, and if the stub has no name left and nobody else has it open the
- * container goes. *@fd: a hidden descriptor of the stub, closed here.
+ * Drop a reference. @f: the description that held it, which is no longer one of ino->files; its hidden descriptors are closed
+ * here. NULL: the reference came from inode_find(). The last reference closes the log, and removes the container if the stub
+ * has no name left and nobody else has it open.
  */
-void inode_put(struct inode *ino, int *fd);
+void inode_put(struct inode *ino, struct plfs_file *f);
 
 /* ---- with the inode's lock held; @fd is a descriptor of the stub, writable and without O_APPEND where something is written ---- */
 

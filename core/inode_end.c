@@ -7,6 +7,7 @@
 #include "bare.h"
 #include "body.h"
 #include "collect.h"
+#include "file.h"
 #include "own.h"
 #include "stamp.h"
 #include "sys.h"
@@ -85,7 +86,7 @@ static int new_generation(struct inode *ino, int fd)
 	if (synced && (stub_set_synced(fd, false) || (!ino->m->store.keeps_order && own_fdatasync(fd))))
 		return 0;
 	if (!stub_is_copy(&ino->stub, ino->key.ino) && !inode_check_container(ino, CONTAINER_CHANGE) && container_is_checked(&ino->c, CONTAINER_CHANGE))
-		writers_gone(ino->m, ino->key.ino, collect_void(&ino->c, ino->stub.generation_ns, ino->shared ? -1 : fd));
+		writers_gone(ino->m, ino->key.ino, collect_void(&ino->c, ino->stub.generation_ns, ino->shared ? -1 : file_marked_fd_of(ino, fd)));
 	return 0;
 }
 

@@ -85,7 +85,7 @@ out:
  * other did. A description that other processes may share keeps its mark: it is asked for through another, when it is
  * closed here. A container that others have made since we looked is left to us as well.
  */
-static void remove_if_unlinked(struct inode *ino, int *fd)
+static void remove_if_unlinked(struct inode *ino, struct plfs_file *f)
 {
 	struct stat st;
 	int other = -1, ask;
@@ -93,14 +93,14 @@ static void remove_if_unlinked(struct inode *ino, int *fd)
 	if (ino->stub.in_body)
 		return;
 	if (!ino->shared)
-		stub_unmark_in_use(*fd);
-	if (sys.fstat(*fd, &st) || st.st_nlink || bare_look(ino, *fd) || !ino->stub.has_container)
+		stub_unmark_in_use(file_marked_fd(f));
+	if (sys.fstat(f->fd, &st) || st.st_nlink || bare_look(ino, f->fd) || !ino->stub.has_container)
 		return;
 	if (ino->shared) {
-		other = stub_reopen(*fd, O_RDONLY);
-		sys_fd_close(fd);
+		other = stub_reopen(f->fd, O_RDONLY);
+		file_close_fds(f);
 	}
-	ask = ino->shared ? other : *fd;
+	ask = ino->shared ? other : file_marked_fd(f);
 	if (ask >= 0 && !stub_in_use(ask))
 		inode_remove_container(ino, true);
 	sys_fd_close(&other);
@@ -118,7 +118,7 @@ void inode_finish(struct inode *ino, int fd)
 		return;
 	other = stub_reopen(fd, O_RDONLY);
 	for (const struct plfs_file *f = ino->files; f; f = f->next)
-		stub_unmark_in_use(f->fd);
+		stub_unmark_in_use(file_marked_fd(f));
 	if (other >= 0 && !stub_in_use(other)) {
 		inode_remove_container(ino, true);
 		ino->removed = true;
@@ -126,7 +126,7 @@ void inode_finish(struct inode *ino, int fd)
 	sys_fd_close(&other);
 }
 
-void inode_put(struct inode *ino, int *fd)
+void inode_put(struct inode *ino, struct plfs_file *f)
 {
 	bool last;
 
@@ -136,17 +136,18 @@ void inode_put(struct inode *ino, int *fd)
 		HASH_DEL(table, ino);
 	mutex_unlock(&table_lock);
 	if (last) {
-		inode_close_writer(ino, *fd);
+		inode_close_writer(ino, f ? f->fd : -1);
 		if (ino->lock_h >= 0)
 			store_close(&ino->m->store, &ino->lock_h);
 		sys_fd_close(&ino->move_fd);
-		if (*fd >= 0)
-			remove_if_unlinked(ino, fd);
+		if (f)
+			remove_if_unlinked(ino, f);
 		reader_release(&ino->r);
 		pthread_mutex_destroy(&ino->lock);
 		mem_free(ino);
 	}
-	sys_fd_close(fd);
+	if (f)
+		file_close_fds(f);
 }
 
 /* ---- all ---- */

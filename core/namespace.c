@@ -34,10 +34,8 @@ static void doomed_look(struct doomed *d, int dirfd, const char *path)
 		return;
 	ino = inode_find(st.st_dev, st.st_ino);
 	if (ino) {
-		int none = -1;
-
 		d->open = true;
-		inode_put(ino, &none);
+		inode_put(ino, NULL);
 		return;
 	}
 	fd = own_openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -124,7 +122,6 @@ static int stat_of(int dirfd, const char *path, struct stat *st, int at_flags)
 static bool find_container(int dirfd, const char *path, const struct stat *st, int at_flags, struct container *c)
 {
 	struct inode *ino = inode_find(st->st_dev, st->st_ino);
-	int none = -1;
 	bool found = false;
 
 	if (ino) {
@@ -133,7 +130,7 @@ static bool find_container(int dirfd, const char *path, const struct stat *st, i
 		if (found)
 			*c = ino->c;
 		mutex_unlock(&ino->lock);
-		inode_put(ino, &none);
+		inode_put(ino, NULL);
 		return found;
 	}
 	if (path && st->st_size) {
@@ -161,7 +158,6 @@ static void remember_stub(int dirfd, const char *path, int at_flags, const struc
 {
 	struct inode *ino = inode_find(before->st_dev, before->st_ino);
 	struct stat st;
-	int none = -1;
 
 	if (!ino)
 		return;
@@ -169,7 +165,7 @@ static void remember_stub(int dirfd, const char *path, int at_flags, const struc
 	if (ino->stub.has_container && !stat_of(dirfd, path, &st, at_flags) && st.st_ino == before->st_ino)
 		container_set_stub(&ino->c, &st);
 	mutex_unlock(&ino->lock);
-	inode_put(ino, &none);
+	inode_put(ino, NULL);
 }
 
 /* What takes permissions away comes first to the container: what cannot be closed there is not to seem closed. */
@@ -241,7 +237,6 @@ void plfs_before_utimes(int dirfd, const char *path, int at_flags)
 	bool section CRITICAL = critical_begin();
 	struct inode *ino;
 	struct stat st;
-	int none = -1;
 
 	if (stat_of(dirfd, path, &st, at_flags) || !stub_marked(st.st_mode))
 		return;
@@ -251,7 +246,7 @@ void plfs_before_utimes(int dirfd, const char *path, int at_flags)
 	mutex_lock(&ino->lock);
 	inode_commit(ino, file_any_fd(ino));
 	mutex_unlock(&ino->lock);
-	inode_put(ino, &none);
+	inode_put(ino, NULL);
 }
 
 /*
@@ -306,7 +301,7 @@ static uint64_t size_of(struct stat *st, const struct plfs_name *name)
 	struct inode *ino = inode_find(st->st_dev, st->st_ino);
 	uint64_t size = stub_body_len(st->st_size);
 	struct stat now = *st;
-	int fd, none = -1;
+	int fd;
 
 	if (ino) {
 		mutex_lock(&ino->lock);
@@ -319,7 +314,7 @@ static uint64_t size_of(struct stat *st, const struct plfs_name *name)
 			inode_size(ino, fd, &now, &size);
 		tell_times(ino, fd, st);
 		mutex_unlock(&ino->lock);
-		inode_put(ino, &none);
+		inode_put(ino, NULL);
 	} else if (name && st->st_size && writers_may_be(st->st_dev, st->st_ino, name->ended)) {
 		ask_live_files(name, st, &size);
 	}

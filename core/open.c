@@ -13,13 +13,12 @@
 static bool has_record_locks(const struct stat *st)
 {
 	struct inode *ino = inode_find(st->st_dev, st->st_ino);
-	int none = -1;
 	bool has;
 
 	if (!ino)
 		return false;
 	has = ino->record_locks;
-	inode_put(ino, &none);
+	inode_put(ino, NULL);
 	return has;
 }
 
@@ -28,18 +27,22 @@ static bool has_record_locks(const struct stat *st)
  * such a one ignores its offset, so the header and the size need another. But to move that out of the program's way means to
  * close a descriptor of the file, which would take the process's record locks away: then O_APPEND is lifted for each call.
  */
-static int own_fd(struct plfs_file *f, int fd, const struct stat *st, int flags)
+static int hidden_fds(struct plfs_file *f, int fd, const struct stat *st, int flags)
 {
-	if (flags & O_APPEND && !has_record_locks(st)) {
-		f->fd = stub_reopen(fd, f->writable ? O_RDWR : O_RDONLY);
-		if (f->fd >= 0) {
-			stub_mark_in_use(f->fd);
-			return 0;
-		}
-	}
-	f->append_flag = flags & O_APPEND && f->writable;
+	int other = -1;
+
+	f->own_fd = -1;
 	f->fd = sys_fd_dup(fd);
-	return f->fd < 0 ? f->fd : 0;
+	if (f->fd < 0)
+		return f->fd;
+	if (flags & O_APPEND && !has_record_locks(st))
+		other = stub_reopen(fd, f->writable ? O_RDWR : O_RDONLY);
+	if (other >= 0) {
+		f->own_fd = f->fd;
+		f->fd = other;
+	}
+	f->append_flag = other < 0 && flags & O_APPEND && f->writable;
+	return 0;
 }
 
 static int file_new(struct plfs_mount *m, int fd, const struct stat *st, int flags, struct plfs_file **out)
@@ -50,11 +53,11 @@ static int file_new(struct plfs_mount *m, int fd, const struct stat *st, int fla
 	if (!f)
 		return ret;
 	f->writable = (flags & O_ACCMODE) != O_RDONLY;
-	ret = own_fd(f, fd, st, flags);
+	ret = hidden_fds(f, fd, st, flags);
 	if (!ret)
 		ret = inode_get(m, f->fd, st, &f->ino);
 	if (ret) {
-		sys_fd_close(&f->fd);
+		file_close_fds(f);
 		mem_free(f);
 		return ret;
 	}
@@ -105,8 +108,6 @@ static int finish_open(struct plfs_mount *m, int fd, const struct stat *st, int 
 	int ret;
 
 	ret = file_new(m, fd, st, flags & O_TRUNC ? flags | O_RDWR : flags, out);
-	if (!ret && flags & O_APPEND && !(*out)->append_flag)
-		stub_unmark_in_use(fd); /* our own description says it, and can take it back at the end of the process */
 	if (!ret && flags & O_TRUNC && st->st_size) {
 		ret = plfs_truncate(*out, 0);
 		if (ret)
@@ -277,8 +278,10 @@ int plfs_adopt(int fd, struct plfs_file **out)
 	int saved ERRNO_KEPT = errno;
 	int ret = file_of(fd, out);
 
-	if (*out)
+	if (*out) {
+		stub_mark_in_use(fd); /* a program that does not know us may have opened it */
 		(*out)->ino->shared = true;
+	}
 	return ret;
 }
 
@@ -301,7 +304,7 @@ int plfs_close(struct plfs_file *f)
 		}
 	}
 	file_end(f);
-	inode_put(ino, &f->fd);
+	inode_put(ino, f);
 	mem_free(f);
 	return ret;
 }

@@ -234,7 +234,7 @@ int plfs_get_info(struct plfs_file *f, struct plfs_info *info)
 	if (size < 0)
 		return (int)size;
 	info->size = (uint64_t)size;
-	info->in_use = stub_in_use(f->fd);
+	info->in_use = stub_in_use(file_marked_fd(f));
 	if (!sys.fstat(f->fd, &st))
 		info->disk_bytes = (uint64_t)st.st_blocks * 512;
 	if (!ino->stub.has_container)

@@ -5,6 +5,7 @@
 #include "exec.h"
 #include <dlfcn.h>
 #include <limits.h>
+#include <spawn.h>
 
 #ifndef AT_EXECVE_CHECK
 #define AT_EXECVE_CHECK 0x10000
@@ -217,4 +218,98 @@ CASE(offset_goes_with_it)
 		T(execv(at("cat"), (char *[]){"cat", NULL}));
 	});
 	show("f");
+}
+
+/* ---- a file without a name, which nobody but a program has open that has not begun yet ---- */
+
+#define HELD 9
+
+/* What that program does: the case below runs it. */
+CASE(goes_on_with_what_it_inherits)
+{
+	char buf[64] = "";
+	struct stat st;
+
+	T(write(HELD, "second ", 7));
+	T(fsync(HELD));
+	T(pread(HELD, buf, sizeof buf - 1, 0));
+	say("%s\n", buf);
+	if (!fstat(HELD, &st))
+		say("%ld bytes, %ld names\n", (long)st.st_size, (long)st.st_nlink);
+	T(close(HELD));
+}
+
+/* Ready, with HELD and @in as its standard input, when this returns. */
+static pid_t held_after_exec(char *const argv[], int in)
+{
+	int begun[2];
+	pid_t pid;
+	char c;
+
+	T(pipe2(begun, O_CLOEXEC));
+	pid = fork();
+	if (!pid) {
+		dup2(in, 0);
+		execv(argv[0], argv);
+		_exit(100);
+	}
+	close(begun[1]);
+	T(read(begun[0], &c, 1));
+	close(begun[0]);
+	return pid;
+}
+
+static pid_t held_after_spawn(char *const argv[], int in)
+{
+	posix_spawn_file_actions_t actions;
+	pid_t pid = -1;
+
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, in, 0);
+	T(posix_spawn(&pid, argv[0], &actions, NULL, argv, environ));
+	posix_spawn_file_actions_destroy(&actions);
+	return pid;
+}
+
+/* The same with actions on the file. */
+static pid_t held_after_spawn_with_it(char *const argv[], int in)
+{
+	posix_spawn_file_actions_t actions;
+	pid_t pid = -1;
+
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, in, 0);
+	posix_spawn_file_actions_adddup2(&actions, HELD, HELD + 1);
+	posix_spawn_file_actions_addclose(&actions, HELD + 1);
+	T(posix_spawn(&pid, argv[0], &actions, NULL, argv, environ));
+	posix_spawn_file_actions_destroy(&actions);
+	return pid;
+}
+
+static void go_on_without_a_name(int flags, pid_t (*hold)(char *const argv[], int in))
+{
+	char waits[512], *argv[] = {waits, (char *)self, "goes_on_with_what_it_inherits", NULL};
+	int go[2], fd;
+	pid_t pid;
+
+	snprintf(waits, sizeof waits, "%s/waits", getenv("BIN"));
+	fd = T(open(at("f"), O_RDWR | O_CREAT | O_CLOEXEC | flags, 0644));
+	T(write(fd, "first ", 6));
+	T(pipe2(go, O_CLOEXEC));
+	T(dup2(fd, HELD));
+	close(fd);
+	pid = hold(argv, go[0]);
+	close(HELD);
+	close(go[0]);
+	IN_CHILD(T(unlink(at("f"))));
+	close(go[1]);
+	say_child(pid);
+}
+
+CASE(unlinked_while_a_program_begins)
+{
+	go_on_without_a_name(O_APPEND, held_after_exec);
+	go_on_without_a_name(O_APPEND, held_after_spawn);
+	go_on_without_a_name(O_APPEND, held_after_spawn_with_it);
+	go_on_without_a_name(0, held_after_exec);
 }

@@ -345,6 +345,85 @@ CASE(passed_over_a_socket_in_a_batch)
 	show("f");
 }
 
+/* Nobody has it open while it is on its way. */
+static void on_its_way(int flags)
+{
+	int sv[2], fd = T(open(at("f"), O_RDWR | O_CREAT | flags, 0644));
+	union {
+		struct cmsghdr h;
+		char space[CMSG_SPACE(sizeof(int))];
+	} u = {.h = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
+	char c, buf[16] = "";
+	struct iovec iov = {&c, 1};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &u, .msg_controllen = sizeof u};
+
+	T(write(fd, "one", 3));
+	T(socketpair(AF_UNIX, SOCK_STREAM, 0, sv));
+	memcpy(CMSG_DATA(&u.h), &fd, sizeof fd);
+	T(sendmsg(sv[0], &m, 0));
+	T(close(fd));
+	IN_CHILD(T(unlink(at("f"))));
+	T(recvmsg(sv[1], &m, 0));
+	memcpy(&fd, CMSG_DATA(&u.h), sizeof fd);
+	T(write(fd, "two", 3));
+	T(fsync(fd));
+	T(pread(fd, buf, sizeof buf - 1, 0));
+	say("%s\n", buf);
+	T(close(fd));
+	close(sv[0]);
+	close(sv[1]);
+}
+
+CASE(unlinked_on_its_way_over_a_socket)
+{
+	on_its_way(O_APPEND);
+	on_its_way(0);
+}
+
+static void append_and_read(int fd)
+{
+	char buf[32] = "";
+
+	T(write(fd, "more ", 5));
+	T(fsync(fd));
+	T(pread(fd, buf, sizeof buf - 1, 0));
+	say("%s\n", buf);
+}
+
+/* However it is ended, nothing is left of it. */
+CASE(unlinked_while_appended_to)
+{
+	const int flags = O_RDWR | O_CREAT | O_APPEND;
+	int a, b;
+
+	IN_CHILD(append_and_read(a = open(at("f"), flags, 0644)); T(unlink(at("f"))); append_and_read(a); _exit(0));
+	IN_CHILD(append_and_read(a = open(at("f"), flags, 0644)); T(unlink(at("f"))); append_and_read(a); exit(0));
+	append_and_read(a = open(at("f"), flags, 0644));
+	T(unlink(at("f")));
+	append_and_read(a);
+	T(close(a));
+	append_and_read(a = open(at("f"), flags, 0644));
+	b = dup(a);
+	T(close(a));
+	IN_CHILD(T(unlink(at("f"))); append_and_read(b); T(close(b)));
+	append_and_read(b);
+	T(close(b));
+	append_and_read(a = open(at("f"), flags, 0644));
+	b = open(at("f"), flags, 0644);
+	T(close(a));
+	IN_CHILD(close(b); T(unlink(at("f"))));
+	append_and_read(b);
+	T(close(b));
+	b = -1;
+	a = open(at("f"), flags, 0644);
+	T(lockf(a, F_LOCK, 0)); /* then a second description is not made */
+	append_and_read(b = open(at("f"), flags, 0644));
+	T(close(a));
+	IN_CHILD(close(b); T(unlink(at("f"))));
+	append_and_read(b);
+	T(close(b));
+}
+
 CASE(unlink_while_open)
 {
 	char buf[32] = "";
