@@ -110,6 +110,22 @@ static void settle_memory(void)
 	own_nanosleep(&wait, NULL);
 }
 
+/*
+ * The header says that the file is being moved. Writers find that through the notify word (@any: there are some), readers
+ * through the notice or the kept map that they watch. A reader that has found it looks at the header before each read, until
+ * the move is over: so nothing need be said again then, and a mover that is killed leaves nobody with the logs.
+ */
+static void tell_users(struct inode *ino, bool any)
+{
+	global_revoke(&ino->c);
+	if (any) {
+		inode_notify(ino, stamp_next());
+		settle_memory();
+	} else {
+		watch_raise(&ino->c);
+	}
+}
+
 /* Copy to @fd what no log but the body has. */
 static int copy_logs(struct inode *ino, int fd, uint64_t size)
 {
@@ -148,7 +164,7 @@ static void uncopy_logs(struct inode *ino, int fd, uint64_t size)
 	}
 }
 
-/* With everything locked and the header marked: tell the writers, and copy what they wrote. */
+/* With everything locked and the header marked: tell who uses the logs, and copy what was written. */
 static int move_locked(struct inode *ino, int fd)
 {
 	struct live_arg la = { .ino = ino };
@@ -158,12 +174,10 @@ static int move_locked(struct inode *ino, int fd)
 	ret = container_list(&ino->c, look_at_live, &la);
 	if (!ret && la.untold)
 		ret = -EBUSY;
-	if (!ret && la.any) {
-		inode_notify(ino, stamp_next());
-		settle_memory();
-	}
-	if (!ret)
+	if (!ret) {
+		tell_users(ino, la.any);
 		ret = inode_load(ino);
+	}
 	if (!ret && sys.fstat(fd, &st))
 		ret = -errno;
 	if (ret)

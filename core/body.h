@@ -7,6 +7,8 @@
  * Who writes the file to a log at that moment is told through the notify word of his live file (stage.h), as of a
  * truncation: he looks at the header after each write that he was told during, and writes the same to the body if need be.
  * Either his record is seen by who moves the file, or he sees the word.
+ *
+ * Readers are told in the same moment (watch.h). They look at the header before each read as long as it says that the file is being moved.
  */
 #ifndef PLFS_BODY_H
 #define PLFS_BODY_H

@@ -160,6 +160,18 @@ int inode_settle(struct inode *ino, int fd)
 	return ret;
 }
 
+int inode_look_for_move(struct inode *ino, int fd)
+{
+	struct stub now;
+	int ret = stub_read(fd, &now);
+
+	if (!ret && now.in_body)
+		inode_enter_body(ino, &now);
+	else if (!ret)
+		ino->stub.moving = now.moving;
+	return ret;
+}
+
 int inode_heed_notice(struct inode *ino, int fd)
 {
 	uint64_t notified_ns;
@@ -247,6 +259,8 @@ static int loaded(struct inode *ino, int ret)
 		stamp_seen(now.generation_ns);
 		return -EAGAIN;
 	}
+	if (fd >= 0 && !ret2)
+		ino->stub.moving = now.moving;
 	/*
 	 * A truncation of which was told before this load watched for it may have come behind the look at the length. What the file has
 	 * grown by since is not in the map, and is for the next look.
@@ -373,7 +387,8 @@ static bool is_expecting(const struct inode *ino)
 
 int inode_size(struct inode *ino, int fd, const struct stat *st, uint64_t *size)
 {
-	int ret = inode_look_again(ino, fd, st, watch_changed(&ino->r.watch) || is_expecting(ino));
+	int ret = inode_look_again(ino, fd, st,
+				   watch_changed(&ino->r.watch) || is_expecting(ino) || ino->stub.moving);
 
 	if (!ret && !ino->r.loaded && ino->stub.has_container && !ino->stub.in_body)
 		ret = inode_load(ino);
@@ -397,6 +412,18 @@ static bool has_changed_before(const struct inode *ino, int fd)
 	       st.st_ctim.tv_sec != ino->first_ctim.tv_sec || st.st_ctim.tv_nsec != ino->first_ctim.tv_nsec;
 }
 
+/*
+ * Whether nothing but the header tells that the file has been moved into its body. Either the mover's notice came before the
+ * map was made, or this process watches none: it only reads the file, and nobody of this host has written it.
+ */
+static bool is_move_untold(const struct inode *ino)
+{
+	const struct watch *w = &ino->r.watch;
+
+	return unlikely(ino->stub.moving) ||
+	       unlikely(!w->word && !w->revoked && ino->r.loaded && !ino->m->store.remote);
+}
+
 /* find_readable() of a file that is not bare. */
 static ssize_t find_in_logs(struct inode *ino, int fd, size_t len, uint64_t logical_off)
 {
@@ -407,8 +434,10 @@ static ssize_t find_in_logs(struct inode *ino, int fd, size_t len, uint64_t logi
 
 	if (ino->stub.in_body)
 		return 0;
-	ret = prepare_read(ino);
-	if (ret)
+	ret = ino->stub.has_container && is_move_untold(ino) ? inode_look_for_move(ino, fd) : 0;
+	if (!ret)
+		ret = prepare_read(ino);
+	if (ret || ino->stub.in_body)
 		return ret;
 	stale = reader_is_stale(&ino->r);
 	if (stale && !ino->acquired && !inode_posix) {

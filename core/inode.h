@@ -167,6 +167,9 @@ void inode_not_counted(struct inode *ino);
  */
 int inode_settle(struct inode *ino, int fd);
 
+/* The same without waiting: ino->stub.moving then says that somebody is still at it. 0 or -errno. */
+int inode_look_for_move(struct inode *ino, int fd);
+
 /* Whatever is known: the stub's size, what was written here, what the map says. */
 uint64_t inode_known_size(const struct inode *ino);
 

@@ -176,8 +176,12 @@ void inode_not_counted(struct inode *ino)
 
 int inode_close_writer(struct inode *ino, int fd)
 {
-	bool told = !ino->own_end && !ino->touched;
+	bool told;
 
+	/* A log that was moved into the body has gone: to close it would make its container anew. A move that goes on is not waited for. */
+	if (fd >= 0 && inode_is_notified(ino))
+		inode_look_for_move(ino, fd);
+	told = !ino->own_end && !ino->touched;
 	/* The size before the live file goes: until then that tells appenders where the end is. */
 	if (fd >= 0 && !told)
 		told = !inode_publish(ino, fd);
@@ -325,6 +329,7 @@ static bool mark_synced(const struct inode *ino, int fd)
  */
 int inode_sync(struct inode *ino, int fd)
 {
+	int looked = inode_is_notified(ino) ? inode_look_for_move(ino, fd) : 0;
 	int ret = ino->writing ? writer_sync(&ino->w) : 0;
 	int ret2 = ino->own_end || ino->touched ? inode_publish(ino, fd) : 0, bare = bare_look(ino, fd);
 
@@ -333,7 +338,7 @@ int inode_sync(struct inode *ino, int fd)
 		bare = bare_look(ino, fd);
 	}
 	if (!ret)
-		ret = bare < 0 ? bare : ino->sync_error;
+		ret = looked ? looked : bare < 0 ? bare : ino->sync_error;
 	if (!ret && ino->stub.has_container && !ino->stub.in_body) {
 		ret = durable_sync(&ino->c, ino->writing ? &ino->w : NULL, &ino->impatient);
 		if (ret == -EBUSY)
@@ -345,7 +350,7 @@ int inode_sync(struct inode *ino, int fd)
 	ino->way_due &= ret < 0;
 	ino->sync_error = 0;
 	ino->acquired = true;
-	if (ret && !inode_heed_notice(ino, fd) && ino->stub.in_body)
+	if (ret && !inode_settle(ino, fd) && ino->stub.in_body)
 		ret = 0; /* whoever moved it has synced what the log had, and removed that */
 	if (!ret)
 		ret = ret2;
