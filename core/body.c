@@ -94,6 +94,7 @@ void inode_enter_body(struct inode *ino, const struct stub *now)
 		inode_remove_container(ino, false);
 	ino->stub = *now;
 	ino->own_end = 0;
+	ino->end_lost = false;
 	ino->touched = false;
 	ino->acquired = false;
 }

@@ -137,8 +137,20 @@ void inode_notify(struct inode *ino, uint64_t stamp_ns)
 }
 
 /*
- * What was written here before somebody else's truncation must not bring the old size back. The notice may be of a move: it
- * stays one until the header has been looked at.
+ * The stub became shorter, and no notice says which of our writes came before that. So none of them counts for the size until a map
+ * has been asked.
+ */
+static void forget_end(struct inode *ino)
+{
+	ino->end_lost |= ino->own_end != 0;
+	ino->own_end = 0;
+	ino->acquired = true;
+}
+
+/*
+ * What was written here before somebody else's truncation must not bring the old size back. A record that is later than the
+ * truncation and earlier than this look counts: a map tells how far it reaches. The notice may be of a move: it stays one until the
+ * header has been looked at.
  */
 static bool heed_truncation(struct inode *ino)
 {
@@ -146,6 +158,7 @@ static bool heed_truncation(struct inode *ino)
 		return false;
 	ino->own_end = 0;
 	ino->cut_ns = stage_notified(&ino->w.stage);
+	ino->end_lost = ino->w.last.stamp_ns > ino->cut_ns;
 	ino->acquired = true; /* what is known of the length may be new by now, but the map is not */
 	return true;
 }
@@ -270,7 +283,7 @@ static int loaded(struct inode *ino, int ret)
 
 		ret = look_at_length(ino, fd);
 		if (ino->body_len < before)
-			ino->own_end = 0;
+			forget_end(ino);
 		ino->body_len = min_u64(ino->body_len, before);
 		heed_truncation(ino);
 	}
@@ -336,29 +349,6 @@ static int revalidate(struct inode *ino, int fd, const struct stat *st)
 	return ret == -EAGAIN ? inode_load(ino) : ret;
 }
 
-int inode_look_again(struct inode *ino, int fd, const struct stat *st, bool reload)
-{
-	uint64_t len = stub_body_len(st->st_size);
-	int ret;
-
-	if (ino->stub.in_body) {
-		ino->body_len = len;
-		return 0;
-	}
-	if (heed_truncation(ino))
-		reload = true;
-	if (len < ino->body_len) /* somebody has truncated it: what we had not published is from before or in the log */
-		ino->own_end = 0;
-	if (len != ino->body_len || ino->r.inputs.nr_lives || ino->acquired || (!ino->stub.has_container && st->st_size))
-		reload = true;
-	ino->body_len = len;
-	if (!reload)
-		return 0;
-	ret = revalidate(ino, fd, st);
-	ino->acquired = ret != 0;
-	return ret;
-}
-
 /* Have a map that covers what this process wrote. */
 static int prepare_read(struct inode *ino)
 {
@@ -371,6 +361,29 @@ static int prepare_read(struct inode *ino)
 	else if (ino->writing)
 		ret = reader_add_own(&ino->r, &ino->w);
 	return ret;
+}
+
+int inode_look_again(struct inode *ino, int fd, const struct stat *st, bool reload)
+{
+	uint64_t len = stub_body_len(st->st_size);
+	int ret = 0;
+
+	if (ino->stub.in_body) {
+		ino->body_len = len;
+		return 0;
+	}
+	reload |= heed_truncation(ino);
+	if (len < ino->body_len)
+		forget_end(ino);
+	if (len != ino->body_len || ino->r.inputs.nr_lives || ino->acquired || (!ino->stub.has_container && st->st_size))
+		reload = true;
+	ino->body_len = len;
+	if (reload) {
+		ino->acquired = false;
+		ret = revalidate(ino, fd, st);
+		ino->acquired |= ret != 0;
+	}
+	return !ret && ino->end_lost ? prepare_read(ino) : ret;
 }
 
 /*

@@ -39,12 +39,14 @@ struct inode {
 	struct timespec first_ctim; /* of the stub, when it was first looked at */
 	uint64_t body_len;  /* logical size that the stub said when last looked at */
 	uint64_t own_end;   /* end of what was written here and is not published yet; 0: nothing */
+	bool end_lost;      /* own_end was dropped, and may have been more than a truncation cut: only a map tells (inode_recall_end()) */
 	uint64_t notified_ns; /* last notice after which the header was looked at */
 	uint64_t cut_ns;    /* last notice that own_end takes into account */
 	bool bare_writer;   /* this process writes the body of a bare file (bare.h) */
 	bool touched;       /* written to since the stub's times were last set */
 	uint64_t last_publish_ns;
 	int lock_h;         /* the container's lock file, or -1 */
+	unsigned end_locks; /* how many times inode_lock_end() was called more than inode_unlock_end() */
 	int move_fd;        /* another description of the stub, or -1 (body.c) */
 	bool record_locks;  /* this process may hold some, which go when any descriptor of the stub is closed here */
 	bool acquired;      /* what others have released is to be looked for before the next read: an open, a lock, a sync */
@@ -170,10 +172,13 @@ int inode_settle(struct inode *ino, int fd);
 /* The same without waiting: ino->stub.moving then says that somebody is still at it. 0 or -errno. */
 int inode_look_for_move(struct inode *ino, int fd);
 
-/* Whatever is known: the stub's size, what was written here, what the map says. */
+/* Whatever is known: the stub's size, what was written here, what the map says. After inode_look_again(). */
 uint64_t inode_known_size(const struct inode *ino);
 
-/* See what the stub says now; where others may have written or truncated (or @reload), make the map anew. */
+/*
+ * See what the stub says now; where others may have written or truncated (or @reload), make the map anew. Afterwards the known size has
+ * all that this process wrote, and all that others have published.
+ */
 int inode_look_again(struct inode *ino, int fd, const struct stat *st, bool reload);
 
 /* Make the map anew. */
@@ -210,9 +215,12 @@ static inline bool inode_is_notified(const struct inode *ino)
 /* Whether we have been told: then the header is looked at, and the file may be in its body afterwards. */
 int inode_heed_notice(struct inode *ino, int fd);
 
-/* The container's lock file: nobody appends meanwhile. Taken before the header's lock. */
+/* The container's lock file: nobody appends or truncates meanwhile. Taken before the header's lock; calls nest. */
 int inode_lock_end(struct inode *ino);
 void inode_unlock_end(struct inode *ino);
+
+/* If own_end was lost, have it again from a map, before the size is published for good. Best effort. */
+void inode_recall_end(struct inode *ino, int fd);
 
 /* ---- all of them ---- */
 

@@ -21,6 +21,10 @@ int inode_lock_end(struct inode *ino)
 	char path[CONTAINER_PATH_LEN];
 	int ret;
 
+	if (ino->end_locks) {
+		ino->end_locks++;
+		return 0;
+	}
 	if (ino->lock_h < 0) {
 		ret = inode_check_container(ino, CONTAINER_CHANGE);
 		if (ret)
@@ -31,12 +35,40 @@ int inode_lock_end(struct inode *ino)
 			return ino->lock_h;
 	}
 	ret = s->ops->lock(s, ino->lock_h);
-	return ret == -EOPNOTSUPP ? 0 : ret;
+	if (ret && ret != -EOPNOTSUPP)
+		return ret;
+	ino->end_locks = 1;
+	return 0;
 }
 
 void inode_unlock_end(struct inode *ino)
 {
-	ino->m->store.ops->unlock(&ino->m->store, ino->lock_h);
+	if (!--ino->end_locks)
+		ino->m->store.ops->unlock(&ino->m->store, ino->lock_h);
+}
+
+/*
+ * The end as the stub and the map say it, and nobody cuts meanwhile. So it is known again up to where this process wrote: whoever cuts
+ * from here on tells us.
+ */
+static int look_at_end(struct inode *ino, int fd, bool reload)
+{
+	struct stat st;
+	int ret = sys.fstat(fd, &st) ? -errno : inode_look_again(ino, fd, &st, reload);
+
+	if (!ret && ino->end_lost && !ino->stub.in_body) {
+		ino->own_end = inode_known_size(ino);
+		ino->end_lost = false;
+	}
+	return ret;
+}
+
+void inode_recall_end(struct inode *ino, int fd)
+{
+	if (likely(!ino->end_lost) || fd < 0 || inode_lock_end(ino))
+		return;
+	look_at_end(ino, fd, true);
+	inode_unlock_end(ino);
 }
 
 /* ---- truncation ---- */
@@ -50,6 +82,7 @@ static int resize_body(struct inode *ino, int fd, uint64_t size)
 	if (stub_body_len(st.st_size) > size && sys.ftruncate(fd, (off_t)(PLFS_BODY_OFF + size)))
 		return -errno;
 	ino->own_end = 0;
+	ino->end_lost = false;
 	ino->body_len = min_u64(stub_body_len(st.st_size), size);
 	return inode_extend(ino, fd, size);
 }
@@ -94,16 +127,18 @@ static int new_generation(struct inode *ino, int fd)
 static int mask_older(struct inode *ino, int fd, uint64_t size)
 {
 	int ret = inode_make_writer(ino, fd);
+	uint64_t stamp_ns;
 
 	if (ret || ino->stub.in_body)
 		return ret;
 	ret = writer_truncate(&ino->w, size);
+	stamp_ns = ino->w.last.stamp_ns;
 	if (!ret && ino->r.loaded)
 		ret = reader_add_own(&ino->r, &ino->w);
 	if (!ret)
 		ret = inode_heed_notice(ino, fd);
-	if (!ret && !ino->stub.in_body)
-		inode_notify(ino, stamp_next());
+	if (!ret && !ino->stub.in_body) /* by its own stamp: others' later records stay */
+		inode_notify(ino, stamp_ns);
 	return ret;
 }
 
@@ -164,7 +199,6 @@ static int find_live(void *arg, const char *path, const char *name, enum droppin
 
 int inode_begin_append(struct inode *ino, int fd, uint64_t *end)
 {
-	struct stat st;
 	int ret = inode_make_writer(ino, fd), locked;
 
 	if (ret || ino->stub.in_body)
@@ -179,9 +213,7 @@ int inode_begin_append(struct inode *ino, int fd, uint64_t *end)
 	if (locked)
 		return locked;
 	if (!ret)
-		ret = sys.fstat(fd, &st) ? -errno : 0;
-	if (!ret)
-		ret = inode_look_again(ino, fd, &st, watch_changed(&ino->r.watch));
+		ret = look_at_end(ino, fd, watch_changed(&ino->r.watch));
 	/* What a killed or still writing process has beyond the stub's size is known to its live index only. */
 	if (!ret && !ino->r.inputs.nr_lives && container_list(&ino->c, find_live, ino) == 1)
 		ret = inode_load(ino);
@@ -200,14 +232,12 @@ void inode_end_append(struct inode *ino, int fd)
 
 void inode_publish_found(struct inode *ino, int fd)
 {
-	struct stat st;
-
 	if (ino->stub.in_body || !ino->r.loaded || inode_known_size(ino) <= ino->body_len)
 		return;
 	if ((sys.fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY || inode_lock_end(ino))
 		return;
 	/* Nobody truncates it while we have that lock. */
-	if (!sys.fstat(fd, &st) && !inode_look_again(ino, fd, &st, true) && !ino->stub.in_body)
+	if (!look_at_end(ino, fd, true) && !ino->stub.in_body)
 		inode_extend(ino, fd, inode_known_size(ino));
 	inode_unlock_end(ino);
 }

@@ -181,10 +181,11 @@ int inode_close_writer(struct inode *ino, int fd)
 	/* A log that was moved into the body has gone: to close it would make its container anew. A move that goes on is not waited for. */
 	if (fd >= 0 && inode_is_notified(ino))
 		inode_look_for_move(ino, fd);
-	told = !ino->own_end && !ino->touched;
+	inode_recall_end(ino, fd);
+	told = !ino->own_end && !ino->touched && !ino->end_lost;
 	/* The size before the live file goes: until then that tells appenders where the end is. */
 	if (fd >= 0 && !told)
-		told = !inode_publish(ino, fd);
+		told = !inode_publish(ino, fd) && !ino->end_lost;
 	if (!ino->writing)
 		return 0;
 	if (ino->r.loaded && reader_add_own(&ino->r, &ino->w))
@@ -292,6 +293,7 @@ int inode_commit(struct inode *ino, int fd)
 	/* Bytes that cannot be flushed now stay in the stage, where readers find them: no error yet. */
 	if (ino->writing)
 		writer_commit(&ino->w);
+	inode_recall_end(ino, fd);
 	return ino->own_end || ino->touched ? inode_publish(ino, fd) : 0;
 }
 
@@ -330,9 +332,11 @@ static bool mark_synced(const struct inode *ino, int fd)
 int inode_sync(struct inode *ino, int fd)
 {
 	int looked = inode_is_notified(ino) ? inode_look_for_move(ino, fd) : 0;
-	int ret = ino->writing ? writer_sync(&ino->w) : 0;
-	int ret2 = ino->own_end || ino->touched ? inode_publish(ino, fd) : 0, bare = bare_look(ino, fd);
+	int ret = ino->writing ? writer_sync(&ino->w) : 0, ret2, bare;
 
+	inode_recall_end(ino, fd);
+	ret2 = ino->own_end || ino->touched ? inode_publish(ino, fd) : 0;
+	bare = bare_look(ino, fd);
 	if (bare >= 0 && mark_synced(ino, fd)) {
 		ino->way_due = true;
 		bare = bare_look(ino, fd);

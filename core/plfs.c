@@ -137,6 +137,7 @@ static void disown_one(struct inode *ino, int fd)
 	}
 	logset_after_fork(&ino->r.logs);
 	ino->own_end = 0;
+	ino->end_lost = false;
 	if (ino->lock_h >= 0)
 		store_close(&ino->m->store, &ino->lock_h);
 	ino->touched = false;

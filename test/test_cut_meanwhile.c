@@ -26,6 +26,20 @@ static int cut_when_asked(void *arg)
 	return lclose(&l);
 }
 
+/* 5000 bytes each time, the first before it is asked; it keeps the file open till the end. */
+static int write_when_asked(void *arg)
+{
+	struct lfile l = lopen("file", O_RDWR);
+	off_t at = 0;
+
+	(void)arg;
+	do {
+		if (lfill(&l, at, 5000, at ? 2 : 1) != 5000 || (!at && plfs_commit(l.f)) || write(answer[1], "d", 1) != 1)
+			return 1;
+	} while (read(ask[0], &at, sizeof(at)) == sizeof(at) && at >= 0);
+	return lclose(&l);
+}
+
 static pid_t start_cutter(void)
 {
 	cr_assert(!pipe(ask) && !pipe(answer));
@@ -186,3 +200,47 @@ Test(cut_meanwhile, a_look_does_not_miss_a_truncation) { cut_while_looked_at(100
 Test(cut_meanwhile, a_look_does_not_miss_a_truncation_to_nothing) { cut_while_looked_at(0, false); }
 Test(cut_meanwhile, a_writers_look_does_not_miss_a_truncation) { cut_while_looked_at(1000, true); }
 Test(cut_meanwhile, a_writers_look_does_not_miss_a_truncation_to_nothing) { cut_while_looked_at(0, true); }
+
+/* ---- while one that cuts has said so in its log, and nowhere else yet ---- */
+
+static int written_before_others_are_told(enum call call)
+{
+	if (call == CALL_GETDENTS && due) {
+		due = false;
+		is_cut = have_it_cut(cut_len); /* written, that is */
+	}
+	return 0;
+}
+
+static void write_while_it_is_cut(off_t len, off_t at)
+{
+	struct lfile l = made("file");
+	off_t size;
+	pid_t pid;
+	char c;
+
+	cr_assert(!pipe(ask) && !pipe(answer));
+	pid = start_child(write_when_asked, NULL);
+	cr_assert_eq(read(answer[0], &c, 1), 1);
+	cr_assert_eq(plfs_size(l.f), 5000);
+	cr_assert_eq(lfill(&l, 100, 10, 1), 10); /* it has a log */
+	calls_intercept();
+	cut_len = at;
+	due = true;
+	on_call = written_before_others_are_told;
+	cr_assert_eq(plfs_truncate(l.f, len), 0);
+	on_call = NULL;
+	cr_assert(!due && is_cut);
+	cr_assert_eq(lclose(&l), 0);
+	end_cutter(pid);
+	size = stat_size("file");
+	cr_assert(size == len || size == at + 5000);
+	look(size);
+	l = lopen("file", O_RDONLY);
+	if (size > len)
+		cr_assert_eq(lcheck(&l, at, 5000, 2), 0);
+	lclose(&l);
+}
+
+Test(cut_meanwhile, a_write_behind_a_truncation_that_is_not_done_counts_for_the_size) { write_while_it_is_cut(1000, 8000); }
+Test(cut_meanwhile, a_write_before_a_truncation_to_nothing_that_is_not_done_does_not) { write_while_it_is_cut(0, 8000); }
