@@ -5,6 +5,7 @@
  */
 #include "file.h"
 
+#include "bare.h"
 #include "own.h"
 #include "writers.h"
 
@@ -293,6 +294,24 @@ static __attribute__((noinline, cold)) void ask_live_files(const struct plfs_nam
 		plfs_close(f);
 }
 
+/*
+ * Whether the stub of @ino, which seems to have no logs, says *@size, that of attributes taken before; it is brought up to date. Another process
+ * may have begun a log since the header was read. The table of writers tells, for a look at the header would move its time of access.
+ */
+static bool stub_says_it(struct inode *ino, int fd, uint64_t *size, const struct plfs_name *name)
+{
+	struct stat now;
+
+	if (ino->stub.in_body)
+		return true;
+	if (writers_may_have_begun(ino->m, ino->key.ino))
+		return bare_look(ino, fd) != 0;
+	/* A log that has ended since the attributes were taken has published its size. */
+	if ((!name || name->ended == WRITERS_UNKNOWN || name->ended != writers_ended()) && !sys.fstat(fd, &now))
+		*size = stub_body_len(now.st_size);
+	return true;
+}
+
 /* The logical size of a stub, from the inode if it is open here. @name: where it was found, or NULL. */
 static uint64_t size_of(struct stat *st, const struct plfs_name *name)
 {
@@ -305,8 +324,9 @@ static uint64_t size_of(struct stat *st, const struct plfs_name *name)
 
 	if (ino) {
 		mutex_lock(&ino->lock);
-		/* Of a bare file the stub says it. To look whether it still is one would move its time of access. */
-		fd = ino->stub.has_container ? file_any_fd(ino) : -1;
+		fd = file_any_fd(ino);
+		if (!ino->stub.has_container && (fd < 0 || !st->st_size || stub_says_it(ino, fd, &size, name)))
+			fd = -1;
 		/* @st may be older than what another thread has written or cut since: that is no news of others. */
 		if (size != ino->body_len && fd >= 0 && sys.fstat(fd, &now))
 			now = *st;

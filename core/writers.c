@@ -219,3 +219,19 @@ bool writers_may_be(dev_t dev, ino_t number, uint64_t ended)
 	}
 	return ended != WRITERS_UNKNOWN && writers_ended() != ended;
 }
+
+bool writers_may_have_begun(struct plfs_mount *m, ino_t number)
+{
+	uint8_t *table = __atomic_load_n(&m->writers_seen, __ATOMIC_ACQUIRE);
+
+	if (!table && !m->store.remote) {
+		int h = open_table(m, false);
+
+		if (h == -ENOENT) /* it is made before the first log */
+			return false;
+		if (h >= 0)
+			store_close(&m->store, &h);
+		table = keep_table(m, &m->writers_seen, map_table(m, false));
+	}
+	return !table || __atomic_load_n(slot_of(table, number), __ATOMIC_ACQUIRE) || is_gone(&m->writers_seen, table);
+}

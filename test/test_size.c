@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The size that two processes see of one file, which both have open: each call of theirs is compared with a model, one call after
- * the other.
+ * the other. First what was wrong once, then all short histories, then random long ones.
  */
 #include "scratch.h"
 
 #include <criterion/criterion.h>
 
 TestSuite(size, .init = scratch_setup, .fini = scratch_remove, .timeout = 60);
+TestSuite(size_small, .fini = scratch_remove, .timeout = 60);
+TestSuite(size_histories, .fini = scratch_remove, .timeout = 300);
 
 #define SIZE_MAX_HERE 8192
 
@@ -186,6 +188,14 @@ static void model_cut(size_t size)
 	model_size = size;
 }
 
+static bool may_write(enum who who, size_t off, size_t len)
+{
+	for (size_t i = off; i < off + len; i++)
+		if (owners[i] >= 0 && owners[i] != (int)who)
+			return false;
+	return true;
+}
+
 static void model_write(enum who who, size_t off, size_t len, unsigned char byte)
 {
 	memset(model + off, byte, len);
@@ -354,3 +364,139 @@ static void tells_the_stub_when_it_closes(bool appends)
 
 Test(size, of_what_was_written_since_another_process_truncated_is_in_the_stub_after_a_close) { tells_the_stub_when_it_closes(false); }
 Test(size, of_what_was_appended_since_another_process_truncated_is_in_the_stub_after_a_close) { tells_the_stub_when_it_closes(true); }
+
+/* @first: how A has it open, @before: what B has written to its stub, @has_read: A has looked at it. */
+static void is_told_what_another_logs(enum act first, size_t before, bool has_read)
+{
+	static const enum act looks[] = { FSTAT, STAT, SIZE, READ, REFRESH, FSTAT };
+
+	for (int i = 0; i < 6; i++) {
+		begin();
+		must(B, OPEN, 0, 0);
+		if (before)
+			must(B, PWRITE, 0, before);
+		must(A, first, 0, 0);
+		if (has_read)
+			must(A, READ, 0, 0);
+		must(B, PWRITE, (off_t)before, 350);
+		must(A, looks[i], 0, 0);
+		must(B, PWRITE, (off_t)before + 1000, 65);
+		must(A, looks[i], 0, 0);
+		cr_assert(ends_well());
+		cr_assert_eq(tell(A, UNLINK, 0, 0, 0), 0);
+	}
+}
+
+static void whoever_has_it_open(const char *options, size_t before)
+{
+	scratch_map(options);
+	start_both();
+	for (int i = 0; i < 4; i++)
+		is_told_what_another_logs(i & 1 ? OPEN_READ : OPEN, before, i & 2);
+	end_both();
+}
+
+Test(size_small, of_a_file_that_was_empty_when_it_was_opened_is_told) { whoever_has_it_open("{small=0}", 0); }
+Test(size_small, of_a_file_that_grows_out_of_its_stub_is_told) { whoever_has_it_open("{small=300}", 200); }
+
+/* ---- histories ---- */
+
+/* Of these a history is made. Where @from_end, the offset is behind the end; what the other has written is not written over. */
+static const struct {
+	enum act act;
+	off_t off;
+	size_t len;
+	bool from_end;
+} letters[] = {
+	{ PWRITE, 0, 100, false }, { PWRITE, 0, 40, true }, { PWRITE, 50, 400, true }, { APPEND, 0, 70, false },
+	{ TRUNCATE, 0, 0, false }, { TRUNCATE, 60, 0, false }, { TRUNCATE, 500, 0, true }, { TRUNCATE_NAME, 0, 0, false },
+	{ TRUNCATE_NAME, 90, 0, false }, { OPEN_TRUNC, 0, 0, false }, { FALLOCATE, 10, 100, true }, { COMMIT, 0, 0, false },
+	{ SYNC, 0, 0, false }, { SIZE, 0, 0, false }, { FSTAT, 0, 0, false }, { STAT, 0, 0, false }, { READ, 0, 0, false },
+	{ REFRESH, 0, 0, false }, { CLOSE, 0, 0, false }, /* and opened again */
+};
+
+#define NR_LETTERS ((int)(sizeof(letters) / sizeof(*letters)))
+
+static bool only_reads[2];
+
+static bool play(enum who who, int letter)
+{
+	struct step s = { who, letters[letter].act, letters[letter].off, letters[letter].len };
+
+	if (letters[letter].from_end)
+		s.off += (off_t)model_size;
+	if (s.act == PWRITE && !may_write(who, (size_t)s.off, s.len))
+		s.off = (off_t)model_size;
+	if ((size_t)s.off + s.len > SIZE_MAX_HERE || (s.act == APPEND && model_size + s.len > SIZE_MAX_HERE))
+		s = (struct step){ who, OPEN_TRUNC, 0, 0 };
+	if (only_reads[who] && (s.act == PWRITE || s.act == APPEND || s.act == TRUNCATE || s.act == FALLOCATE))
+		s = (struct step){ who, FSTAT, 0, 0 };
+	if (s.act == CLOSE)
+		return step(s) && step((struct step){ who, only_reads[who] ? OPEN_READ : OPEN, 0, 0 });
+	return step(s);
+}
+
+enum { NR_STARTS = 6 };
+
+/* What is there when a history begins. */
+static bool start(int no)
+{
+	static const struct step starts[NR_STARTS][6] = {
+		{ { A, OPEN, 0, 0 }, { B, OPEN, 0, 0 } },
+		{ { A, OPEN, 0, 0 }, { A, PWRITE, 0, 200 }, { B, OPEN, 0, 0 } },
+		{ { A, OPEN, 0, 0 }, { B, OPEN, 0, 0 }, { A, PWRITE, 0, 2000 }, { A, COMMIT, 0, 0 } },
+		{ { A, OPEN, 0, 0 }, { B, OPEN, 0, 0 }, { A, PWRITE, 0, 2000 }, { B, APPEND, 0, 100 }, { A, READ, 0, 0 } },
+		{ { B, OPEN, 0, 0 }, { B, PWRITE, 0, 200 }, { A, OPEN_READ, 0, 0 }, { A, READ, 0, 0 } },
+		{ { B, OPEN, 0, 0 }, { A, OPEN_READ, 0, 0 } },
+	};
+	bool ok = true;
+
+	begin();
+	only_reads[A] = only_reads[B] = false;
+	for (int i = 0; i < 6 && ok && (!i || starts[no][i].act != OPEN || starts[no][i].who); i++) {
+		only_reads[starts[no][i].who] |= starts[no][i].act == OPEN_READ;
+		ok = step(starts[no][i]);
+	}
+	return ok;
+}
+
+static bool is_played(int first, const int *played, int nr, int nr_looks)
+{
+	bool ok = start(first);
+
+	for (int i = 0; i < nr && ok; i++)
+		ok = play(played[i] % 2, played[i] / 2);
+	ok = ok && ends_well_after(nr_looks);
+	return tell(A, UNLINK, 0, 0, 0) == 0 && ok;
+}
+
+static void all_of(const char *options)
+{
+	const char *rounds = getenv("PLFS_TEST_ROUNDS"), *given = getenv("PLFS_TEST_SEED");
+	int nr_random = rounds ? atoi(rounds) : 1000, played[12], failed = 0;
+	uint64_t seed = given ? strtoull(given, NULL, 0) : 1;
+
+	scratch_in_memory = true; /* each is synced */
+	scratch_map(options);
+	start_both();
+	for (int first = 0; first < NR_STARTS && !failed; first++) {
+		for (int i = 0; i < NR_LETTERS * 2 * NR_LETTERS * 2 && !failed; i++) {
+			played[0] = i / (NR_LETTERS * 2);
+			played[1] = i % (NR_LETTERS * 2);
+			failed = !is_played(first, played, 2, 10);
+		}
+	}
+	for (int i = 0; i < nr_random && !failed; i++) {
+		int nr = 3 + (int)(mix64(seed++) % 10), from = (int)(mix64(seed++) % NR_STARTS);
+
+		for (int k = 0; k < nr; k++)
+			played[k] = (int)(mix64(seed++) % (NR_LETTERS * 2));
+		failed = !is_played(from, played, nr, i % 2 ? 0 : 10);
+	}
+	cr_assert(!failed);
+	end_both();
+}
+
+Test(size_histories, are_those_of_a_plain_file) { all_of("{small=0}"); }
+Test(size_histories, are_those_of_a_plain_file_that_grows_out_of_its_stub) { all_of("{small=300}"); }
+Test(size_histories, are_those_of_a_plain_file_in_its_stub) { all_of(""); }
