@@ -124,9 +124,13 @@ static bool find_container(int dirfd, const char *path, const struct stat *st, i
 {
 	struct inode *ino = inode_find(st->st_dev, st->st_ino);
 	bool found = false;
+	int fd;
 
 	if (ino) {
 		mutex_lock(&ino->lock);
+		fd = file_any_fd(ino);
+		if (fd >= 0) /* others may have made it since we looked */
+			bare_look(ino, fd);
 		found = ino->stub.has_container;
 		if (found)
 			*c = ino->c;
@@ -138,8 +142,8 @@ static bool find_container(int dirfd, const char *path, const struct stat *st, i
 		char name[PATH_MAX];
 		struct plfs_mount *m;
 		struct stub stub;
-		int fd = own_openat(dirfd, path, O_RDONLY | O_CLOEXEC | (at_flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0));
 
+		fd = own_openat(dirfd, path, O_RDONLY | O_CLOEXEC | (at_flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0));
 		fd = sys_fd_hide(fd < 0 ? -errno : fd);
 		if (fd < 0)
 			return false;

@@ -49,6 +49,28 @@ Test(bare_others, who_has_written_before_the_claim_goes_on_in_a_log)
 	lclose(&l);
 }
 
+Test(bare_others, whose_mode_is_changed_by_who_knows_of_no_container_has_one_of_that_mode)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+	char path[PATH_MAX];
+	struct stat st;
+	pid_t pid;
+
+	share();
+	lfill(&l, 0, 200, 1);
+	pid = start_child(writes_large, NULL);
+	await(&shared->claimed);
+	cr_assert(find_file("data.", path) && !stat(path, &st));
+	cr_assert_neq(st.st_mode & 0077, 0);
+	lpath("a", path);
+	cr_assert_eq(plfs_chmod(AT_FDCWD, path, 0600, 0), 0);
+	cr_assert(find_file("data.", path) && !stat(path, &st));
+	cr_assert_eq(st.st_mode & 0077, 0);
+	raise_flag(&shared->done);
+	cr_assert_eq(wait_child(pid), 0);
+	lclose(&l);
+}
+
 Test(bare_others, who_reads_sees_each_write_whether_in_the_stub_or_a_log)
 {
 	struct lfile l = lopen("a", O_RDWR | O_CREAT), r = { 0 };
