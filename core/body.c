@@ -99,6 +99,28 @@ void inode_enter_body(struct inode *ino, const struct stub *now)
 	ino->acquired = false;
 }
 
+int inode_settle(struct inode *ino, int fd)
+{
+	struct stub now;
+	int ret = ino->stub.in_body ? 0 : stub_settle(fd, &now);
+
+	if (!ret && !ino->stub.in_body && now.in_body)
+		inode_enter_body(ino, &now);
+	return ret;
+}
+
+int inode_look_for_move(struct inode *ino, int fd)
+{
+	struct stub now;
+	int ret = stub_read(fd, &now);
+
+	if (!ret && now.in_body)
+		inode_enter_body(ino, &now);
+	else if (!ret)
+		ino->stub.moving = now.moving;
+	return ret;
+}
+
 /*
  * Writers store their record and then load the notify word, without a fence between the two, which would cost each write. So
  * wait until no processor can hold a store back any more: they do for nanoseconds. (membarrier(2) would take 10 ms.)

@@ -163,28 +163,6 @@ static bool heed_truncation(struct inode *ino)
 	return true;
 }
 
-int inode_settle(struct inode *ino, int fd)
-{
-	struct stub now;
-	int ret = ino->stub.in_body ? 0 : stub_settle(fd, &now);
-
-	if (!ret && !ino->stub.in_body && now.in_body)
-		inode_enter_body(ino, &now);
-	return ret;
-}
-
-int inode_look_for_move(struct inode *ino, int fd)
-{
-	struct stub now;
-	int ret = stub_read(fd, &now);
-
-	if (!ret && now.in_body)
-		inode_enter_body(ino, &now);
-	else if (!ret)
-		ino->stub.moving = now.moving;
-	return ret;
-}
-
 int inode_heed_notice(struct inode *ino, int fd)
 {
 	uint64_t notified_ns;
@@ -425,18 +403,6 @@ static bool has_changed_before(const struct inode *ino, int fd)
 	       st.st_ctim.tv_sec != ino->first_ctim.tv_sec || st.st_ctim.tv_nsec != ino->first_ctim.tv_nsec;
 }
 
-/*
- * Whether nothing but the header tells that the file has been moved into its body. Either the mover's notice came before the
- * map was made, or this process watches none: it only reads the file, and nobody of this host has written it.
- */
-static bool is_move_untold(const struct inode *ino)
-{
-	const struct watch *w = &ino->r.watch;
-
-	return unlikely(ino->stub.moving) ||
-	       unlikely(!w->word && !w->revoked && ino->r.loaded && !ino->m->store.remote);
-}
-
 /* find_readable() of a file that is not bare. */
 static ssize_t find_in_logs(struct inode *ino, int fd, size_t len, uint64_t logical_off)
 {
@@ -447,7 +413,7 @@ static ssize_t find_in_logs(struct inode *ino, int fd, size_t len, uint64_t logi
 
 	if (ino->stub.in_body)
 		return 0;
-	ret = ino->stub.has_container && is_move_untold(ino) ? inode_look_for_move(ino, fd) : 0;
+	ret = ino->stub.has_container && inode_move_is_untold(ino) ? inode_look_for_move(ino, fd) : 0;
 	if (!ret)
 		ret = prepare_read(ino);
 	if (ret || ino->stub.in_body)

@@ -172,6 +172,18 @@ int inode_settle(struct inode *ino, int fd);
 /* The same without waiting: ino->stub.moving then says that somebody is still at it. 0 or -errno. */
 int inode_look_for_move(struct inode *ino, int fd);
 
+/*
+ * Whether nothing but the header tells that the file has been moved into its body. Either the mover's notice came before the
+ * map was made, or this process watches none: it only reads the file, and nobody of this host has written it.
+ */
+static inline bool inode_move_is_untold(const struct inode *ino)
+{
+	const struct watch *w = &ino->r.watch;
+
+	return unlikely(ino->stub.moving) ||
+	       unlikely(!w->word && !w->revoked && ino->r.loaded && !ino->m->store.remote);
+}
+
 /* Whatever is known: the stub's size, what was written here, what the map says. After inode_look_again(). */
 uint64_t inode_known_size(const struct inode *ino);
 
