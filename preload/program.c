@@ -338,14 +338,14 @@ bool program_is_ours(const char *file, bool search, char *const envp[])
 	if (needed_from_env(envp))
 		return true;
 	if (!search || strchr(file, '/'))
-		return is_ours(file);
+		return is_ours(file) || stranger_inherits(AT_FDCWD, file);
 	if (search_begin(&s, file) < 0)
 		return false;
 	while (search_next(&s)) {
 		if (is_ours(s.path))
 			return true;
 		if (!sys.stat(s.path, &st) && S_ISREG(st.st_mode) && !sys.faccessat(AT_FDCWD, s.path, X_OK, AT_EACCESS))
-			return false;
+			return stranger_inherits(AT_FDCWD, s.path);
 	}
 	return false;
 }

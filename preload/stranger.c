@@ -99,11 +99,20 @@ static bool move(struct ofile *f)
 	return false;
 }
 
+bool stranger_inherits(int dirfd, const char *path)
+{
+	int saved = errno;
+	bool does = each_inherited(is_one) && is_stranger(dirfd, path, DEPTH_MAX);
+
+	errno = saved;
+	return does;
+}
+
 void stranger_prepare(int dirfd, const char *path)
 {
 	int saved = errno;
 
-	if (each_inherited(is_one) && is_stranger(dirfd, path, DEPTH_MAX))
+	if (stranger_inherits(dirfd, path))
 		each_inherited(move);
 	errno = saved;
 }

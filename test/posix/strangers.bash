@@ -73,10 +73,16 @@ _writes_inherited() {
 writes_to_an_inherited_descriptor() { _strangers _writes_inherited; }
 
 _reads_inherited() {
+	local how
 	_under sh -c "seq 1 30000 >$PFX/a; $1 copy <$PFX/a" >"$W/out"
 	cmp -s "$W/out" <(seq 1 30000) || _fail "what it reads: $(head -c 100 "$W/out" | tr '\0' .)"
 	_under sh -c "(read -r x; $1 copy) <$PFX/a" >"$W/out"
 	cmp -s "$W/out" <(seq 2 30000) || _fail "what it reads behind the first line: $(head -c 100 "$W/out" | tr '\0' .)"
+	for how in posix_spawn posix_spawnp; do
+		_under sh -c "rm $PFX/a; seq 1 30000 >$PFX/a; python3 -c 'import os, sys
+sys.exit(os.waitpid(os.$how(sys.argv[1], sys.argv[1:], os.environ), 0)[1])' $1 copy <$PFX/a" >"$W/out"
+		cmp -s "$W/out" <(seq 1 30000) || _fail "what it reads, begun by $how: $(head -c 100 "$W/out" | tr '\0' .)"
+	done
 	_content "$(seq 1 30000)"$'\n'
 	_under sh -c "seq 1 20 >$PFX/a; $1 copy <$PFX/a >$PFX/b; $1 copy <$PFX/b >>$PFX/a; rm $PFX/b"
 	_content "$(seq 1 20; seq 1 20)"$'\n'
