@@ -104,9 +104,15 @@ int inode_settle(struct inode *ino, int fd)
 	struct stub now;
 	int ret = ino->stub.in_body ? 0 : stub_settle(fd, &now);
 
-	if (!ret && !ino->stub.in_body && now.in_body)
+	if (ret || ino->stub.in_body)
+		return ret;
+	if (now.in_body) {
 		inode_enter_body(ino, &now);
-	return ret;
+	} else if (now.has_container) {
+		ino->stub.cut_size = now.cut_size;
+		ino->stub.cut_ns = now.cut_ns;
+	}
+	return 0;
 }
 
 int inode_look_for_move(struct inode *ino, int fd)
@@ -149,7 +155,13 @@ static void tell_users(struct inode *ino, bool any)
 	}
 }
 
-/* Copy to @fd what no log but the body has. */
+/* What a truncation has cut off is cut off the body as well. */
+static bool is_in_body(const struct index_piece *piece)
+{
+	return piece->log_no == INDEX_LOG_HOLE || piece->log_no == INDEX_LOG_CUT;
+}
+
+/* Copy to @fd what logs have. */
 static int copy_logs(struct inode *ino, int fd, uint64_t size)
 {
 	struct index_piece piece;
@@ -161,7 +173,7 @@ static int copy_logs(struct inode *ino, int fd, uint64_t size)
 		return -ENOMEM;
 	for (uint64_t off = 0; off < size && !ret; off += piece.len) {
 		reader_lookup(&ino->r, off, min_u64(size - off, COPY_LEN), &piece);
-		if (piece.log_no == INDEX_LOG_HOLE)
+		if (is_in_body(&piece))
 			continue;
 		ret = reader_read(&ino->r, NULL, fd, buf, piece.len, off);
 		if (!ret) {
@@ -181,7 +193,7 @@ static void uncopy_logs(struct inode *ino, int fd, uint64_t size)
 
 	for (uint64_t off = 0; off < size; off += piece.len) {
 		reader_lookup(&ino->r, off, size - off, &piece);
-		if (piece.log_no != INDEX_LOG_HOLE)
+		if (!is_in_body(&piece))
 			own_fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(PLFS_BODY_OFF + off),
 				      (off_t)piece.len);
 	}
@@ -192,9 +204,10 @@ static int move_locked(struct inode *ino, int fd)
 {
 	struct live_arg la = { .ino = ino };
 	struct stat st;
-	int ret;
+	int ret = inode_finish_cut(ino, fd);
 
-	ret = container_list(&ino->c, look_at_live, &la);
+	if (!ret)
+		ret = container_list(&ino->c, look_at_live, &la);
 	if (!ret && la.untold)
 		ret = -EBUSY;
 	if (!ret) {

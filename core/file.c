@@ -380,7 +380,7 @@ int plfs_fallocate(struct plfs_file *f, int mode, off_t logical_off, off_t len)
 	if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE) && logical_off < size)
 		ret = write_zeros(f, logical_off, (stop < size ? stop : size) - logical_off);
 	if (!ret && !keep && stop > size) {
-		ret = inode_extend(f->ino, file_begin(f), (uint64_t)stop);
+		ret = inode_grow(f->ino, file_begin(f), (uint64_t)stop);
 		file_end(f);
 	}
 	return ret;

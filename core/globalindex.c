@@ -180,13 +180,13 @@ static void adopt(struct gathered *g, const struct container *c, int h, uint64_t
 }
 
 static int gather_anew(struct gathered *g, const struct container *c, const struct index_inputs *in, const char *own_live,
-		       uint64_t generation_ns, bool ask_logs)
+		       uint64_t generation_ns, unsigned how)
 {
+	bool ask_logs = how & GATHER_LOGS, alone;
 	int h = -ENOENT, ret = gather_merged(g, c, in, own_live, generation_ns, &ask_logs);
-	bool alone;
 
 	/* It has to be in its place before that is looked at which confirms it. */
-	if (!ret && !in->nr_lives && !own_live && !ask_logs && is_worth_keeping(g, in))
+	if (!ret && !in->nr_lives && !own_live && !ask_logs && !(how & GATHER_ANEW) && is_worth_keeping(g, in))
 		h = keep(g, c, in, generation_ns);
 	if (!ret)
 		ret = check_complete(g, c, in, &alone);
@@ -201,15 +201,15 @@ static int gather_anew(struct gathered *g, const struct container *c, const stru
 }
 
 int gather(struct gathered *g, const struct container *c, const struct index_inputs *in, const char *own_live,
-	   uint64_t generation_ns, bool ask_logs)
+	   uint64_t generation_ns, unsigned how)
 {
 	int ret = -ENOENT;
 
 	memset(g, 0, sizeof(*g));
-	if (!in->nr_lives && !own_live && !ask_logs)
+	if (!in->nr_lives && !own_live && !how)
 		ret = gather_kept(g, c, in, generation_ns);
 	if (ret == -ENOENT)
-		ret = gather_anew(g, c, in, own_live, generation_ns, ask_logs);
+		ret = gather_anew(g, c, in, own_live, generation_ns, how);
 	if (ret)
 		drop_gathered(g, c);
 	return ret;

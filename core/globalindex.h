@@ -26,6 +26,7 @@ struct gathered {
 	struct global_index global;
 	struct live_seen *seen; /* of each live file of the inputs; mem_alloc()ed, or NULL */
 	uint64_t nr_records;
+	uint64_t cut_ns; /* stamp of the last truncate record; 0: there is none, or the map was kept */
 	char lost[CONTAINER_PATH_LEN]; /* after -ENOMSG: the log in question */
 };
 
@@ -38,11 +39,13 @@ int gather_confirmed(struct gathered *g, const struct container *c, uint64_t gen
 /*
  * Make the map of @in and of the live file @own_live (or NULL): from index.global if that was made from them, else by
  * merging, and then index.global is written if there is no live file and enough to gain. Records stamped at or before
- * @generation_ns are left out. Where an index is damaged, or @ask_logs, the logs say themselves what is in them
- * (salvage.h). -EAGAIN: the inputs have changed, list them anew; -ENOMSG: the same, or a log's index is lost, and,
- * with @ask_logs, it says nothing itself.
+ * @generation_ns are left out. Where an index is damaged, or GATHER_LOGS, the logs say themselves what is in them
+ * (salvage.h). GATHER_ANEW: no kept map will do, which does not say cut_ns. -EAGAIN: the inputs have changed, list them anew;
+ * -ENOMSG: the same, or a log's index is lost, and, with GATHER_LOGS, it says nothing itself.
  */
+#define GATHER_LOGS 1
+#define GATHER_ANEW 2
 int gather(struct gathered *g, const struct container *c, const struct index_inputs *in, const char *own_live,
-	   uint64_t generation_ns, bool ask_logs);
+	   uint64_t generation_ns, unsigned how);
 
 #endif

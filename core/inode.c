@@ -59,13 +59,27 @@ uint64_t inode_known_size(const struct inode *ino)
 	return max_u64(max_u64(ino->body_len, ino->own_end), ino->r.loaded ? reader_end(&ino->r) : 0);
 }
 
+bool inode_is_cut(const struct inode *ino)
+{
+	const struct stub *s = &ino->stub;
+
+	if (likely(!s->cut_ns) || s->in_body)
+		return false;
+	return s->cut_size ? ino->r.loaded && ino->r.cut_ns == s->cut_ns : stub_is_emptied(s);
+}
+
+uint64_t inode_told_len(const struct inode *ino, off_t st_size)
+{
+	return inode_is_cut(ino) ? ino->stub.cut_size : stub_body_len(st_size);
+}
+
 static int look_at_length(struct inode *ino, int fd)
 {
 	struct stat st;
 
 	if (sys.fstat(fd, &st))
 		return -errno;
-	ino->body_len = stub_body_len(st.st_size);
+	ino->body_len = inode_told_len(ino, st.st_size);
 	return 0;
 }
 
@@ -108,31 +122,47 @@ static int extend(struct inode *ino, int fd, uint64_t end)
 
 int inode_extend(struct inode *ino, int fd, uint64_t end)
 {
-	int ret = look_at_length(ino, fd);
+	struct stat st;
+	int ret;
 
-	return ret ? ret : extend(ino, fd, end);
+	if (sys.fstat(fd, &st))
+		return -errno;
+	ino->body_len = stub_body_len(st.st_size);
+	ret = extend(ino, fd, end);
+	if (inode_is_cut(ino))
+		ino->body_len = ino->stub.cut_size;
+	return ret;
 }
 
 struct notify_arg {
 	struct inode *ino;
 	uint64_t stamp_ns;
+	unsigned nr_others;
 };
 
 static int notify_live(void *arg, const char *path, const char *name, enum dropping_kind kind)
 {
 	struct notify_arg *na = arg;
+	const struct inode *ino = na->ino;
 
-	(void)name;
-	if (kind == DROPPING_LIVE)
-		stage_notify(&na->ino->c, path, na->stamp_ns);
+	if (kind != DROPPING_LIVE)
+		return 0;
+	stage_notify(&ino->c, path, na->stamp_ns);
+	na->nr_others += !ino->writing || strcmp(name + 5, ino->w.log_name + 5);
 	return 0;
 }
 
-void inode_notify(struct inode *ino, uint64_t stamp_ns)
+unsigned inode_notify_writers(struct inode *ino, uint64_t stamp_ns)
 {
 	struct notify_arg na = { .ino = ino, .stamp_ns = stamp_ns };
 
 	container_list(&ino->c, notify_live, &na);
+	return na.nr_others;
+}
+
+void inode_notify(struct inode *ino, uint64_t stamp_ns)
+{
+	inode_notify_writers(ino, stamp_ns);
 	watch_raise(&ino->c);
 }
 
@@ -228,7 +258,7 @@ int inode_publish(struct inode *ino, int fd)
 /*
  * @ret of reader_load(), with what is missing told. But somebody may have moved the file into its body since we read the
  * header: then the container was removed, all of it or as far as we have seen, and whatever was found there means nothing.
- * Or truncated it to nothing: -EAGAIN, what was found may be void.
+ * Or truncated it: -EAGAIN, what was found may be void, or of another time than the length.
  */
 static int loaded(struct inode *ino, int ret)
 {
@@ -245,7 +275,8 @@ static int loaded(struct inode *ino, int ret)
 		ino->body_len = stub_body_len(st.st_size);
 		return 0;
 	}
-	if (fd >= 0 && !ret2 && now.has_container && now.generation_ns != ino->stub.generation_ns) {
+	if (fd >= 0 && !ret2 && now.has_container &&
+	    (now.generation_ns != ino->stub.generation_ns || now.cut_ns != ino->stub.cut_ns)) {
 		ino->stub = now;
 		stamp_seen(now.generation_ns);
 		return -EAGAIN;
@@ -262,7 +293,8 @@ static int loaded(struct inode *ino, int ret)
 		ret = look_at_length(ino, fd);
 		if (ino->body_len < before)
 			forget_end(ino);
-		ino->body_len = min_u64(ino->body_len, before);
+		if (!inode_is_cut(ino))
+			ino->body_len = min_u64(ino->body_len, before);
 		heed_truncation(ino);
 	}
 	if (ret == -EIDRM && !ret2)
@@ -270,6 +302,19 @@ static int loaded(struct inode *ino, int ret)
 	if (ret == -ENOMSG)
 		log_error("%s/%s: the data log is not in any index: the index is lost", ino->c.dir, ino->r.lost);
 	return ret == -EIDRM || ret == -ENOMSG ? -EIO : ret ? ret : ret2;
+}
+
+/*
+ * What the header says is for the next load. Who goes on by what he knew of the file is told that it has been emptied before anybody goes
+ * by that: whoever emptied it may have been killed before he could.
+ */
+static void heed_header(struct inode *ino)
+{
+	ino->r.seeks_cut = ino->stub.cut_ns;
+	ino->r.emptied = stub_is_emptied(&ino->stub);
+	if (ino->r.emptied && ino->told_cut_ns != ino->stub.cut_ns)
+		watch_raise(&ino->c);
+	ino->told_cut_ns = ino->stub.cut_ns;
 }
 
 int inode_load(struct inode *ino)
@@ -284,6 +329,7 @@ int inode_load(struct inode *ino)
 	for (const struct plfs_file *f = ino->files; f; f = f->next)
 		ino->r.may_make |= f->writable;
 	do {
+		heed_header(ino);
 		ret = loaded(ino, reader_load(&ino->r, ino->writing ? &ino->w : NULL, ino->stub.generation_ns));
 	} while (ret == -EAGAIN);
 	if (!ret && !ino->stub.in_body && !container_is_checked(&ino->c, CONTAINER_READ)) { /* it has appeared since */
@@ -323,6 +369,7 @@ static int revalidate(struct inode *ino, int fd, const struct stat *st)
 		if (ret)
 			return ret;
 	}
+	heed_header(ino);
 	ret = loaded(ino, reader_reload(&ino->r, ino->writing ? &ino->w : NULL, ino->stub.generation_ns, &changed));
 	return ret == -EAGAIN ? inode_load(ino) : ret;
 }
@@ -343,7 +390,7 @@ static int prepare_read(struct inode *ino)
 
 int inode_look_again(struct inode *ino, int fd, const struct stat *st, bool reload)
 {
-	uint64_t len = stub_body_len(st->st_size);
+	uint64_t len = inode_told_len(ino, st->st_size);
 	int ret = 0;
 
 	if (ino->stub.in_body) {
@@ -360,6 +407,8 @@ int inode_look_again(struct inode *ino, int fd, const struct stat *st, bool relo
 		ino->acquired = false;
 		ret = revalidate(ino, fd, st);
 		ino->acquired |= ret != 0;
+		if (inode_is_cut(ino))
+			ino->body_len = ino->stub.cut_size;
 	}
 	return !ret && ino->end_lost ? prepare_read(ino) : ret;
 }

@@ -37,11 +37,12 @@ struct inode {
 	bool counted;       /* among those that write (writers.h) */
 	struct reader r;
 	struct timespec first_ctim; /* of the stub, when it was first looked at */
-	uint64_t body_len;  /* logical size that the stub said when last looked at */
+	uint64_t body_len;  /* logical size that the stub said when last looked at: inode_told_len() */
 	uint64_t own_end;   /* end of what was written here and is not published yet; 0: nothing */
 	bool end_lost;      /* own_end was dropped, and may have been more than a truncation cut: only a map tells (inode_recall_end()) */
 	uint64_t notified_ns; /* last notice after which the header was looked at */
 	uint64_t cut_ns;    /* last notice that own_end takes into account */
+	uint64_t told_cut_ns; /* truncation left by a killed process of which readers have been told from here */
 	bool bare_writer;   /* this process writes the body of a bare file (bare.h) */
 	bool touched;       /* written to since the stub's times were last set */
 	uint64_t last_publish_ns;
@@ -136,6 +137,9 @@ int inode_truncate(struct inode *ino, int fd, uint64_t size);
 /* Let the stub say that the file reaches at least to @end. */
 int inode_extend(struct inode *ino, int fd, uint64_t end);
 
+/* The same for fallocate(): of which no record says anything, so that no truncation may be under way. */
+int inode_grow(struct inode *ino, int fd, uint64_t end);
+
 /* If the map knows of more than the stub's size says, as of what a killed process wrote, let the stub say it. */
 void inode_publish_found(struct inode *ino, int fd);
 
@@ -184,6 +188,15 @@ static inline bool inode_move_is_untold(const struct inode *ino)
 	       unlikely(!w->word && !w->revoked && ino->r.loaded && !ino->m->store.remote);
 }
 
+/*
+ * Whether a truncation is under way that has happened, as far as header and maps are known here: the stub's length is not to be believed.
+ * The record of one to more than 0 may be there already, and not in the maps: for whoever goes by them it has not happened.
+ */
+bool inode_is_cut(const struct inode *ino);
+
+/* The logical size that the stub says, with this st_size. */
+uint64_t inode_told_len(const struct inode *ino, off_t st_size);
+
 /* Whatever is known: the stub's size, what was written here, what the map says. After inode_look_again(). */
 uint64_t inode_known_size(const struct inode *ino);
 
@@ -199,8 +212,11 @@ int inode_load(struct inode *ino);
 /* Tell the stub the size, and that it was written to. */
 int inode_publish(struct inode *ino, int fd);
 
-/* Tell all that write the file, on this host, to end their records and to look at the header. */
+/* Tell all that write the file, on this host, to end their records and to look at the header; and all that read it. */
 void inode_notify(struct inode *ino, uint64_t stamp_ns);
+
+/* The first half of that; returns how many live files others have. */
+unsigned inode_notify_writers(struct inode *ino, uint64_t stamp_ns);
 
 /*
  * Whether a file that we have mapped was cut, or failed, under us (mapping.h): what has been done with it since is
@@ -233,6 +249,12 @@ void inode_unlock_end(struct inode *ino);
 
 /* If own_end was lost, have it again from a map, before the size is published for good. Best effort. */
 void inode_recall_end(struct inode *ino, int fd);
+
+/*
+ * With the end locked, the header having been read (inode_settle()): a truncation that is still under way is of a process that died.
+ * If it has happened the body is cut, else it is forgotten.
+ */
+int inode_finish_cut(struct inode *ino, int fd);
 
 /* ---- all of them ---- */
 

@@ -15,7 +15,7 @@
 
 /* ---- one at a time: whoever appends, and whoever cuts ---- */
 
-int inode_lock_end(struct inode *ino)
+static int lock_end(struct inode *ino, bool waits)
 {
 	struct store *s = &ino->m->store;
 	char path[CONTAINER_PATH_LEN];
@@ -34,12 +34,14 @@ int inode_lock_end(struct inode *ino)
 		if (ino->lock_h < 0)
 			return ino->lock_h;
 	}
-	ret = s->ops->lock(s, ino->lock_h);
+	ret = waits ? s->ops->lock(s, ino->lock_h) : s->ops->try_lock(s, ino->lock_h);
 	if (ret && ret != -EOPNOTSUPP)
 		return ret;
 	ino->end_locks = 1;
 	return 0;
 }
+
+int inode_lock_end(struct inode *ino) { return lock_end(ino, true); }
 
 void inode_unlock_end(struct inode *ino)
 {
@@ -87,11 +89,58 @@ static int resize_body(struct inode *ino, int fd, uint64_t size)
 	return inode_extend(ino, fd, size);
 }
 
+/* Others who were told of the truncation have written since, and told the stub how far before that was cut. */
+static int extend_again(struct inode *ino, int fd)
+{
+	int ret = inode_load(ino);
+
+	return ret || ino->stub.in_body ? ret : inode_extend(ino, fd, inode_known_size(ino));
+}
+
+int inode_finish_cut(struct inode *ino, int fd)
+{
+	struct stat st;
+	int ret;
+
+	if (likely(!ino->stub.cut_ns) || ino->stub.in_body)
+		return 0;
+	ret = stub_read(fd, &ino->stub);
+	if (ret || !ino->stub.cut_ns)
+		return ret;
+	stamp_seen(ino->stub.generation_ns);
+	ret = inode_load(ino);
+	if (ret || !ino->stub.cut_ns || ino->stub.in_body)
+		return ret;
+	if (sys.fstat(fd, &st))
+		return -errno;
+	if (inode_is_cut(ino)) {
+		inode_notify(ino, stamp_next());
+		if (stub_body_len(st.st_size) > ino->stub.cut_size && sys.ftruncate(fd, (off_t)(PLFS_BODY_OFF + ino->stub.cut_size)))
+			return -errno;
+		ret = inode_extend(ino, fd, inode_known_size(ino));
+	}
+	return ret ? ret : stub_set_cut(fd, &ino->stub, 0, 0);
+}
+
+/* The truncation has happened, by one store: whatever becomes of us here, all see it. */
+static int carry_out(struct inode *ino, int fd, uint64_t size, unsigned nr_others)
+{
+	int ret;
+
+	ino->told_cut_ns = ino->stub.cut_ns;
+	watch_raise(&ino->c); /* who goes by maps from before must not read the body any more when it is cut */
+	ret = resize_body(ino, fd, size);
+	if (!ret && nr_others)
+		ret = extend_again(ino, fd);
+	return ret || ino->stub.in_body ? ret : stub_set_cut(fd, &ino->stub, 0, 0);
+}
+
 /* To nothing: all records up to now are void, and the logs that hold nothing else can go. */
 static int new_generation(struct inode *ino, int fd)
 {
 	uint64_t now_ns;
 	bool counted, synced = stub_is_synced(fd);
+	unsigned nr_others;
 	int ret;
 
 	ret = inode_check_container(ino, CONTAINER_CHANGE);
@@ -100,12 +149,19 @@ static int new_generation(struct inode *ino, int fd)
 	inode_close_writer(ino, fd);
 	inode_heed_clock(ino, fd); /* a file that cannot be read can be emptied all the same */
 	now_ns = stamp_next();
-	inode_notify(ino, now_ns); /* before the size goes: writers must not bring it back */
-	/* Between the two the file is still the old one, whatever the stub's length says. */
+	nr_others = inode_notify_writers(ino, now_ns); /* before the size goes: writers must not bring it back */
+	/* Until the body is cut the stub's length says another size than the header. */
 	counted = writers_begin(ino->m, ino->key.ino);
-	ret = resize_body(ino, fd, 0);
-	if (!ret)
+	ret = stub_set_cut(fd, &ino->stub, 0, now_ns);
+	if (!ret) {
 		ret = stub_set_generation(fd, &ino->stub, now_ns);
+		if (ret)
+			stub_set_cut(fd, &ino->stub, 0, 0);
+	}
+	if (!ret && !ino->stub.in_body) {
+		reader_release(&ino->r);
+		ret = carry_out(ino, fd, 0, nr_others);
+	}
 	if (counted)
 		writers_end(ino->m, ino->key.ino);
 	if (ret)
@@ -114,7 +170,6 @@ static int new_generation(struct inode *ino, int fd)
 		inode_enter_body(ino, &ino->stub);
 		return 0;
 	}
-	reader_release(&ino->r);
 	/* What has been synced goes only when it is sure that it is void. */
 	if (synced && (stub_set_synced(fd, false) || (!ino->m->store.keeps_order && own_fdatasync(fd))))
 		return 0;
@@ -123,40 +178,45 @@ static int new_generation(struct inode *ino, int fd)
 	return 0;
 }
 
-/* A record that masks what is older. */
+/* A record that masks what is older: of what others are told of to be written later, nothing is. */
 static int mask_older(struct inode *ino, int fd, uint64_t size)
 {
 	int ret = inode_make_writer(ino, fd);
-	uint64_t stamp_ns;
+	unsigned nr_others;
+	uint64_t now_ns;
 
 	if (ret || ino->stub.in_body)
 		return ret;
-	ret = writer_truncate(&ino->w, size);
-	stamp_ns = ino->w.last.stamp_ns;
-	if (!ret && ino->r.loaded)
-		ret = reader_add_own(&ino->r, &ino->w);
+	now_ns = lease_stamp(&ino->w.lease);
+	nr_others = inode_notify_writers(ino, now_ns);
+	ret = stub_set_cut(fd, &ino->stub, size, now_ns);
+	if (!ret) {
+		ret = writer_truncate(&ino->w, size, now_ns);
+		if (!ret && !ino->w.stage.shared)
+			ret = stage_save(&ino->w.stage);
+		if (ret)
+			stub_set_cut(fd, &ino->stub, 0, 0);
+	}
+	if (!ret && ino->r.loaded && reader_add_own(&ino->r, &ino->w))
+		reader_release(&ino->r); /* no memory: made anew when next needed */
 	if (!ret)
 		ret = inode_heed_notice(ino, fd);
-	if (!ret && !ino->stub.in_body) /* by its own stamp: others' later records stay */
-		inode_notify(ino, stamp_ns);
-	return ret;
+	if (ret || ino->stub.in_body)
+		return ret;
+	ino->touched = true;
+	return carry_out(ino, fd, size, nr_others);
 }
 
 static int truncate_locked(struct inode *ino, int fd, uint64_t size)
 {
-	int ret = 0;
+	bool logged = ino->stub.has_container && !ino->stub.in_body;
+	int ret = logged ? inode_finish_cut(ino, fd) : 0;
 
-	if (ino->stub.has_container && !ino->stub.in_body)
+	ret = size ? ret : 0; /* a file that cannot be read can be emptied all the same */
+	if (!ret && logged && !ino->stub.in_body)
 		ret = size ? mask_older(ino, fd, size) : new_generation(ino, fd);
-	if (ret)
-		return ret;
-	if (!ino->stub.in_body && ino->stub.has_container && !size)
-		return 0;
-	ino->touched = !ino->stub.in_body;
-	ret = resize_body(ino, fd, size);
-	if (ret || ino->stub.in_body)
-		return ret;
-	ret = inode_heed_notice(ino, fd);
+	if (!ret && logged && !ino->stub.in_body)
+		ret = inode_heed_notice(ino, fd);
 	/* Whoever moved it may have seen the old size. */
 	return !ret && ino->stub.in_body ? resize_body(ino, fd, size) : ret;
 }
@@ -169,22 +229,34 @@ int inode_truncate(struct inode *ino, int fd, uint64_t size)
 
 	if (bare_truncate(ino, fd, size, &done))
 		return (int)done;
-	ret = inode_settle(ino, fd);
-	if (ret)
-		return ret;
 	/*
 	 * Not between an appender's look at the end and its write. Where the container is gone there is nobody to
 	 * wait for.
 	 */
 	if (ino->stub.has_container && !ino->stub.in_body)
 		locked = !inode_lock_end(ino);
-	ret = truncate_locked(ino, fd, size);
+	ret = inode_settle(ino, fd);
+	if (!ret)
+		ret = truncate_locked(ino, fd, size);
 	/* Who was told of it before may have looked before it was done. */
 	if (!ret && ino->stub.has_container && !ino->stub.in_body)
 		watch_raise(&ino->c);
 	if (locked)
 		inode_unlock_end(ino);
 	return ret;
+}
+
+int inode_grow(struct inode *ino, int fd, uint64_t end)
+{
+	int ret;
+
+	if (unlikely(ino->stub.cut_ns) && !ino->stub.in_body && !inode_lock_end(ino)) {
+		ret = inode_finish_cut(ino, fd);
+		inode_unlock_end(ino);
+		if (ret)
+			return ret;
+	}
+	return inode_extend(ino, fd, end);
 }
 
 /* ---- appending ---- */
@@ -213,6 +285,8 @@ int inode_begin_append(struct inode *ino, int fd, uint64_t *end)
 	if (locked)
 		return locked;
 	if (!ret)
+		ret = inode_finish_cut(ino, fd);
+	if (!ret)
 		ret = look_at_end(ino, fd, watch_changed(&ino->r.watch));
 	/* What a killed or still writing process has beyond the stub's size is known to its live index only. */
 	if (!ret && !ino->r.inputs.nr_lives && container_list(&ino->c, find_live, ino) == 1)
@@ -232,12 +306,16 @@ void inode_end_append(struct inode *ino, int fd)
 
 void inode_publish_found(struct inode *ino, int fd)
 {
-	if (ino->stub.in_body || !ino->r.loaded || inode_known_size(ino) <= ino->body_len)
+	bool longer = inode_known_size(ino) > ino->body_len;
+	int flags;
+
+	if (ino->stub.in_body || !ino->r.loaded || (!longer && !ino->stub.cut_ns))
 		return;
-	if ((sys.fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY || inode_lock_end(ino))
+	flags = sys.fcntl(fd, F_GETFL);
+	if ((flags & O_ACCMODE) == O_RDONLY || lock_end(ino, longer)) /* who is truncating it needs no help */
 		return;
 	/* Nobody truncates it while we have that lock. */
-	if (!look_at_end(ino, fd, true) && !ino->stub.in_body)
+	if (!look_at_end(ino, fd, true) && (flags & O_APPEND || !inode_finish_cut(ino, fd)) && !ino->stub.in_body)
 		inode_extend(ino, fd, inode_known_size(ino));
 	inode_unlock_end(ino);
 }

@@ -57,7 +57,6 @@ int inode_get(struct plfs_mount *m, int fd, const struct stat *st, struct inode 
 	ino->m = m;
 	ino->lock_h = ino->move_fd = -1;
 	ino->first_ctim = st->st_ctim;
-	ino->body_len = stub_body_len(st->st_size);
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP); /* mostly it is held for less than a sleep takes */
 	pthread_mutex_init(&ino->lock, &attr);
@@ -66,6 +65,7 @@ int inode_get(struct plfs_mount *m, int fd, const struct stat *st, struct inode 
 	ret = st->st_size ? stub_read(fd, &ino->stub) : 0;
 	if (!ret) {
 		inode_adopt_container(ino, st);
+		ino->body_len = inode_told_len(ino, st->st_size);
 		HASH_ADD(hh, table, key, sizeof(ino->key), ino);
 		ret = ino->hh.tbl ? 0 : -ENOMEM;
 	}

@@ -49,6 +49,8 @@ struct look_log *look_log(struct look *l, const char *path)
 
 void look_take_record(struct look *l, struct look_log *log, const struct index_record *rec)
 {
+	if (rec->stamp_ns > l->stub.generation_ns && rec->type == INDEX_TRUNCATE)
+		l->cut_ns = max_u64(l->cut_ns, rec->stamp_ns);
 	if (rec->stamp_ns <= l->stub.generation_ns || rec->type != INDEX_WRITE)
 		return;
 	log->needed = true;
@@ -237,9 +239,26 @@ static void tell_leftovers(struct look *l)
 						"a temporary file; somebody may be at work");
 }
 
+/* After the records were read: a truncation says what it is about before it happens. */
+static void check_cut(struct look *l, int fd)
+{
+	struct stub now;
+
+	if (stub_look(fd, &now) || !now.cut_ns || now.generation_ns != l->stub.generation_ns)
+		return; /* it has been emptied since, or what is wrong with the header is told elsewhere */
+	l->stub = now;
+	l->cut_due = true;
+	l->cut_happened = now.cut_size ? l->cut_ns == now.cut_ns : stub_is_emptied(&now);
+	if (!l->alone) /* who is at it may live */
+		return;
+	findings_add(l->found, PLFS_NOTED, "truncation", "", 0,
+		     "a truncation to %llu bytes %s when its process was killed: a repair, or who has the file open for writing, finishes that",
+		     (unsigned long long)now.cut_size, l->cut_happened ? "had happened, but for the stub," : "had been begun");
+}
+
 static int check_size(struct look *l)
 {
-	uint64_t have = stub_body_len(l->st.st_size);
+	uint64_t have = l->cut_happened ? l->stub.cut_size : stub_body_len(l->st.st_size);
 	int ret;
 
 	if (l->write_end <= have)
@@ -283,6 +302,8 @@ int look_at(struct look *l, const struct container *c, int fd, const struct stub
 		ret = look_at_logs(l);
 	if (!ret)
 		ret = look_at_global(l);
+	if (!ret)
+		check_cut(l, fd);
 	if (!ret && sys.fstat(fd, &l->st)) /* last: a size is published after the records */
 		ret = -errno;
 	if (!ret)

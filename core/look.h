@@ -101,6 +101,9 @@ struct look {
 	bool stale_global; /* index.global is to go */
 	uint64_t end;      /* where the file ends as the indexes say, when that is behind where the stub does; else 0 */
 	uint64_t write_end;
+	uint64_t cut_ns;   /* of the last truncate record */
+	bool cut_due;      /* a truncation is under way: that to stub.cut_size */
+	bool cut_happened; /* and all go by it: the stub's body is to be cut */
 	struct look_index *indexes;
 	uint32_t nr_indexes, cap_indexes;
 	struct look_block *blocks;

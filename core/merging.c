@@ -98,6 +98,8 @@ static int add_record(struct merging *m, uint32_t log_no, const struct index_rec
 	if (rec->stamp_ns <= m->generation_ns || (rec->type != INDEX_WRITE && rec->type != INDEX_TRUNCATE))
 		return 0;
 	m->g->nr_records++;
+	if (rec->type == INDEX_TRUNCATE)
+		m->g->cut_ns = max_u64(m->g->cut_ns, rec->stamp_ns);
 	return index_merge_add(&m->merge, log_no, rec);
 }
 

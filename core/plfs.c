@@ -280,18 +280,21 @@ int plfs_get_map(struct plfs_file *f, map_fn *fn, void *arg)
 	int saved ERRNO_KEPT = errno;
 	struct inode *ino = f->ino;
 	off_t size = plfs_size(f);
-	uint64_t off = 0;
+	uint64_t off = 0, body_end;
 	int ret = size < 0 ? (int)size : 0;
 
 	if (ino->stub.in_body && size > 0)
 		return body_pieces(f->fd, 0, (uint64_t)size, fn, arg);
+	body_end = reader_body_end(&ino->r);
 	while (!ret && off < (uint64_t)size) {
 		struct index_piece piece;
 
 		reader_lookup(&ino->r, off, (uint64_t)size - off, &piece);
-		if (piece.log_no == INDEX_LOG_HOLE)
+		if (piece.log_no == INDEX_LOG_HOLE && off < body_end)
+			piece.len = min_u64(piece.len, body_end - off);
+		if (piece.log_no == INDEX_LOG_HOLE && off < body_end)
 			ret = body_pieces(f->fd, off, off + piece.len, fn, arg);
-		else if (piece.log_no == INDEX_LOG_CUT)
+		else if (piece.log_no == INDEX_LOG_HOLE || piece.log_no == INDEX_LOG_CUT)
 			ret = fn(arg, off, piece.len, NULL, 0);
 		else if (piece.log_no >= ino->r.logs.nr)
 			ret = -EIO;

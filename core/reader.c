@@ -94,6 +94,7 @@ static int install(struct reader *r, struct gathered *g, struct index_inputs *in
 		return ret;
 	}
 	r->max_stamp_ns = g->map.max_stamp_ns;
+	r->cut_ns = g->cut_ns;
 	r->inputs = *in;
 	memset(in, 0, sizeof(*in));
 	mark_growing(r);
@@ -164,7 +165,7 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 		if (ret == -ENOMSG)
 			memcpy(suspect, g.lost, sizeof(suspect));
 		look_at_notices(r);
-		if (!w && !load_confirmed(r, generation_ns))
+		if (!w && !r->seeks_cut && !load_confirmed(r, generation_ns))
 			return 0;
 		ret = index_inputs_list(&in, r->c, w ? own : NULL);
 		if (ret == -ENOENT)
@@ -174,7 +175,8 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 		if (lost > 1 && !*missed)
 			memcpy(missed, suspect, sizeof(missed));
 		if (!ret)
-			ret = gather(&g, r->c, &in, w ? own : NULL, generation_ns, *missed);
+			ret = gather(&g, r->c, &in, w ? own : NULL, generation_ns,
+				     (*missed ? GATHER_LOGS : 0) | (r->seeks_cut ? GATHER_ANEW : 0));
 		if ((ret == -EMFILE || ret == -ENFILE) && logset_give_back(&r->logs))
 			ret = -EAGAIN;
 		if (ret == -ENOMSG)
@@ -212,7 +214,7 @@ int reader_reload(struct reader *r, struct writer *w, uint64_t generation_ns, bo
 	int ret;
 
 	*changed = true;
-	if (r->loaded) {
+	if (r->loaded && !(r->seeks_cut && r->global.base)) {
 		if (w)
 			dropping_live_path(w->log_path, own);
 		look_at_notices(r);
@@ -275,6 +277,8 @@ int reader_put(struct reader *r, const struct reader_own *records, size_t nr)
 	for (size_t i = 0; i < nr; i++) {
 		r->own[r->nr_own++] = records[i];
 		r->max_stamp_ns = max_u64(r->max_stamp_ns, records[i].rec.stamp_ns);
+		if (records[i].rec.type == INDEX_TRUNCATE)
+			r->cut_ns = max_u64(r->cut_ns, records[i].rec.stamp_ns);
 	}
 	/* Levels that are not at least twice as large as what is above them are merged with it: few levels, and
 	 * each record is merged a logarithmic number of times. */
@@ -331,6 +335,15 @@ uint64_t reader_end(const struct reader *r)
 		end = max_u64(end, min_u64(r->levels[i].map.end, cut));
 		cut = min_u64(cut, r->levels[i].map.cut);
 	}
+	return end;
+}
+
+uint64_t reader_body_end(const struct reader *r)
+{
+	uint64_t end = r->emptied ? 0 : UINT64_MAX;
+
+	for (int i = 0; i < r->nr_levels; i++)
+		end = min_u64(end, r->levels[i].map.cut);
 	return end;
 }
 

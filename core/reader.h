@@ -47,6 +47,9 @@ struct reader {
 	struct live_seen *seen;     /* of each live file of these: up to where it is in the maps; or NULL */
 	uint64_t generation_ns;     /* records up to this are left out */
 	uint64_t max_stamp_ns;      /* of all records in the maps */
+	uint64_t cut_ns;            /* of the last truncate record in them; 0: none, or none was sought */
+	bool seeks_cut;             /* cut_ns is to be right after the next load */
+	bool emptied;               /* nothing is to be read from the body */
 	struct global_index global; /* the kept map, if the base is that */
 	struct watch watch;
 	struct scatter *spare; /* for the next large read, or NULL; atomic */
@@ -96,7 +99,7 @@ uint64_t reader_end(const struct reader *r);
 
 /*
  * Read all of [logical_off, logical_off + len), which the caller has cut at the end of the file. What no log holds
- * comes from the body of the stub @stub_fd, or is zeros. Returns 0 or -EIO (one line names the log), or another
+ * comes from the body of the stub @stub_fd up to reader_body_end(), or is zeros. Returns 0 or -EIO (one line names the log), or another
  * -errno. -ENOENT: a log is missing; unless the file has been truncated to 0 meanwhile that is an error, and
  * reader_log_missing() says so in one line.
  */
@@ -133,6 +136,9 @@ bool reading_end(struct reader *r, struct reading *rd);
  * reader's, and the offset in it. *@fd -1: in no log's file. -errno as reader_read().
  */
 ssize_t reader_extent(struct reader *r, uint64_t logical_off, uint64_t len, int *fd, uint64_t *fd_off);
+
+/* From here on the body of the stub says nothing: a truncation of which the maps know has cut it, or is about to. */
+uint64_t reader_body_end(const struct reader *r);
 
 /* The piece of the file at @logical_off; as index_map_lookup(). */
 void reader_lookup(struct reader *r, uint64_t logical_off, uint64_t len, struct index_piece *piece);

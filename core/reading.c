@@ -47,10 +47,13 @@ void reader_log_missing(const struct reader *r)
 		  r->logs.missing < r->logs.nr ? r->logs.logs[r->logs.missing].path : "");
 }
 
-static int read_body(int stub_fd, void *buf, size_t len, uint64_t logical_off)
+static int read_body(const struct reader *r, int stub_fd, void *buf, size_t len, uint64_t logical_off)
 {
-	ssize_t n = own_pread_all(stub_fd, buf, len, PLFS_BODY_OFF + logical_off);
+	uint64_t end = reader_body_end(r);
+	ssize_t n = 0;
 
+	if (logical_off < end)
+		n = own_pread_all(stub_fd, buf, (size_t)min_u64(len, end - logical_off), PLFS_BODY_OFF + logical_off);
 	if (n < 0)
 		return (int)n;
 	memset((char *)buf + n, 0, len - (size_t)n);
@@ -78,7 +81,7 @@ int reader_read(struct reader *r, const struct writer *w, int stub_fd, void *buf
 
 		reader_lookup(r, logical_off, len, &piece);
 		if (piece.log_no == INDEX_LOG_HOLE || piece.log_no == INDEX_LOG_CUT) {
-			ret = read_body(stub_fd, p, piece.len, logical_off);
+			ret = read_body(r, stub_fd, p, piece.len, logical_off);
 		} else if (piece.log_no >= r->logs.nr) {
 			log_error("%s: byte %llu is in a log that there is not: remove a damaged index.global", r->c->dir,
 				  (unsigned long long)logical_off);
@@ -192,7 +195,7 @@ static ssize_t begin_many(struct reader *r, const struct writer *w, int stub_fd,
 		if (piece.log_no < r->logs.nr)
 			ret = writer_read_stage(w, p + in_log, piece.len - in_log, piece.log_off + in_log);
 		else if (piece.log_no == INDEX_LOG_HOLE || piece.log_no == INDEX_LOG_CUT)
-			ret = read_body(stub_fd, p, piece.len, logical_off + done);
+			ret = read_body(r, stub_fd, p, piece.len, logical_off + done);
 		else
 			ret = -EIO;
 	}

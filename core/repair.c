@@ -210,6 +210,33 @@ static int extend(int fd, uint64_t end)
 	return ret < 0 && sys.ftruncate(fd, last + 1) ? -errno : 0;
 }
 
+/* The first part: what has happened but for the stub. */
+static int cut_body(struct repair *r)
+{
+	uint64_t size = r->l->stub.cut_size;
+	int ret = 0;
+
+	if (!r->alone || !r->l->cut_happened || dry(r))
+		return 0;
+	if (stub_body_len(r->l->st.st_size) > size && sys.ftruncate(r->fd, (off_t)(PLFS_BODY_OFF + size)))
+		ret = -errno;
+	if (!ret && size)
+		ret = extend(r->fd, size);
+	return ret ? tell(r, ret, "truncation", "", "the body of its stub is to be cut") : 0;
+}
+
+/* The last, when the stub says the size. */
+static int end_cut(struct repair *r)
+{
+	char text[100];
+
+	if (!r->alone || !r->l->cut_due)
+		return 0;
+	snprintf(text, sizeof(text), "one to %llu bytes, of a killed process, %s", (unsigned long long)r->l->stub.cut_size,
+		 r->l->cut_happened ? "is finished" : "is forgotten: it had not happened");
+	return tell(r, dry(r) ? 0 : stub_set_cut(r->fd, &r->l->stub, 0, 0), "truncation", "", text);
+}
+
 /* Nobody has the file open, so nobody cuts it meanwhile. */
 static int publish_size(struct repair *r)
 {
@@ -251,7 +278,7 @@ static int drop_leftovers(struct repair *r)
 /* Whether there is anything that a repair could do. */
 static bool has_work(struct look *l, const struct findings *found)
 {
-	bool work = l->end || l->stale_global || l->nr_lives || found->nr_damaged;
+	bool work = l->end || l->cut_due || l->stale_global || l->nr_lives || found->nr_damaged;
 
 	for (uint32_t i = 0; i < l->nr_leftovers; i++)
 		work |= l->leftovers[i].doomed;
@@ -277,7 +304,11 @@ static int run(struct repair *r)
 	if (!ret && !r->k->gone)
 		ret = rebuild_indexes(r);
 	if (!ret && !r->k->gone)
+		ret = cut_body(r);
+	if (!ret && !r->k->gone)
 		ret = publish_size(r); /* before nobody is asked for it any more (writers.h) */
+	if (!ret && !r->k->gone)
+		ret = end_cut(r);
 	if (!ret && !r->k->gone)
 		ret = finish_logs(r);
 	if (!ret && !r->k->gone)

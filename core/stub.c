@@ -29,6 +29,8 @@ static const char sentence[] =
 	"\nThis file is a stub: its data lies in the directory .plfs at the top of this tree, or behind this header.\n"
 	"Read it with libplfs.so preloaded, or make it a plain file with:  plfs flatten FILE\n";
 
+_Static_assert(STUB_HEADER_LEN + sizeof(sentence) - 1 <= STUB_CUT_OFF, "the sentence leaves the word its place");
+
 void stub_encode(const struct stub *stub, void *buf)
 {
 	uint8_t *p = buf;
@@ -45,9 +47,32 @@ void stub_encode(const struct stub *stub, void *buf)
 	put_le32(p + 12, crc32c(0, p, STUB_HEADER_LEN));
 }
 
+static void encode_cut(uint8_t *p, uint64_t size, uint64_t stamp_ns)
+{
+	memset(p, 0, STUB_CUT_LEN);
+	if (!stamp_ns)
+		return;
+	put_le64(p, size);
+	put_le64(p + 8, stamp_ns);
+	put_le32(p + 16, crc32c(0, p, STUB_CUT_LEN));
+}
+
+/* A word that was torn was not followed by anything yet, or was being cleared. */
+static void decode_cut(struct stub *stub, const uint8_t *p)
+{
+	uint8_t again[STUB_CUT_LEN];
+
+	encode_cut(again, get_le64(p), get_le64(p + 8));
+	if (memcmp(again, p, STUB_CUT_LEN))
+		return;
+	stub->cut_size = get_le64(p);
+	stub->cut_ns = get_le64(p + 8);
+}
+
 int stub_decode(struct stub *stub, const void *buf, size_t len)
 {
 	static const uint8_t zeros[STUB_HEADER_LEN];
+	bool has_cut = len >= STUB_READ_LEN;
 	uint8_t copy[STUB_HEADER_LEN];
 
 	memset(stub, 0, sizeof(*stub));
@@ -72,6 +97,8 @@ int stub_decode(struct stub *stub, const void *buf, size_t len)
 	stub->generation_ns = get_le64(copy + 40);
 	stub->created_ns = get_le64(copy + 48);
 	stub->number = get_le64(copy + 56);
+	if (has_cut && stub->has_container)
+		decode_cut(stub, (const uint8_t *)buf + STUB_CUT_OFF);
 	return 0;
 }
 
@@ -89,7 +116,7 @@ const char *stub_name(int fd, char *buf, size_t len)
 /* A header being rewritten by another process may be seen half old, half new: read again before believing it. */
 static int read_header(int fd, struct stub *stub, bool *damaged)
 {
-	uint8_t buf[STUB_HEADER_LEN];
+	uint8_t buf[STUB_READ_LEN];
 	int ret = -EIO;
 
 	for (int tries = 0; tries < 5 && ret == -EIO; tries++) {
@@ -257,6 +284,21 @@ int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns)
 {
 	return change_header(fd, stub, generation_ns, false);
 }
+
+int stub_set_cut(int fd, struct stub *stub, uint64_t size, uint64_t stamp_ns)
+{
+	uint8_t word[STUB_CUT_LEN];
+	ssize_t n;
+
+	encode_cut(word, size, stamp_ns);
+	n = own_pwrite_all(fd, word, sizeof(word), STUB_CUT_OFF);
+	if (n < (ssize_t)sizeof(word))
+		return n < 0 ? (int)n : -ENOSPC;
+	stub->cut_size = stamp_ns ? size : 0;
+	stub->cut_ns = stamp_ns;
+	return 0;
+}
+
 int stub_set_clocks(int fd, struct stub *stub) { return change_header(fd, stub, 0, true); }
 
 int stub_set_number(int fd, const struct stub *stub, ino_t number)

@@ -16,11 +16,20 @@
  *    56   8  number         the stub's inode number when it was claimed; 0: not known
  *    64  64  zeros
  *   128   .  a sentence for people, then zeros
+ *   480  32  cut            a truncation under way; zeros, or a wrong checksum: none
+ *            0   8  size      the new size
+ *            8   8  stamp_ns  of its truncate record; of one to 0: of the generation
+ *           16   4  crc       CRC-32C of these 32 bytes with this field 0
+ *           20  12  zeros
  *  4088   8  synced         "PLFSSYNC": something of the file has been put on stable storage; zeros: nothing
  *
  * clocks: a host has written whose clock is ahead of the file system's: who writes looks at the stamps in the index first.
  * in_body: the body holds all of the file, for ever, and there is no container. moving: somebody who holds
  * byte 0 is copying the logs into the body; if nobody holds it he died, and the logs are the file as before.
+ *
+ * cut: the word announces a truncation and changes nothing by itself. The truncation happens by one store: of the truncate record
+ * with this stamp, or of a header with this generation. From then on the file has this size, whatever the stub's length is. Who
+ * truncates clears the word when he has cut the body. If he died, whoever has the container's lock next cuts it, or clears the word alone.
  *
  * A stub carries the sticky bit, which the program is not shown. One that is empty, or whose header, as far as there is
  * one, is all zeros, has no container yet: its body is all there is.
@@ -39,6 +48,9 @@
 #define STUB_MAGIC "PLFSTUB1"
 #define STUB_VERSION 1
 #define STUB_HEADER_LEN 128
+#define STUB_CUT_OFF 480
+#define STUB_CUT_LEN 32
+#define STUB_READ_LEN (STUB_CUT_OFF + STUB_CUT_LEN) /* one sector has both */
 #define STUB_ID_LEN 16
 
 struct stub {
@@ -50,6 +62,7 @@ struct stub {
 	uint64_t generation_ns;
 	uint64_t created_ns;
 	uint64_t number; /* the inode number of the stub that has the container; 0: not known */
+	uint64_t cut_size, cut_ns; /* the truncation under way; cut_ns 0: none. Not encoded with the rest. */
 };
 
 /* Whether a file of these attributes is a stub. */
@@ -68,7 +81,16 @@ static inline uint64_t stub_body_len(off_t st_size)
  */
 static inline bool stub_is_copy(const struct stub *stub, ino_t number) { return stub->number && stub->number != number; }
 
-/* Encode and decode the first STUB_HEADER_LEN bytes. Decode: -EIO if they are no header, -EPROTONOSUPPORT. */
+/* Whether all that is older than the truncation to 0 under way is void: it has happened, and the body may not be cut yet. */
+static inline bool stub_is_emptied(const struct stub *stub)
+{
+	return stub->cut_ns && !stub->cut_size && stub->generation_ns >= stub->cut_ns;
+}
+
+/*
+ * Encode the first STUB_HEADER_LEN bytes; decode these, and the word "cut" if @len is STUB_READ_LEN. Decode: -EIO if they are no
+ * header, -EPROTONOSUPPORT.
+ */
 void stub_encode(const struct stub *stub, void *buf);
 int stub_decode(struct stub *stub, const void *buf, size_t len);
 
@@ -116,6 +138,12 @@ int stub_set_number(int fd, const struct stub *stub, ino_t number);
  * stub_end_move() then finds.
  */
 int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns);
+
+/*
+ * Announce the truncation to @size at @stamp_ns, or with a @stamp_ns of 0 clear the word. The caller has the container's lock;
+ * @fd is writable and without O_APPEND.
+ */
+int stub_set_cut(int fd, struct stub *stub, uint64_t size, uint64_t stamp_ns);
 
 /* Say that stamps may be ahead of the file system's clock. Conditions as for stub_claim(). */
 int stub_set_clocks(int fd, struct stub *stub);

@@ -410,15 +410,14 @@ ssize_t writer_write(struct writer *w, const void *buf, size_t len, uint64_t log
 	return (ssize_t)done;
 }
 
-int writer_truncate(struct writer *w, uint64_t size)
+int writer_truncate(struct writer *w, uint64_t size, uint64_t stamp_ns)
 {
-	struct index_record rec = { .type = INDEX_TRUNCATE, .logical_off = size };
+	struct index_record rec = { .type = INDEX_TRUNCATE, .logical_off = size, .stamp_ns = stamp_ns };
 	int ret = make_room(w, 0);
 
 	if (ret)
 		return ret;
 	writer_break(w);
-	rec.stamp_ns = lease_stamp(&w->lease);
 	add_record(w, &rec);
 	writer_break(w);
 	return 0;

@@ -82,8 +82,8 @@ bool writer_write_next(struct writer *w, const void *buf, size_t len, uint64_t l
 /* From here on a write is a large one, which goes past the stage. */
 #define WRITER_DIRECT_LEN (64 * 1024)
 
-/* Index a truncation to @size. */
-int writer_truncate(struct writer *w, uint64_t size);
+/* Index a truncation to @size, at @stamp_ns, which is later than all that this process has written. */
+int writer_truncate(struct writer *w, uint64_t size, uint64_t stamp_ns);
 
 /*
  * No record grows from here on, once the last has been folded where it belongs: what comes next gets a stamp of its

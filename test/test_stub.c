@@ -105,6 +105,69 @@ Test(stub_codec, any_flipped_bit_is_found)
 	}
 }
 
+/* What is read from a stub whose word "cut" is set. */
+static void encode_with_cut(uint8_t *page, uint64_t size, uint64_t stamp_ns)
+{
+	memset(page, 0, STUB_READ_LEN);
+	stub_encode(&sample, page);
+	put_le64(page + 480, size);
+	put_le64(page + 488, stamp_ns);
+	put_le32(page + 496, crc32c(0, page + 480, 32));
+}
+
+Test(stub_codec, a_truncation_under_way_is_in_the_word)
+{
+	uint8_t page[STUB_READ_LEN];
+	struct stub stub;
+
+	encode_with_cut(page, 5000, 77);
+	cr_assert_eq(stub_decode(&stub, page, sizeof(page)), 0);
+	cr_assert(stub.cut_size == 5000 && stub.cut_ns == 77 && !stub_is_emptied(&stub));
+	cr_assert_eq(stub_decode(&stub, page, STUB_HEADER_LEN), 0);
+	cr_assert_eq(stub.cut_ns, 0);
+	encode_with_cut(page, 0, sample.generation_ns);
+	cr_assert_eq(stub_decode(&stub, page, sizeof(page)), 0);
+	cr_assert(stub_is_emptied(&stub));
+	encode_with_cut(page, 0, sample.generation_ns + 1);
+	cr_assert_eq(stub_decode(&stub, page, sizeof(page)), 0);
+	cr_assert(stub.cut_ns && !stub_is_emptied(&stub));
+}
+
+/* Nothing had followed it when it was torn, or it was being cleared. */
+Test(stub_codec, a_word_that_is_not_whole_is_none)
+{
+	uint8_t page[STUB_READ_LEN];
+	struct stub stub;
+
+	for (int bit = 0; bit < 8 * 32; bit++) {
+		encode_with_cut(page, 5000, 77);
+		page[480 + bit / 8] ^= (uint8_t)(1 << bit % 8);
+		cr_assert_eq(stub_decode(&stub, page, sizeof(page)), 0);
+		cr_assert_eq(stub.cut_ns, 0, "bit %d", bit);
+	}
+	for (size_t len = 1; len < 20; len++) {
+		encode_with_cut(page, 5000, 77);
+		memset(page + 480 + len, 0, 32 - len);
+		cr_assert_eq(stub_decode(&stub, page, sizeof(page)), 0);
+		cr_assert_eq(stub.cut_ns, 0, "%zu bytes", len);
+	}
+}
+
+Test(stub, a_truncation_is_announced_and_forgotten)
+{
+	struct stub stub, again;
+	int fd = open(path, O_RDWR);
+
+	cr_assert_eq(stub_claim(fd, &stub, 5, 6, no_make, NULL), 0);
+	cr_assert_eq(stub_set_cut(fd, &stub, 5000, 77), 0);
+	cr_assert_eq(stub_set_clocks(fd, &again), 0);
+	cr_assert(again.cut_size == 5000 && again.cut_ns == 77 && stub.cut_ns == 77);
+	cr_assert_eq(stub_set_cut(fd, &stub, 0, 0), 0);
+	cr_assert_eq(stub_read(fd, &again), 0);
+	cr_assert(!again.cut_ns && !stub.cut_ns && again.clocks);
+	close(fd);
+}
+
 Test(stub_codec, later_versions_and_unknown_features_are_refused)
 {
 	uint8_t buf[STUB_HEADER_LEN];

@@ -91,7 +91,7 @@ Test(writer, stamps_rise_from_record_to_record)
 	for (uint64_t i = 0; i < 300; i++) {
 		put(i * i, 10 + i % 3);
 		if (i % 10 == 0)
-			writer_truncate(&w, i);
+			writer_truncate(&w, i, stamp_next());
 	}
 	for (uint64_t i = 1; i < w.stage.nr_records; i++)
 		cr_assert_gt(record(i).stamp_ns, record(i - 1).stamp_ns);

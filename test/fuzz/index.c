@@ -73,7 +73,7 @@ static void fuzz_files(const uint8_t *p, size_t len, bool two)
 	memory_begin();
 	ret = index_inputs_list(&in, &c, NULL);
 	must(!ret, "a container that is there can be listed");
-	ret = gather(&g, &c, &in, NULL, two ? 3 : 0, false);
+	ret = gather(&g, &c, &in, NULL, two ? 3 : 0, 0);
 	must_be(!ret || ret == -ENOMSG || ret == -EIO || ret == -EPROTONOSUPPORT, ret, "an error that is documented");
 	if (!ret) {
 		check_lookups(&g.map, g.image_len * 0x9e3779b97f4a7c15);

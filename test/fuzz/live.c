@@ -52,7 +52,7 @@ static void gather_all(const struct container *c)
 	must_be(!ret || ret == -EIO || ret == -EPROTONOSUPPORT, ret, "an error that is documented");
 	if (ret)
 		return;
-	ret = gather(&g, c, &in, NULL, 0, false);
+	ret = gather(&g, c, &in, NULL, 0, 0);
 	must_be(!ret || ret == -ENOMSG || ret == -EIO || ret == -EPROTONOSUPPORT, ret, "an error that is documented");
 	if (!ret) {
 		check_lookups(&g.map, g.image_len * 0x9e3779b97f4a7c15);

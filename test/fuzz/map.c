@@ -75,7 +75,7 @@ static void fuzz_global(const uint8_t *p, size_t len, bool confirm, bool sparse)
 	}
 	memset(&g, 0, sizeof(g));
 	must(!index_inputs_list(&in, &c, NULL), "a container that is there can be listed");
-	ret = gather(&g, &c, &in, NULL, len >= 40 ? get_le64(p + 32) : 0, false);
+	ret = gather(&g, &c, &in, NULL, len >= 40 ? get_le64(p + 32) : 0, 0);
 	if (!ret)
 		check_names(g.logs, g.nr_logs);
 	drop(&g, &c);

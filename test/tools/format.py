@@ -245,6 +245,11 @@ def main(backend, name):
     check(name, u32(stub, 16) in (0, 1) and zeros(stub[20:24]) and zeros(stub[64:128]))
     check(name + ": number", u64(stub, 56) in (0, os.stat(f"{backend}/{name}").st_ino))
     container_id, generation_ns, body = stub[24:40], u64(stub, 40), stub[4096:]
+    cut_size, cut_ns, cut = u64(stub, 480), u64(stub, 488), stub[480:512]
+    if u32(cut, 16) != crc32c(without(cut, 16)) or not zeros(cut[20:]):
+        cut_ns = 0
+    if cut_ns and not cut_size and generation_ns >= cut_ns:
+        body = b""
     root = f"{backend}/.plfs/{container_id.hex()[:2]}/{container_id.hex()}"
     paths = sorted(glob.glob(root + "/hostdir.*/data.*"))
     logs = {os.path.basename(path): Log(path, container_id) for path in paths}
@@ -266,6 +271,8 @@ def main(backend, name):
             continue
         if kind == 2:
             del out[logical_off:]
+            if stamp == cut_ns:  # the stub may still be longer
+                body = bytes(logical_off)
             continue
         for i in range(count * max(outer_count, 1)):
             at = logical_off + i % count * stride + i // count * outer_stride
