@@ -539,11 +539,12 @@ ssize_t inode_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t lo
 	for (int tries = 0; tries < 3; tries++) {
 		if (inode_is_broken(ino))
 			inode_mend(ino);
+		ino->r.took_body = false;
 		n = read_at(ino, fd, buf, len, logical_off, false);
-		if (likely(!inode_is_broken(ino)))
+		if (likely(!inode_is_broken(ino)) && likely(!reader_body_is_doubtful(&ino->r)))
 			return n;
 	}
-	return -EIO;
+	return inode_is_broken(ino) ? -EIO : n;
 }
 
 ssize_t inode_begin_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t logical_off, struct reading *rd)
@@ -556,8 +557,9 @@ ssize_t inode_begin_read(struct inode *ino, int fd, void *buf, size_t len, uint6
 		return inode_read(ino, fd, buf, len, logical_off);
 	if (rd->in_body || n <= 0)
 		return n;
+	ino->r.took_body = false;
 	begun = reader_begin(&ino->r, ino->writing ? &ino->w : NULL, fd, buf, (size_t)n, logical_off, rd);
-	if (unlikely(inode_is_broken(ino))) {
+	if (unlikely(inode_is_broken(ino)) || unlikely(reader_body_is_doubtful(&ino->r))) {
 		if (begun >= 0 && reading_end(&ino->r, rd))
 			logset_bury(&ino->r.logs);
 		begun = -EIO;

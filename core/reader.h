@@ -50,6 +50,7 @@ struct reader {
 	uint64_t cut_ns;            /* of the last truncate record in them; 0: none, or none was sought */
 	bool seeks_cut;             /* cut_ns is to be right after the next load */
 	bool emptied;               /* nothing is to be read from the body */
+	bool took_body;             /* the last read did read from it */
 	struct global_index global; /* the kept map, if the base is that */
 	struct watch watch;
 	struct scatter *spare; /* for the next large read, or NULL; atomic */
@@ -136,6 +137,12 @@ bool reading_end(struct reader *r, struct reading *rd);
  * reader's, and the offset in it. *@fd -1: in no log's file. -errno as reader_read().
  */
 ssize_t reader_extent(struct reader *r, uint64_t logical_off, uint64_t len, int *fd, uint64_t *fd_off);
+
+/*
+ * Whether the body may have been cut before the last read took bytes from it, which are of another time than the maps then. Who cuts it
+ * tells of that first.
+ */
+bool reader_body_is_doubtful(const struct reader *r);
 
 /* From here on the body of the stub says nothing: a truncation of which the maps know has cut it, or is about to. */
 uint64_t reader_body_end(const struct reader *r);

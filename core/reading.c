@@ -47,7 +47,14 @@ void reader_log_missing(const struct reader *r)
 		  r->logs.missing < r->logs.nr ? r->logs.logs[r->logs.missing].path : "");
 }
 
-static int read_body(const struct reader *r, int stub_fd, void *buf, size_t len, uint64_t logical_off)
+bool reader_body_is_doubtful(const struct reader *r)
+{
+	const struct watch *w = &r->watch;
+
+	return r->took_body && w->word && __atomic_load_n(w->word, __ATOMIC_ACQUIRE) != w->seen;
+}
+
+static int read_body(struct reader *r, int stub_fd, void *buf, size_t len, uint64_t logical_off)
 {
 	uint64_t end = reader_body_end(r);
 	ssize_t n = 0;
@@ -56,6 +63,7 @@ static int read_body(const struct reader *r, int stub_fd, void *buf, size_t len,
 		n = own_pread_all(stub_fd, buf, (size_t)min_u64(len, end - logical_off), PLFS_BODY_OFF + logical_off);
 	if (n < 0)
 		return (int)n;
+	r->took_body = true;
 	memset((char *)buf + n, 0, len - (size_t)n);
 	return 0;
 }

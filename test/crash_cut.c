@@ -501,6 +501,90 @@ LEFT(and_made_longer, make_longer)
 LEFT(and_moved_into_its_body, move_into_body)
 LEFT(and_made_plain, make_plain)
 
+/* ---- a whole truncation at each call of who reads ---- */
+
+static int to_cutter[2], from_cutter[2];
+
+static int cut_when_asked(void *arg)
+{
+	struct lfile l = lopen("f", O_RDWR);
+	char c;
+
+	(void)arg;
+	while (write(from_cutter[1], "d", 1) == 1 && read(to_cutter[0], &c, 1) == 1 && c == 'c')
+		if (plfs_truncate(l.f, cut_to))
+			return 1;
+	return lclose(&l) ? 1 : 0;
+}
+
+static int cut_at_last(enum call call)
+{
+	char c;
+
+	(void)call;
+	if (!--calls_left && (write(to_cutter[1], "c", 1) != 1 || read(from_cutter[0], &c, 1) != 1))
+		die("cutter");
+	return 0;
+}
+
+/* 2: it came to its end before the truncation. */
+static int look_meanwhile(void *arg)
+{
+	bool newly = arg;
+	struct lfile l = { .fd = -1 };
+	bool ok;
+
+	if (!newly) {
+		l = lopen("f", O_RDWR);
+		if (!look_at("first", &l))
+			return 1;
+	}
+	calls_intercept();
+	on_call = cut_at_last;
+	if (newly)
+		l = lopen("f", O_RDONLY);
+	ok = look_at("meanwhile", &l) && (calls_left > 0 || look_at("afterwards", &l));
+	on_call = NULL;
+	ok &= calls_left > 0 || *seen == NEW;
+	lclose(&l);
+	return !ok ? 1 : calls_left > 0 ? 2 : 0;
+}
+
+static void cut_at_each(long to, bool newly)
+{
+	int code = 0;
+	long nr = 1;
+	pid_t pid;
+	char c;
+
+	begin((struct plan){ .options = "", .to = to });
+	cr_assert(!pipe(to_cutter) && !pipe(from_cutter));
+	for (; !code; nr++) {
+		know_file("", to);
+		cr_assert_eq(in_child(make_file, ""), 0);
+		*seen = OLD;
+		calls_left = nr;
+		pid = start_child(cut_when_asked, NULL);
+		cr_assert_eq(read(from_cutter[0], &c, 1), 1);
+		code = in_child(look_meanwhile, newly ? (void *)"" : NULL);
+		cr_assert(code == 0 || code == 2, "call %ld", nr);
+		cr_assert_eq(write(to_cutter[1], "q", 1), 1);
+		cr_assert_eq(wait_child(pid), 0);
+		cr_assert_eq(in_child(remove_file, NULL), 0);
+	}
+	cr_assert_gt(nr, 3);
+	scratch_remove();
+}
+
+#define MEANWHILE(name, to) \
+	Test(crash_cut, name##_at_each_call_of_who_reads) { cut_at_each(to, false); } \
+	Test(crash_cut, name##_at_each_call_of_who_opens) { cut_at_each(to, true); }
+
+MEANWHILE(to_nothing, 0)
+MEANWHILE(below_what_is_in_the_stub, 700)
+MEANWHILE(into_a_hole, 9000)
+MEANWHILE(that_makes_it_longer, 150000)
+
 /* ---- at each call ---- */
 
 #define CHANGE(name, ...) \
