@@ -149,9 +149,9 @@ static int new_generation(struct inode *ino, int fd)
 	inode_close_writer(ino, fd);
 	inode_heed_clock(ino, fd); /* a file that cannot be read can be emptied all the same */
 	now_ns = stamp_next();
-	nr_others = inode_notify_writers(ino, now_ns); /* before the size goes: writers must not bring it back */
-	/* Until the body is cut the stub's length says another size than the header. */
+	/* Until the body is cut the stub's length is not the size; nor is it if writers are told, and we die before there is anything to tell. */
 	counted = writers_begin(ino->m, ino->key.ino);
+	nr_others = inode_notify_writers(ino, now_ns); /* before the size goes: writers must not bring it back */
 	ret = stub_set_cut(fd, &ino->stub, 0, now_ns);
 	if (!ret) {
 		ret = stub_set_generation(fd, &ino->stub, now_ns);
