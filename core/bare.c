@@ -102,9 +102,8 @@ bool bare_append(struct inode *ino, int fd, const struct iovec *iov, int cnt, si
 	n = -EOPNOTSUPP;
 	if (!now.has_container && !now.in_body && !now.moving && !sys.fstat(fd, &st) &&
 	    is_small(ino, stub_body_len(st.st_size), len)) {
-		/* The kernel finds the end, past the header. Others may write meanwhile: the stub must not get shorter. */
-		n = st.st_size < PLFS_BODY_OFF ? own_pwrite_all(fd, "", 1, PLFS_BODY_OFF - 1) : 1;
-		n = n == 1 ? body_append(fd, iov, cnt, end) : n < 0 ? n : -ENOSPC;
+		n = stub_fill_header(fd, &st);
+		n = n ? n : body_append(fd, iov, cnt, end);
 	}
 	stub_end_append(fd);
 	if (n > 0)

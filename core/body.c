@@ -248,6 +248,10 @@ static int move(struct inode *ino, int fd, bool locked)
 	}
 	if (!ret && now.has_container)
 		ret = locked ? move_locked(ino, fd) : -EAGAIN;
+	if (!ret && now.moving && sys.fstat(fd, &st)) /* what was empty is as long as the header that was written just now */
+		ret = -errno;
+	if (!ret && now.moving)
+		ret = stub_fill_header(fd, &st);
 	if (now.moving) {
 		ret2 = stub_end_move(fd, &now, !ret);
 		ret = ret ? ret : ret2;

@@ -354,7 +354,7 @@ int inode_sync(struct inode *ino, int fd)
 	ino->way_due &= ret < 0;
 	ino->sync_error = 0;
 	ino->acquired = true;
-	if (ret && !inode_settle(ino, fd) && ino->stub.in_body)
+	if (ret && !inode_settle(ino, fd) && ino->stub.in_body) /* no notice reaches a process without a log */
 		ret = 0; /* whoever moved it has synced what the log had, and removed that */
 	if (!ret)
 		ret = ret2;

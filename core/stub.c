@@ -336,6 +336,14 @@ void stub_end_append(int fd)
 	lock_header(fd, F_UNLCK);
 }
 
+/* Others may write meanwhile: the stub must not get shorter. */
+int stub_fill_header(int fd, const struct stat *st)
+{
+	ssize_t n = st->st_size < PLFS_BODY_OFF ? own_pwrite_all(fd, "", 1, PLFS_BODY_OFF - 1) : 1;
+
+	return n == 1 ? 0 : n < 0 ? (int)n : -ENOSPC;
+}
+
 int stub_settle(int fd, struct stub *stub)
 {
 	bool writable = true;

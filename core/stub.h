@@ -180,6 +180,9 @@ bool stub_is_alone(int fd);
 int stub_begin_append(int fd, struct stub *stub);
 void stub_end_append(int fd);
 
+/* Where the stub @st is shorter than its header, make it as long: the kernel appends at its end. With the header's lock. 0 or -errno. */
+int stub_fill_header(int fd, const struct stat *st);
+
 /*
  * Keep everybody else from opening the file, until stub_unmark_in_use(). @fd is writable. Where locks do not work: 0.
  * -EBUSY: somebody has it open; -EAGAIN: things have just changed.

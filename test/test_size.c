@@ -15,11 +15,11 @@ TestSuite(size_histories, .fini = scratch_remove, .timeout = 300);
 
 enum act {
 	OPEN, OPEN_READ, CLOSE, PWRITE, APPEND, TRUNCATE, TRUNCATE_NAME, OPEN_TRUNC, FALLOCATE, COMMIT, REFRESH, SYNC, SIZE, FSTAT,
-	STAT, READ, UNLINK, NR_ACTS
+	STAT, READ, MAP_READ, UNLINK, NR_ACTS
 };
 
 static const char *const act_names[NR_ACTS] = { "open", "open to read", "close", "pwrite", "append", "ftruncate", "truncate", "open O_TRUNC",
-	"fallocate", "commit", "refresh", "fsync", "lseek END", "fstat", "stat", "pread", "unlink" };
+	"fallocate", "commit", "refresh", "fsync", "lseek END", "fstat", "stat", "pread", "map to read", "unlink" };
 
 /* ---- the processes: they do what they are told, and answer ---- */
 
@@ -73,6 +73,7 @@ static long fstat_size(void)
 static long act(const struct order *o, unsigned char *bytes)
 {
 	off_t end;
+	long ret;
 
 	switch (o->act) {
 	case OPEN:
@@ -109,6 +110,12 @@ static long act(const struct order *o, unsigned char *bytes)
 		return stat_size("file");
 	case READ:
 		return plfs_pread(mine.f, bytes, SIZE_MAX_HERE, 0);
+	case MAP_READ: /* as the preload layer does it: of the stub as it is, or of a copy */
+		ret = plfs_in_body(mine.f, PLFS_MAP_READ);
+		if (ret < 1)
+			return ret < 0 ? ret : plfs_pread(mine.f, bytes, SIZE_MAX_HERE, 0);
+		ret = plfs_size(mine.f);
+		return ret < 0 ? ret : pread(mine.fd, bytes, (size_t)ret, PLFS_BODY_OFF);
 	case UNLINK:
 		return lunlink("file");
 	default:
@@ -250,15 +257,16 @@ static bool step(struct step s)
 	case FSTAT:
 	case STAT:
 	case READ:
+	case MAP_READ:
 		want = (long)model_size;
 		break;
 	default:
 		break;
 	}
-	if (s.act == READ)
+	if (s.act == READ || s.act == MAP_READ)
 		while (bad < model_size && last.bytes[bad] == model[bad])
 			bad++;
-	if (got == want && (s.act != READ || bad == model_size))
+	if (got == want && ((s.act != READ && s.act != MAP_READ) || bad == model_size))
 		return true;
 	fprintf(stderr, "%ld instead of %ld, bytes right up to %zu:\n", got, want, bad);
 	show();
@@ -365,6 +373,38 @@ static void tells_the_stub_when_it_closes(bool appends)
 Test(size, of_what_was_written_since_another_process_truncated_is_in_the_stub_after_a_close) { tells_the_stub_when_it_closes(false); }
 Test(size, of_what_was_appended_since_another_process_truncated_is_in_the_stub_after_a_close) { tells_the_stub_when_it_closes(true); }
 
+static void appends_to_what_was_moved_empty(bool had_logs)
+{
+	start_both();
+	begin();
+	must(A, OPEN, 0, 0);
+	must(B, OPEN, 0, 0);
+	if (had_logs) {
+		must(A, PWRITE, 0, 100);
+		must(A, OPEN_TRUNC, 0, 0);
+	}
+	must(A, MAP_READ, 0, 0);
+	must(A, APPEND, 0, 70);
+	cr_assert(ends_well());
+	end_both();
+}
+
+Test(size, an_append_to_a_bare_file_that_was_moved_into_its_body_empty_is_behind_the_header) { appends_to_what_was_moved_empty(false); }
+Test(size, an_append_to_a_file_that_was_moved_into_its_body_empty_is_behind_the_header) { appends_to_what_was_moved_empty(true); }
+
+Test(size, a_sync_by_who_has_no_log_finds_that_another_process_moved_the_file_into_its_body)
+{
+	start_both();
+	begin();
+	must(A, OPEN, 0, 0);
+	must(A, PWRITE, 0, 200);
+	must(B, OPEN, 0, 0);
+	must(A, MAP_READ, 0, 0);
+	must(B, SYNC, 0, 0);
+	cr_assert(ends_well());
+	end_both();
+}
+
 /* @first: how A has it open, @before: what B has written to its stub, @has_read: A has looked at it. */
 static void is_told_what_another_logs(enum act first, size_t before, bool has_read)
 {
@@ -412,7 +452,7 @@ static const struct {
 	{ TRUNCATE, 0, 0, false }, { TRUNCATE, 60, 0, false }, { TRUNCATE, 500, 0, true }, { TRUNCATE_NAME, 0, 0, false },
 	{ TRUNCATE_NAME, 90, 0, false }, { OPEN_TRUNC, 0, 0, false }, { FALLOCATE, 10, 100, true }, { COMMIT, 0, 0, false },
 	{ SYNC, 0, 0, false }, { SIZE, 0, 0, false }, { FSTAT, 0, 0, false }, { STAT, 0, 0, false }, { READ, 0, 0, false },
-	{ REFRESH, 0, 0, false }, { CLOSE, 0, 0, false }, /* and opened again */
+	{ MAP_READ, 0, 0, false }, { REFRESH, 0, 0, false }, { CLOSE, 0, 0, false }, /* and opened again */
 };
 
 #define NR_LETTERS ((int)(sizeof(letters) / sizeof(*letters)))
