@@ -114,7 +114,7 @@ check:
 SCALE = 100
 check-long:
 	@scripts/install-deps check
-	@AT_ONCE=1 SCALE=$(SCALE) PLFS_FAULTS=all scripts/check $(or $(STAGES),build faults kills long)
+	@AT_ONCE=1 SCALE=$(SCALE) PLFS_FAULTS=all scripts/check $(or $(STAGES),build faults kills long histories)
 
 demo:
 	@scripts/install-deps demo

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A history whose last call is killed at each of its system calls. A plain directory says what it is without that call, and with it: what is then read, by
+ * those who live on and by a process that comes later, is byte by byte one or the other, and stays so. Acknowledged bytes are in both.
+ */
+#define _GNU_SOURCE
+#include "histories.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { CALLS_MAX = 120, BYTES_MAX = 4096 };
+
+static struct outcome before[STEPS_MAX], after[STEPS_MAX], got[STEPS_MAX];
+
+struct bytes {
+	long len; /* -1: there is no such file */
+	unsigned char at[BYTES_MAX];
+};
+
+static void bytes_of(struct bytes *b, const struct outcome *o)
+{
+	long off = 0;
+
+	memset(b, 0, sizeof(*b));
+	b->len = o->err ? -1 : (long)o->ret;
+	for (uint32_t i = 0; i < o->nr_runs && i < RUNS_MAX; i++)
+		for (uint32_t k = 0; k < o->runs[i].len && off < BYTES_MAX; k++)
+			b->at[off++] = o->runs[i].byte;
+}
+
+/* Between the two: a size between the sizes, each byte that of one of them, or zero where one of them has none. */
+static bool is_between(const struct outcome *x, const struct outcome *y, const struct outcome *o)
+{
+	static struct bytes a, b, c;
+
+	if (o->err || x->err || y->err)
+		return false;
+	bytes_of(&a, x);
+	bytes_of(&b, y);
+	bytes_of(&c, o);
+	if ((c.len < a.len && c.len < b.len) || (c.len > a.len && c.len > b.len))
+		return false;
+	for (long i = 0; i < c.len && o->nr_runs; i++) {
+		bool cut = i >= a.len || i >= b.len;
+
+		if (!(i < a.len && c.at[i] == a.at[i]) && !(i < b.len && c.at[i] == b.at[i]) && !(cut && !c.at[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool is_cut(enum call call)
+{
+	return call == CUT0 || call == CUT70 || call == FCUT30 || call == FCUT200 || call == TRUNC;
+}
+
+static void looks(struct history *h, const struct scene *sc)
+{
+	for (int s = P; s <= R; s++)
+		if (sc->at[s][sc->depth[s]].nr_fds) {
+			history_add(h, (enum slot)s, FSTAT);
+			history_add(h, (enum slot)s, PREAD);
+		}
+	history_add(h, S, STAT);
+	history_add(h, S, LOOK);
+	history_add(h, S, LOOK_G);
+}
+
+/* The first step that cannot be; -1: none. */
+static int judge_kill(const struct history *h, int last, int again, int apart)
+{
+	int i;
+
+	for (i = 0; i < last; i++)
+		if (!outcome_equal(&before[i], &got[i]))
+			return -1; /* it differs without a kill already, and is told then */
+	for (i = last + 1; i < h->nr; i++) {
+		if (outcome_equal(&before[i], &got[i]) || outcome_equal(&after[i], &got[i]))
+			continue;
+		if (!is_between(&before[i], &after[i], &got[i]))
+			return i;
+		allow(is_cut(h->steps[last].call) ? A_SIZE_BETWEEN : A_PART_OF_A_WRITE);
+	}
+	for (i = again; i < h->nr; i++) /* what was seen once stays */
+		if (h->steps[i].slot == S && !outcome_equal(&got[i], &got[i - apart]))
+			return i;
+	return -1;
+}
+
+/* @h without its looks; its last step is the one that is killed in. */
+void killed_try(const struct variant *v, const struct history *h)
+{
+	int last = h->nr - 1, first, again, at;
+	struct history whole = *h, without;
+	enum call call = h->steps[last].call;
+	struct scene sc = { 0 };
+	bool done = false;
+
+	if (call == EXIT || call == KILL || call == FORK || call_looks(call))
+		return;
+	for (int i = 0; i < last; i++)
+		scene_step(&sc, h->steps[i]);
+	history_add(&whole, (enum slot)h->steps[last].slot, KILL);
+	scene_step(&sc, whole.steps[last + 1]);
+	without = whole;
+	without.steps[last] = (struct step){ S, STAT }; /* in its place, so that calls keep their letters */
+	looks(&whole, &sc);
+	looks(&without, &sc);
+	first = whole.nr - 3;
+	for (int s = P; s <= R; s++)
+		if (sc.at[s][0].nr_fds && !sc.depth[s]) {
+			history_add(&whole, (enum slot)s, DONE);
+			history_add(&without, (enum slot)s, DONE);
+		}
+	again = whole.nr;
+	for (int i = 0; i < 3; i++) {
+		history_add(&whole, S, (enum call[]){ STAT, LOOK, LOOK_G }[i]);
+		history_add(&without, S, (enum call[]){ STAT, LOOK, LOOK_G }[i]);
+	}
+	__atomic_fetch_add(&tally()->histories, 1, __ATOMIC_RELAXED);
+	drive(&variants[0], &without, before);
+	drive(&variants[0], &whole, after);
+	for (int nr = 1; nr <= CALLS_MAX && !done; nr++) {
+		__atomic_fetch_add(&tally()->kills, 1, __ATOMIC_RELAXED);
+		drive_and_kill(v, &whole, last, nr, got, &done);
+		at = judge_kill(&whole, last, again, again - first);
+		if (at < 0)
+			continue;
+		if (at >= again && (outcome_equal(&before[at], &got[at]) || outcome_equal(&after[at], &got[at]) || is_between(&before[at], &after[at], &got[at])))
+			before[at] = after[at] = got[at - (again - first)];
+		inner_found(v, &whole, last, nr, at, false, &before[at], &after[at], &got[at]);
+		break;
+	}
+}
