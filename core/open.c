@@ -216,7 +216,7 @@ static int create(struct plfs_mount *m, int dirfd, const char *path, int flags, 
 	stub_mark_in_use(fd);
 	if (sys.fstat(fd, &st))
 		return close_failed(fd, -errno);
-	if (!st.st_nlink) /* unlinked or replaced before we could say that we have it open? */
+	if (!st.st_nlink && st.st_size) /* unlinked before its mark, by who has removed the container that others had made? */
 		return close_failed(fd, -EAGAIN);
 	if (!mount_has_dev(st.st_dev))
 		return make_plain(fd, &st, dirfd, path, flags);

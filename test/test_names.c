@@ -37,6 +37,39 @@ Test(file_flat, a_plain_file_is_not_made_with_the_mark_of_a_stub)
 	close(fd);
 }
 
+static int (*real_openat)(int dirfd, const char *path, int flags, ...);
+static int nr_made;
+
+/* Another process removes the name as soon as it is there. */
+static int openat_and_unlink(int dirfd, const char *path, int flags, ...)
+{
+	int fd = real_openat(dirfd, path, flags, 0644 | S_ISVTX);
+
+	if (fd >= 0 && flags & O_CREAT) {
+		nr_made++;
+		unlinkat(dirfd, path, 0);
+	}
+	return fd;
+}
+
+Test(file_names, one_that_is_removed_as_soon_as_it_is_made_is_not_made_again)
+{
+	char path[PATH_MAX];
+	struct lfile l;
+
+	real_openat = sys.openat;
+	sys.openat = openat_and_unlink;
+	l = made("a");
+	sys.openat = real_openat;
+	lpath("a", path);
+	cr_assert_eq(nr_made, 1);
+	cr_assert_eq(access(path, F_OK), -1);
+	cr_assert_eq(lfill(&l, 0, 1000, 1), 1000);
+	cr_assert_eq(lcheck(&l, 0, 1000, 1), 0);
+	lclose(&l);
+	cr_assert_eq(count_files("data."), 0);
+}
+
 Test(file_names, unlink_removes_stub_and_container)
 {
 	struct lfile l = made("a");
