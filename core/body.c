@@ -16,14 +16,12 @@
 
 ssize_t body_read(int fd, void *buf, size_t len, uint64_t logical_off)
 {
-	size_t have = 0;
 	ssize_t n;
 
-	do {
-		n = own_pread(fd, (char *)buf + have, len - have, (off_t)(PLFS_BODY_OFF + logical_off + have));
-		have += n > 0 ? (size_t)n : 0;
-	} while ((n > 0 && have < len) || (n < 0 && errno == EINTR));
-	return n < 0 && !have ? -errno : (ssize_t)have;
+	do { /* in one call: what comes behind a short one may be later */
+		n = own_pread(fd, buf, len, (off_t)(PLFS_BODY_OFF + logical_off));
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
 }
 
 ssize_t body_write(int fd, const void *buf, size_t len, uint64_t logical_off)
