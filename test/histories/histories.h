@@ -141,7 +141,7 @@ void drive_end(void);
 /* ---- judge.c ---- */
 
 /* What differs by a promise: each is an item of plfs-consistency(7), in whose words it is told (judge.c). */
-enum allowance { A_PART_OF_A_WRITE, A_SIZE_BETWEEN, NR_ALLOWANCES };
+enum allowance { A_PART_OF_A_WRITE, NR_ALLOWANCES };
 
 struct tally {
 	unsigned long possible, histories, runs, kills, differences, allowed[NR_ALLOWANCES], explained, not_again;

@@ -17,7 +17,6 @@ static const struct {
 	const char *item, *words;
 } allowances[NR_ALLOWANCES] = {
 	[A_PART_OF_A_WRITE] = { "After a write returns (a process that is killed)", "of an unfinished write any part may be there" },
-	[A_SIZE_BETWEEN] = { "In create, O_TRUNC, truncate, ...", "A truncation that was killed may leave a size between the two." },
 };
 
 enum { FINDINGS_MAX = 4000 };

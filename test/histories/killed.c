@@ -78,9 +78,9 @@ static int judge_kill(const struct history *h, int last, int again, int apart)
 	for (i = last + 1; i < h->nr; i++) {
 		if (outcome_equal(&before[i], &got[i]) || outcome_equal(&after[i], &got[i]))
 			continue;
-		if (!is_between(&before[i], &after[i], &got[i]))
+		if (is_cut(h->steps[last].call) || !is_between(&before[i], &after[i], &got[i]))
 			return i;
-		allow(is_cut(h->steps[last].call) ? A_SIZE_BETWEEN : A_PART_OF_A_WRITE);
+		allow(A_PART_OF_A_WRITE);
 	}
 	for (i = again; i < h->nr; i++) /* what was seen once stays */
 		if (h->steps[i].slot == S && !outcome_equal(&got[i], &got[i - apart]))
