@@ -186,7 +186,8 @@ static int gather_anew(struct gathered *g, const struct container *c, const stru
 	int h = -ENOENT, ret = gather_merged(g, c, in, own_live, generation_ns, &ask_logs);
 
 	/* It has to be in its place before that is looked at which confirms it. */
-	if (!ret && !in->nr_lives && !own_live && !ask_logs && !(how & GATHER_ANEW) && is_worth_keeping(g, in))
+	if (!ret && !in->nr_lives && !own_live && !ask_logs && !(how & GATHER_ANEW) &&
+	    is_worth_keeping(g, in))
 		h = keep(g, c, in, generation_ns);
 	if (!ret)
 		ret = check_complete(g, c, in, &alone);

@@ -40,8 +40,8 @@ int gather_confirmed(struct gathered *g, const struct container *c, uint64_t gen
  * Make the map of @in and of the live file @own_live (or NULL): from index.global if that was made from them, else by
  * merging, and then index.global is written if there is no live file and enough to gain. Records stamped at or before
  * @generation_ns are left out. Where an index is damaged, or GATHER_LOGS, the logs say themselves what is in them
- * (salvage.h). GATHER_ANEW: no kept map will do, which does not say cut_ns. -EAGAIN: the inputs have changed, list them anew;
- * -ENOMSG: the same, or a log's index is lost, and, with GATHER_LOGS, it says nothing itself.
+ * (salvage.h). GATHER_ANEW: no kept map is used or made, since one does not say cut_ns. -EAGAIN: the inputs have
+ * changed, list them anew; -ENOMSG: the same, or a log's index is lost, and, with GATHER_LOGS, it says nothing itself.
  */
 #define GATHER_LOGS 1
 #define GATHER_ANEW 2

@@ -305,8 +305,8 @@ static int loaded(struct inode *ino, int ret)
 }
 
 /*
- * What the header says is for the next load. Who goes on by what he knew of the file is told that it has been emptied before anybody goes
- * by that: whoever emptied it may have been killed before he could.
+ * Give the reader what the header says for the next load. A process that emptied the file may have been killed before it
+ * told readers. So this process tells them, before it goes by the new generation itself.
  */
 static void heed_header(struct inode *ino)
 {

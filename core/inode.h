@@ -42,7 +42,7 @@ struct inode {
 	bool end_lost;      /* own_end was dropped, and may have been more than a truncation cut: only a map tells (inode_recall_end()) */
 	uint64_t notified_ns; /* last notice after which the header was looked at */
 	uint64_t cut_ns;    /* last notice that own_end takes into account */
-	uint64_t told_cut_ns; /* truncation left by a killed process of which readers have been told from here */
+	uint64_t told_cut_ns; /* the truncation to 0 of which this process has told readers */
 	bool bare_writer;   /* this process writes the body of a bare file (bare.h) */
 	bool touched;       /* written to since the stub's times were last set */
 	uint64_t last_publish_ns;
@@ -137,7 +137,7 @@ int inode_truncate(struct inode *ino, int fd, uint64_t size);
 /* Let the stub say that the file reaches at least to @end. */
 int inode_extend(struct inode *ino, int fd, uint64_t end);
 
-/* The same for fallocate(): of which no record says anything, so that no truncation may be under way. */
+/* The same for fallocate(). No record says such a size, so a truncation under way is finished first. */
 int inode_grow(struct inode *ino, int fd, uint64_t end);
 
 /* If the map knows of more than the stub's size says, as of what a killed process wrote, let the stub say it. */
@@ -189,8 +189,8 @@ static inline bool inode_move_is_untold(const struct inode *ino)
 }
 
 /*
- * Whether a truncation is under way that has happened, as far as header and maps are known here: the stub's length is not to be believed.
- * The record of one to more than 0 may be there already, and not in the maps: for whoever goes by them it has not happened.
+ * Whether a truncation is under way that has happened, by the header and the maps as they are known here. Then the
+ * stub's length is not to be believed. A truncate record that is not in the maps yet has not happened for their user.
  */
 bool inode_is_cut(const struct inode *ino);
 
@@ -212,7 +212,7 @@ int inode_load(struct inode *ino);
 /* Tell the stub the size, and that it was written to. */
 int inode_publish(struct inode *ino, int fd);
 
-/* Tell all that write the file, on this host, to end their records and to look at the header; and all that read it. */
+/* Tell the writers of this host to end their records and to look at the header, and its readers to look again. */
 void inode_notify(struct inode *ino, uint64_t stamp_ns);
 
 /* The first half of that; returns how many live files others have. */
@@ -251,8 +251,8 @@ void inode_unlock_end(struct inode *ino);
 void inode_recall_end(struct inode *ino, int fd);
 
 /*
- * With the end locked, the header having been read (inode_settle()): a truncation that is still under way is of a process that died.
- * If it has happened the body is cut, else it is forgotten.
+ * Finish what the header (inode_settle()) says of a truncation, with the end locked: its process has died. If it has
+ * happened the body is cut, else it is forgotten.
  */
 int inode_finish_cut(struct inode *ino, int fd);
 

@@ -89,7 +89,7 @@ static int resize_body(struct inode *ino, int fd, uint64_t size)
 	return inode_extend(ino, fd, size);
 }
 
-/* Others who were told of the truncation have written since, and told the stub how far before that was cut. */
+/* Writers that were told of the truncation have written since. The cut took from the stub what they had told it of that. */
 static int extend_again(struct inode *ino, int fd)
 {
 	int ret = inode_load(ino);
@@ -115,20 +115,21 @@ int inode_finish_cut(struct inode *ino, int fd)
 		return -errno;
 	if (inode_is_cut(ino)) {
 		inode_notify(ino, stamp_next());
-		if (stub_body_len(st.st_size) > ino->stub.cut_size && sys.ftruncate(fd, (off_t)(PLFS_BODY_OFF + ino->stub.cut_size)))
+		if (stub_body_len(st.st_size) > ino->stub.cut_size &&
+		    sys.ftruncate(fd, (off_t)(PLFS_BODY_OFF + ino->stub.cut_size)))
 			return -errno;
 		ret = inode_extend(ino, fd, inode_known_size(ino));
 	}
 	return ret ? ret : stub_set_cut(fd, &ino->stub, 0, 0);
 }
 
-/* The truncation has happened, by one store: whatever becomes of us here, all see it. */
+/* The truncation has happened, by one store. Whatever becomes of this process now, all see it. */
 static int carry_out(struct inode *ino, int fd, uint64_t size, unsigned nr_others)
 {
 	int ret;
 
 	ino->told_cut_ns = ino->stub.cut_ns;
-	watch_raise(&ino->c); /* who goes by maps from before must not read the body any more when it is cut */
+	watch_raise(&ino->c); /* before the cut: older maps must not lead to the body then */
 	ret = resize_body(ino, fd, size);
 	if (!ret && nr_others)
 		ret = extend_again(ino, fd);
@@ -149,9 +150,12 @@ static int new_generation(struct inode *ino, int fd)
 	inode_close_writer(ino, fd);
 	inode_heed_clock(ino, fd); /* a file that cannot be read can be emptied all the same */
 	now_ns = stamp_next();
-	/* Until the body is cut the stub's length is not the size; nor is it if writers are told, and we die before there is anything to tell. */
+	/*
+	 * stat() must not believe the stub's length until the body is cut. Nor if this process dies when writers have
+	 * been told and have forgotten what they had to tell the stub.
+	 */
 	counted = writers_begin(ino->m, ino->key.ino);
-	nr_others = inode_notify_writers(ino, now_ns); /* before the size goes: writers must not bring it back */
+	nr_others = inode_notify_writers(ino, now_ns); /* what they write from here on is later */
 	ret = stub_set_cut(fd, &ino->stub, 0, now_ns);
 	if (!ret) {
 		ret = stub_set_generation(fd, &ino->stub, now_ns);
@@ -178,7 +182,7 @@ static int new_generation(struct inode *ino, int fd)
 	return 0;
 }
 
-/* A record that masks what is older: of what others are told of to be written later, nothing is. */
+/* A record that masks what is older. Writers are told first: what they acknowledge from then on is later. */
 static int mask_older(struct inode *ino, int fd, uint64_t size)
 {
 	int ret = inode_make_writer(ino, fd);

@@ -252,7 +252,8 @@ static void check_cut(struct look *l, int fd)
 	if (!l->alone) /* who is at it may live */
 		return;
 	findings_add(l->found, PLFS_NOTED, "truncation", "", 0,
-		     "a truncation to %llu bytes %s when its process was killed: a repair, or who has the file open for writing, finishes that",
+		     "a truncation to %llu bytes %s when its process was killed: "
+		     "a repair, or who has the file open for writing, finishes that",
 		     (unsigned long long)now.cut_size, l->cut_happened ? "had happened, but for the stub," : "had been begun");
 }
 

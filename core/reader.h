@@ -100,8 +100,8 @@ uint64_t reader_end(const struct reader *r);
 
 /*
  * Read all of [logical_off, logical_off + len), which the caller has cut at the end of the file. What no log holds
- * comes from the body of the stub @stub_fd up to reader_body_end(), or is zeros. Returns 0 or -EIO (one line names the log), or another
- * -errno. -ENOENT: a log is missing; unless the file has been truncated to 0 meanwhile that is an error, and
+ * comes from the body of the stub @stub_fd up to reader_body_end(), or is zeros. Returns 0 or -EIO (one line names
+ * the log), or another -errno. -ENOENT: a log is missing; unless the file has been truncated to 0 meanwhile that is an error, and
  * reader_log_missing() says so in one line.
  */
 int reader_read(struct reader *r, const struct writer *w, int stub_fd, void *buf, size_t len, uint64_t logical_off);
@@ -139,12 +139,12 @@ bool reading_end(struct reader *r, struct reading *rd);
 ssize_t reader_extent(struct reader *r, uint64_t logical_off, uint64_t len, int *fd, uint64_t *fd_off);
 
 /*
- * Whether the body may have been cut before the last read took bytes from it, which are of another time than the maps then. Who cuts it
- * tells of that first.
+ * Whether the body may have been cut before the last read took bytes from it. Then they are of another time than the
+ * maps. A truncating process tells readers before it cuts.
  */
 bool reader_body_is_doubtful(const struct reader *r);
 
-/* From here on the body of the stub says nothing: a truncation of which the maps know has cut it, or is about to. */
+/* Where the body of the stub ends for readers: a truncation in the maps has cut it there, or is about to. */
 uint64_t reader_body_end(const struct reader *r);
 
 /* The piece of the file at @logical_off; as index_map_lookup(). */

@@ -27,9 +27,10 @@
  * in_body: the body holds all of the file, for ever, and there is no container. moving: somebody who holds
  * byte 0 is copying the logs into the body; if nobody holds it he died, and the logs are the file as before.
  *
- * cut: the word announces a truncation and changes nothing by itself. The truncation happens by one store: of the truncate record
- * with this stamp, or of a header with this generation. From then on the file has this size, whatever the stub's length is. Who
- * truncates clears the word when he has cut the body. If he died, whoever has the container's lock next cuts it, or clears the word alone.
+ * cut: the word announces a truncation and changes nothing by itself. The truncation happens by one store: of the
+ * truncate record with this stamp, or of a header with this generation. From then on the file has this size, whatever
+ * the stub's length is. The truncating process cuts the body, then clears the word. If it dies, the next to hold the
+ * container's lock cuts the body, or, if the truncation has not happened, only clears the word.
  *
  * A stub carries the sticky bit, which the program is not shown. One that is empty, or whose header, as far as there is
  * one, is all zeros, has no container yet: its body is all there is.
@@ -81,15 +82,15 @@ static inline uint64_t stub_body_len(off_t st_size)
  */
 static inline bool stub_is_copy(const struct stub *stub, ino_t number) { return stub->number && stub->number != number; }
 
-/* Whether all that is older than the truncation to 0 under way is void: it has happened, and the body may not be cut yet. */
+/* Whether a truncation to 0 is under way and has happened: the body counts for nothing, and may not be cut yet. */
 static inline bool stub_is_emptied(const struct stub *stub)
 {
 	return stub->cut_ns && !stub->cut_size && stub->generation_ns >= stub->cut_ns;
 }
 
 /*
- * Encode the first STUB_HEADER_LEN bytes; decode these, and the word "cut" if @len is STUB_READ_LEN. Decode: -EIO if they are no
- * header, -EPROTONOSUPPORT.
+ * Encode the first STUB_HEADER_LEN bytes; decode these, and the word "cut" if @len is STUB_READ_LEN. Decode: -EIO if
+ * they are no header, -EPROTONOSUPPORT.
  */
 void stub_encode(const struct stub *stub, void *buf);
 int stub_decode(struct stub *stub, const void *buf, size_t len);
@@ -140,8 +141,8 @@ int stub_set_number(int fd, const struct stub *stub, ino_t number);
 int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns);
 
 /*
- * Announce the truncation to @size at @stamp_ns, or with a @stamp_ns of 0 clear the word. The caller has the container's lock;
- * @fd is writable and without O_APPEND.
+ * Announce the truncation to @size at @stamp_ns, or with a @stamp_ns of 0 clear the word. The caller has the
+ * container's lock; @fd is writable and without O_APPEND.
  */
 int stub_set_cut(int fd, struct stub *stub, uint64_t size, uint64_t stamp_ns);
 
