@@ -513,7 +513,7 @@ static bool is_played(int first, const int *played, int nr, int nr_looks)
 static void all_of(const char *options)
 {
 	const char *rounds = getenv("PLFS_TEST_ROUNDS"), *given = getenv("PLFS_TEST_SEED");
-	int nr_random = rounds ? atoi(rounds) : 300, played[12], failed = 0;
+	int nr_random = 300 * (rounds ? atoi(rounds) : 1), played[12], failed = 0;
 	uint64_t seed = given ? strtoull(given, NULL, 0) : 1;
 
 	scratch_in_memory = true; /* each is synced */
