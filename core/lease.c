@@ -56,21 +56,18 @@ static void end(struct lease_slot *slot)
 	__atomic_store_n(&slot->turn, slot->turn | 1, __ATOMIC_RELEASE);
 }
 
-/*
- * See to it that the file has the page of slot @i, with space for it: a page that the file system has no room for breaks the
- * mapping now.
- */
-static int make_room(struct lease *l, int h, unsigned i)
+/* See to it that the file has all of the table. Everybody gives it the same length, so nobody cuts off a slot of another. */
+static int make_table(struct store *store, int h)
 {
-	struct lease_slot *slot = &table_of(l)->slots[i];
-	uint64_t need = round_up_u64((uint64_t)((char *)(slot + 1) - (char *)l->map), LEASE_PAGE_LEN);
 	struct stat st;
-	int ret = l->store->ops->fstat(l->store, h, &st);
+	int ret = store->ops->fstat(store, h, &st);
 
-	if (!ret && (uint64_t)st.st_size < need)
-		ret = l->store->ops->truncate(l->store, h, need);
-	if (ret)
-		return ret;
+	return !ret && (uint64_t)st.st_size < MAP_LEN ? store->ops->truncate(store, h, MAP_LEN) : ret;
+}
+
+/* See to it that the page of @slot has space: one that the file system has no room for breaks the mapping now. */
+static int make_room(struct lease *l, struct lease_slot *slot)
+{
 	__atomic_fetch_add(&slot->turn, 0, __ATOMIC_RELAXED);
 	return mapping_is_broken(l->map) ? -ENOSPC : 0;
 }
@@ -90,11 +87,13 @@ static int take_slot(struct lease *l, int h)
 {
 	struct lease_table *t = table_of(l);
 	uint32_t space = pid_space();
-	int ret;
+	int ret = make_table(l->store, h);
 
+	if (ret)
+		return ret;
 	for (unsigned i = 0; i < LEASE_SLOTS; i++) {
 		if (i == 0 || (i + 1) % (LEASE_PAGE_LEN / sizeof(*t->slots)) == 0) {
-			ret = make_room(l, h, i);
+			ret = make_room(l, &t->slots[i]);
 			if (ret)
 				return ret;
 		}
@@ -133,6 +132,7 @@ void lease_close(struct lease *l)
 	if (l->slot != &l->alone) {
 		lease_end(l);
 		__atomic_fetch_and(&table_of(l)->active[number_of(l) / BITS], ~(1ULL << number_of(l) % BITS), __ATOMIC_RELAXED);
+		l->slot->pid_space = 0; /* the next owner may be of another: he is not to seem dead before he has said so */
 		__atomic_store_n(&l->slot->pid, 0, __ATOMIC_RELEASE);
 	}
 	lease_abandon(l);
@@ -175,8 +175,8 @@ static void publish(struct lease *l, const struct index_pattern *pattern)
 }
 
 /*
- * End the lease in @slot if it meets @p. One that begins after the first look has a stamp behind ours, and its owner has yet to look at
- * our lease.
+ * End the lease in @slot if it meets @p, or makes no sense. One that begins after the first look has a stamp behind
+ * ours, and its owner has yet to look at our lease.
  */
 static void end_if_met(struct lease_slot *slot, const struct index_pattern *p)
 {
@@ -187,7 +187,9 @@ static void end_if_met(struct lease_slot *slot, const struct index_pattern *p)
 		return;
 	other = slot->pattern;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (__atomic_load_n(&slot->turn, __ATOMIC_RELAXED) == turn && index_patterns_meet(p, &other))
+	if (__atomic_load_n(&slot->turn, __ATOMIC_RELAXED) != turn)
+		return;
+	if (!index_pattern_is_sound(&other) || index_patterns_meet(p, &other))
 		__atomic_compare_exchange_n(&slot->turn, &turn, turn + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 

@@ -11,7 +11,7 @@
  *     0   8  floor_ns       all stamps are taken behind this (stamp.h)
  *     8  32  active         a bit for each slot: its owner may hold a lease
  *    40  24  zeros
- *    64  64* slots          255 of them; the file reaches as far as there are slots in use, by pages of 4096
+ *    64  64* slots          255 of them; pages that none is in use of have no space
  *   a slot:
  *     0   4  pid            of its owner, 0: free
  *     4   4  pid_space      inode number of the owner's pid namespace, 0: not known

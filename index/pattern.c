@@ -67,6 +67,16 @@ static uint64_t end_of(const struct index_pattern *p)
 	return p->off + (p->outer_count - 1) * p->outer_stride + row_length(p);
 }
 
+bool index_pattern_is_sound(const struct index_pattern *p)
+{
+	if (!p->length || !p->count || !p->outer_count || p->off > INDEX_PATTERN_END || p->length > INDEX_PATTERN_END - p->off)
+		return false;
+	if (p->count > 1 && (p->stride < p->length || p->count > endless(p->off, p->length, p->stride)))
+		return false;
+	return p->outer_count == 1 ||
+	       (p->outer_stride >= row_length(p) && p->outer_count <= endless(p->off, row_length(p), p->outer_stride));
+}
+
 /* ---- do they meet? ---- */
 
 static bool hulls_meet(const struct index_pattern *a, const struct index_pattern *b)
@@ -176,5 +186,7 @@ bool index_patterns_meet(const struct index_pattern *a, const struct index_patte
 	if (b->outer_count == 1 && b->count == 1)
 		return rows_meet_range(a, b);
 	rows = b->outer_count == 1 ? as_rows(b) : *b;
-	return rows.outer_stride != a->outer_stride || rows_meet(a, &rows, a->outer_stride);
+	if (rows.outer_stride != a->outer_stride || a->outer_stride > INDEX_PATTERN_END / 4) /* four of them are added up */
+		return true;
+	return rows_meet(a, &rows, a->outer_stride);
 }

@@ -28,6 +28,9 @@ struct index_pattern index_pattern_run(uint64_t off, uint64_t length, uint64_t s
 /* Rows like @row, without end. */
 struct index_pattern index_pattern_rows(const struct index_pattern *row, uint64_t outer_stride);
 
+/* Whether @p is as said above, whoever made it. The functions below ask for that. */
+bool index_pattern_is_sound(const struct index_pattern *p);
+
 /* How many bytes from @off on lie in the same element; 0: @off is not in the pattern. */
 uint64_t index_pattern_room(const struct index_pattern *p, uint64_t off);
 

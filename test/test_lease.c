@@ -192,6 +192,71 @@ Test(lease, is_held_by_nobody_when_the_table_was_cut)
 	lease_close(&b);
 }
 
+/* Another process has longer waited for its processor than the rest took to fill a page with slots. */
+static struct lease meanwhile[LEASE_SLOTS];
+static unsigned nr_meanwhile;
+static int (*truncate_really)(struct store *s, int h, uint64_t len);
+
+static int truncate_late(struct store *s, int h, uint64_t len)
+{
+	while (nr_meanwhile < 70)
+		take_part(&meanwhile[nr_meanwhile++]);
+	return truncate_really(s, h, len);
+}
+
+Test(lease, slots_are_not_cut_off_by_who_makes_room_late)
+{
+	struct store_ops ops = *store.ops;
+	struct store slow = store;
+	struct lease late;
+	int h = store_open(&store, "notice", O_RDWR | O_CREAT, 0644);
+
+	truncate_really = ops.truncate;
+	ops.truncate = truncate_late;
+	slow.ops = &ops;
+	cr_assert_eq(lease_open(&late, &slow, h), 0);
+	store_close(&store, &h);
+	for (unsigned i = 0; i < nr_meanwhile; i++) {
+		begin(&meanwhile[i], i * 100, 10, 100);
+		cr_assert(lease_is_held(&meanwhile[i]), "%u", i);
+	}
+	begin(&late, 0, 10000, 0);
+	for (unsigned i = 0; i < nr_meanwhile; i++) {
+		cr_assert(!lease_is_held(&meanwhile[i]), "%u", i);
+		lease_close(&meanwhile[i]);
+	}
+	lease_close(&late);
+}
+
+/* As after a crash of the machine, or by who wants others to divide by zero. */
+Test(lease, that_makes_no_sense_is_ended_like_one_that_meets)
+{
+	static const struct index_pattern nonsense[] = {
+		{ .off = 0, .length = 10, .stride = 0, .count = 5, .outer_stride = 0, .outer_count = 1 },
+		{ .off = 0, .length = 10, .stride = 0, .count = 0, .outer_stride = 0, .outer_count = 0 },
+		{ .off = 0, .length = 10, .stride = 100, .count = 5, .outer_stride = 0, .outer_count = 7 },
+		{ .off = 1000, .length = UINT64_MAX, .stride = 0, .count = 1, .outer_stride = 0, .outer_count = 1 },
+		{ .off = 5, .length = 1, .stride = UINT64_MAX / 2, .count = UINT64_MAX, .outer_stride = 1, .outer_count = UINT64_MAX },
+	};
+	struct lease a, b;
+
+	take_part(&a);
+	take_part(&b);
+	for (size_t i = 0; i < sizeof(nonsense) / sizeof(*nonsense); i++) {
+		begin(&a, 5, 10, 1000);
+		a.slot->pattern = nonsense[i];
+		begin(&b, 7, 10000, 0);
+		cr_assert(lease_is_lost(&a), "%zu", i);
+		begin(&a, 5, 10, 1000);
+		a.slot->pattern = nonsense[i];
+		lease_begin(&b, &(struct index_pattern){ .off = 7, .length = 3, .stride = 30, .count = 9, .outer_stride = 600, .outer_count = 4 },
+			    NULL);
+		cr_assert(lease_is_lost(&a), "%zu", i);
+	}
+	lease_close(&a);
+	lease_close(&b);
+}
+
 /* ---- the later write wins ---- */
 
 #define SIZE 4096

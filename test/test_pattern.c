@@ -61,6 +61,7 @@ Test(pattern, that_meet_another_are_never_said_not_to)
 		cr_assert(said || !meet, "[%lu +%lu /%lu x%lu / %lu] and [%lu +%lu /%lu x%lu / %lu]", a.off, a.length, a.stride,
 			  a.count, a.outer_stride, b.off, b.length, b.stride, b.count, b.outer_stride);
 		cr_assert_eq(said, index_patterns_meet(&b, &a));
+		cr_assert(index_pattern_is_sound(&a));
 		apart += !said;
 	}
 	cr_assert_gt(apart, 20000, "else the comparison says too little");
