@@ -136,6 +136,20 @@ static int carry_out(struct inode *ino, int fd, uint64_t size, unsigned nr_other
 	return ret || ino->stub.in_body ? ret : stub_set_cut(fd, &ino->stub, 0, 0);
 }
 
+/*
+ * A stamp behind those of all writers of the host, which take theirs behind it from here on: a process may have seen the
+ * future, in another file.
+ */
+static uint64_t stamp_for_all(const struct inode *ino)
+{
+	int h = watch_open(&ino->c);
+	uint64_t stamp_ns = h < 0 ? stamp_next() : lease_stamp_at(ino->c.store, h);
+
+	if (h >= 0)
+		store_close(ino->c.store, &h);
+	return stamp_ns;
+}
+
 /* To nothing: all records up to now are void, and the logs that hold nothing else can go. */
 static int new_generation(struct inode *ino, int fd)
 {
@@ -149,7 +163,7 @@ static int new_generation(struct inode *ino, int fd)
 		return ret;
 	inode_close_writer(ino, fd);
 	inode_heed_clock(ino, fd); /* a file that cannot be read can be emptied all the same */
-	now_ns = stamp_next();
+	now_ns = stamp_for_all(ino);
 	/*
 	 * stat() must not believe the stub's length until the body is cut. Nor if this process dies when writers have
 	 * been told and have forgotten what they had to tell the stub.

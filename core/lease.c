@@ -154,6 +154,16 @@ uint64_t lease_stamp(struct lease *l)
 	return l->map ? stamp_next_behind(&table_of(l)->floor_ns) : stamp_next();
 }
 
+uint64_t lease_stamp_at(struct store *store, int h)
+{
+	struct lease l = { .store = store, .map = store->ops->map(store, h, MAP_LEN, true) };
+	uint64_t stamp_ns;
+
+	stamp_ns = l.map && !make_table(store, h) ? lease_stamp(&l) : stamp_next();
+	lease_abandon(&l);
+	return stamp_ns;
+}
+
 /* Ends with a fence: whoever takes a stamp from here on sees the lease. */
 static void publish(struct lease *l, const struct index_pattern *pattern)
 {

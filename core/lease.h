@@ -77,6 +77,12 @@ void lease_end(struct lease *l);
 /* The next stamp, for what lies in a lease that is held, or for what needs none. */
 uint64_t lease_stamp(struct lease *l);
 
+/*
+ * The same for a process that has no lease_open() of the notice @h, which is open for reading and writing. Stamps of this
+ * host's writers that were taken before are smaller, those that are taken afterwards are larger.
+ */
+uint64_t lease_stamp_at(struct store *store, int h);
+
 /* The lowest place at or behind @off at which a lease of another begins, UINT64_MAX: none. */
 uint64_t lease_next_other(const struct lease *l, uint64_t off);
 

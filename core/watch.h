@@ -35,6 +35,9 @@ void watch_raise(const struct container *c);
 /* The same; returns a handle of the file, which is the caller's for now, or -errno. */
 int watch_raise_in(const struct container *c);
 
+/* The file's handle alone, or -errno. It is made if it is missing. */
+int watch_open(const struct container *c);
+
 /*
  * Remember how things are now: before the inputs of a map are listed, and, those of @in, before they are read. @make: the word may be made
  * if it is missing. Where something cannot be mapped it is not watched.

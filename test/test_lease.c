@@ -346,3 +346,61 @@ Test(later_write, wins_however_soon_it_comes)
 	for (unsigned seed = 0; seed < 12; seed++)
 		ring_of(2 + seed % 3, seed);
 }
+
+static int truncate_from_the_future(void *arg)
+{
+	struct lfile l;
+
+	stamp_seen(stamp_next() + 3600000000000); /* as another file says, from a host whose clock is ahead */
+	l = lopen("a", O_RDWR);
+	if (plfs_truncate(l.f, (off_t)(size_t)arg))
+		return 1;
+	return lclose(&l);
+}
+
+static int write_from_the_future(void *arg)
+{
+	struct lfile l;
+
+	(void)arg;
+	stamp_seen(stamp_next() + 3600000000000);
+	l = lopen("a", O_RDWR);
+	if (plfs_pwrite(l.f, "futures", 7, 0) != 7)
+		return 1;
+	return lclose(&l);
+}
+
+static void after_truncation_to(size_t size)
+{
+	struct lfile l = made("a");
+	char got[100];
+
+	cr_assert_eq(plfs_pwrite(l.f, "the first and longer one", 24, 0), 24);
+	cr_assert_eq(wait_child(start_child(truncate_from_the_future, (void *)size)), 0);
+	cr_assert_eq(plfs_pwrite(l.f, "second", 6, 0), 6);
+	cr_assert_eq(plfs_pread(l.f, got, sizeof(got), 0), 6);
+	cr_assert_eq(memcmp(got, "second", 6), 0);
+	lclose(&l);
+	cr_assert_eq(lunlink("a"), 0);
+}
+
+Test(later_write, is_later_than_a_truncation_by_who_has_seen_the_future)
+{
+	after_truncation_to(3);
+	after_truncation_to(0);
+}
+
+Test(later_write, is_not_what_a_truncation_came_behind_though_it_is_from_the_future)
+{
+	struct lfile l = made("a");
+
+	cr_assert_eq(wait_child(start_child(write_from_the_future, NULL)), 0);
+	cr_assert_eq(plfs_truncate(l.f, 0), 0);
+	cr_assert_eq(plfs_size(l.f), 0);
+	cr_assert_eq(plfs_pwrite(l.f, "now", 3, 0), 3);
+	cr_assert_eq(plfs_size(l.f), 3);
+	lclose(&l);
+	l = lopen("a", O_RDWR);
+	cr_assert_eq(plfs_size(l.f), 3);
+	lclose(&l);
+}
