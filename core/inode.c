@@ -425,10 +425,31 @@ static bool is_expecting(const struct inode *ino)
 	       !ino->writing;
 }
 
+/*
+ * This process only reads the file, and no process of this host had written it when the map was made: there was no notice to
+ * watch, and no kept map.
+ */
+static bool is_untold(const struct inode *ino)
+{
+	const struct watch *w = &ino->r.watch;
+
+	return unlikely(!w->word && !w->revoked && ino->r.loaded && !ino->m->store.remote);
+}
+
+/* A notice that is there now tells of a change. A move into the body may have removed it, but that is in the header. */
+static bool has_begun(struct inode *ino)
+{
+	if (!is_untold(ino))
+		return false;
+	watch_word(&ino->r.watch, &ino->c, false);
+	ino->acquired |= ino->r.watch.word != NULL;
+	return ino->r.watch.word;
+}
+
 int inode_size(struct inode *ino, int fd, const struct stat *st, uint64_t *size)
 {
 	int ret = inode_look_again(ino, fd, st,
-				   watch_changed(&ino->r.watch) || is_expecting(ino) || ino->stub.moving);
+				   watch_changed(&ino->r.watch) || is_expecting(ino) || ino->stub.moving || has_begun(ino));
 
 	if (!ret && !ino->r.loaded && ino->stub.has_container && !ino->stub.in_body)
 		ret = inode_load(ino);
@@ -462,7 +483,7 @@ static ssize_t find_in_logs(struct inode *ino, int fd, size_t len, uint64_t logi
 
 	if (ino->stub.in_body)
 		return 0;
-	ret = ino->stub.has_container && inode_move_is_untold(ino) ? inode_look_for_move(ino, fd) : 0;
+	ret = ino->stub.has_container && (unlikely(ino->stub.moving) || is_untold(ino)) ? inode_look_for_move(ino, fd) : 0;
 	if (!ret)
 		ret = prepare_read(ino);
 	if (ret || ino->stub.in_body)
@@ -475,7 +496,7 @@ static ssize_t find_in_logs(struct inode *ino, int fd, size_t len, uint64_t logi
 		if (ret)
 			return ret;
 	}
-	stale |= is_expecting(ino) || (first && has_changed_before(ino, fd));
+	stale |= is_expecting(ino) || (first && has_changed_before(ino, fd)) || has_begun(ino);
 	size = inode_known_size(ino);
 	if (logical_off + len > size || ino->acquired || inode_posix || stale) {
 		struct stat st;
@@ -532,6 +553,11 @@ static ssize_t read_at(struct inode *ino, int fd, void *buf, size_t len, uint64_
 	return ret ? ret : (ssize_t)len;
 }
 
+static bool body_is_doubtful(struct inode *ino)
+{
+	return unlikely(ino->r.took_body) && (reader_body_is_doubtful(&ino->r) || has_begun(ino));
+}
+
 ssize_t inode_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t logical_off)
 {
 	ssize_t n = 0;
@@ -541,7 +567,7 @@ ssize_t inode_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t lo
 			inode_mend(ino);
 		ino->r.took_body = false;
 		n = read_at(ino, fd, buf, len, logical_off, false);
-		if (likely(!inode_is_broken(ino)) && likely(!reader_body_is_doubtful(&ino->r)))
+		if (likely(!inode_is_broken(ino)) && likely(!body_is_doubtful(ino)))
 			return n;
 	}
 	return inode_is_broken(ino) ? -EIO : n;
@@ -559,7 +585,7 @@ ssize_t inode_begin_read(struct inode *ino, int fd, void *buf, size_t len, uint6
 		return n;
 	ino->r.took_body = false;
 	begun = reader_begin(&ino->r, ino->writing ? &ino->w : NULL, fd, buf, (size_t)n, logical_off, rd);
-	if (unlikely(inode_is_broken(ino)) || unlikely(reader_body_is_doubtful(&ino->r))) {
+	if (unlikely(inode_is_broken(ino)) || unlikely(body_is_doubtful(ino))) {
 		if (begun >= 0 && reading_end(&ino->r, rd))
 			logset_bury(&ino->r.logs);
 		begun = -EIO;

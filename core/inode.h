@@ -177,18 +177,6 @@ int inode_settle(struct inode *ino, int fd);
 int inode_look_for_move(struct inode *ino, int fd);
 
 /*
- * Whether nothing but the header tells that the file has been moved into its body. Either the mover's notice came before the
- * map was made, or this process watches none: it only reads the file, and nobody of this host has written it.
- */
-static inline bool inode_move_is_untold(const struct inode *ino)
-{
-	const struct watch *w = &ino->r.watch;
-
-	return unlikely(ino->stub.moving) ||
-	       unlikely(!w->word && !w->revoked && ino->r.loaded && !ino->m->store.remote);
-}
-
-/*
  * Whether a truncation is under way that has happened, by the header and the maps as they are known here. Then the
  * stub's length is not to be believed. A truncate record that is not in the maps yet has not happened for their user.
  */

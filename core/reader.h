@@ -139,8 +139,8 @@ bool reading_end(struct reader *r, struct reading *rd);
 ssize_t reader_extent(struct reader *r, uint64_t logical_off, uint64_t len, int *fd, uint64_t *fd_off);
 
 /*
- * Whether the body may have been cut before the last read took bytes from it. Then they are of another time than the
- * maps. A truncating process tells readers before it cuts.
+ * Whether readers have been told of a truncation since the maps were made: then bytes that a read took from the body may
+ * be of another time. A truncating process tells readers before it cuts.
  */
 bool reader_body_is_doubtful(const struct reader *r);
 

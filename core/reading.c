@@ -51,7 +51,7 @@ bool reader_body_is_doubtful(const struct reader *r)
 {
 	const struct watch *w = &r->watch;
 
-	return r->took_body && w->word && __atomic_load_n(w->word, __ATOMIC_ACQUIRE) != w->seen;
+	return (w->word && __atomic_load_n(w->word, __ATOMIC_ACQUIRE) != w->seen) || watch_is_revoked(w);
 }
 
 static int read_body(struct reader *r, int stub_fd, void *buf, size_t len, uint64_t logical_off)

@@ -558,15 +558,18 @@ static int cut_at_last(enum call call)
 	return 0;
 }
 
+enum reader { HAS_WRITTEN, OPENS, WATCHES_NOTHING };
+
 /* 2: it came to its end before the truncation. */
 static int look_meanwhile(void *arg)
 {
-	bool newly = arg;
+	enum reader reader = *(enum reader *)arg;
+	bool newly = reader == OPENS;
 	struct lfile l = { .fd = -1 };
 	bool ok;
 
 	if (!newly) {
-		l = lopen("f", O_RDWR);
+		l = lopen("f", reader == HAS_WRITTEN ? O_RDWR : O_RDONLY);
 		if (!look_at("first", &l))
 			return 1;
 	}
@@ -581,7 +584,15 @@ static int look_meanwhile(void *arg)
 	return !ok ? 1 : calls_left > 0 ? 2 : 0;
 }
 
-static void cut_at_each(long to, bool newly)
+static void remove_notice(void)
+{
+	char path[PATH_MAX];
+
+	cr_assert(find_file("notice.", path));
+	cr_assert_eq(unlink(path), 0);
+}
+
+static void cut_at_each(long to, enum reader reader)
 {
 	int code = 0;
 	long nr = 1;
@@ -595,9 +606,11 @@ static void cut_at_each(long to, bool newly)
 		cr_assert_eq(in_child(make_file, ""), 0);
 		*seen = OLD;
 		calls_left = nr;
+		if (reader == WATCHES_NOTHING)
+			remove_notice(); /* as if another host had written it */
 		pid = start_child(cut_when_asked, NULL);
 		cr_assert_eq(read(from_cutter[0], &c, 1), 1);
-		code = in_child(look_meanwhile, newly ? (void *)"" : NULL);
+		code = in_child(look_meanwhile, &reader);
 		cr_assert(code == 0 || code == 2, "call %ld", nr);
 		cr_assert_eq(write(to_cutter[1], "q", 1), 1);
 		cr_assert_eq(wait_child(pid), 0);
@@ -608,8 +621,9 @@ static void cut_at_each(long to, bool newly)
 }
 
 #define MEANWHILE(name, to) \
-	Test(crash_cut, name##_at_each_call_of_who_reads) { cut_at_each(to, false); } \
-	Test(crash_cut, name##_at_each_call_of_who_opens) { cut_at_each(to, true); }
+	Test(crash_cut, name##_at_each_call_of_who_reads) { cut_at_each(to, HAS_WRITTEN); } \
+	Test(crash_cut, name##_at_each_call_of_who_opens) { cut_at_each(to, OPENS); } \
+	Test(crash_cut, name##_at_each_call_of_who_watches_nothing) { cut_at_each(to, WATCHES_NOTHING); }
 
 MEANWHILE(to_nothing, 0)
 MEANWHILE(below_what_is_in_the_stub, 700)

@@ -254,6 +254,51 @@ Test(follow, what_others_write_over_ones_own_bytes_is_read)
 	lclose(&l);
 }
 
+static void remove_notice(void)
+{
+	char path[PATH_MAX];
+
+	cr_assert(find_file("notice.", path));
+	cr_assert_eq(unlink(path), 0);
+}
+
+static int write_part(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+
+	return lfill(&l, 0, 1000, (unsigned)(size_t)arg) != 1000 || lclose(&l);
+}
+
+static int cut_short(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+
+	(void)arg;
+	return plfs_truncate(l.f, 100) || lclose(&l);
+}
+
+/* Written on another host, as it were: nobody of this one has left anything to be watched. */
+Test(follow, what_the_first_of_this_host_writes_or_cuts_is_seen)
+{
+	struct lfile l = made("a");
+
+	lclose(&l);
+	cr_assert_eq(in_child(write_part, (void *)1), 0);
+	remove_notice();
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, 1000, 1), 0);
+	cr_assert_eq(in_child(write_part, (void *)2), 0);
+	cr_assert_eq(lcheck(&l, 0, 1000, 2), 0);
+	lclose(&l);
+	remove_notice();
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, 1000, 2), 0);
+	cr_assert_eq(in_child(cut_short, NULL), 0);
+	cr_assert_eq(plfs_size(l.f), 100);
+	cr_assert_eq(lcheck(&l, 0, 100, 2), 0);
+	lclose(&l);
+}
+
 static int nr_lists;
 static ssize_t (*real_getdents64)(int fd, void *buf, size_t len);
 
