@@ -99,14 +99,22 @@ static int extend_again(struct inode *ino, int fd)
 
 int inode_finish_cut(struct inode *ino, int fd)
 {
+	struct stub now;
 	struct stat st;
 	int ret;
 
 	if (likely(!ino->stub.cut_ns) || ino->stub.in_body)
 		return 0;
-	ret = stub_read(fd, &ino->stub);
-	if (ret || !ino->stub.cut_ns)
+	ret = stub_read(fd, &now);
+	if (ret)
 		return ret;
+	if (now.in_body) {
+		inode_enter_body(ino, &now);
+		return 0;
+	}
+	ino->stub = now;
+	if (!now.cut_ns)
+		return 0;
 	stamp_seen(ino->stub.generation_ns);
 	ret = inode_load(ino);
 	if (ret || !ino->stub.cut_ns || ino->stub.in_body)
