@@ -197,6 +197,9 @@ int inode_look_again(struct inode *ino, int fd, const struct stat *st, bool relo
 /* Make the map anew. */
 int inode_load(struct inode *ino);
 
+/* Have a map that covers what this process wrote. */
+int inode_prepare_read(struct inode *ino);
+
 /* Tell the stub the size, and that it was written to. */
 int inode_publish(struct inode *ino, int fd);
 
