@@ -103,7 +103,10 @@ static int take_slot(struct lease *l, int h)
 	for (unsigned i = 0; i < LEASE_SLOTS; i++) {
 		uint32_t owner = __atomic_load_n(&t->slots[i].pid, __ATOMIC_RELAXED);
 
-		if (is_dead(owner, t->slots[i].pid_space, space) && take(l, &t->slots[i], owner, space))
+		if (!is_dead(owner, t->slots[i].pid_space, space))
+			continue;
+		t->slots[i].pid_space = 0; /* whoever takes it may be of another, and 0 is nobody's */
+		if (take(l, &t->slots[i], owner, space))
 			return 0;
 	}
 	return -EUSERS;
