@@ -10,6 +10,7 @@
 #include "append.h"
 #include "bytes.h"
 #include "globalcache.h"
+#include "leased.h"
 #include "log.h"
 #include "resume.h"
 #include "stamp.h"
@@ -20,18 +21,6 @@
 
 /* One call's worth: its chunks must fit into an empty table of checksums. */
 #define PART_LEN ((size_t)(STAGE_CHUNKS_CAP / 2) * INDEX_CHUNK_LEN)
-
-/*
- * Where other hosts write too no record grows for longer: what they write later by more than twice as much has a later stamp. Nobody
- * ends leases where none can be had.
- */
-#define GROWS_NS 8000000
-#define GROWS_ALONE_NS 100000000
-
-/* A lease has paid that was good for more writes than this; after so many in a row that have not, so many are not tried. */
-#define PAYS_WRITES 4
-#define BAD_LUCK_MAX 4
-#define SKIP 32
 
 static void remove_log(struct writer *w)
 {
@@ -238,89 +227,6 @@ static void add_record(struct writer *w, const struct index_record *rec)
 	w->last_open = true;
 }
 
-/* ---- leases ---- */
-
-/* The shapes know each write that was looked at; those that were not have made the last record grow. */
-static void take_in_growth(struct writer *w)
-{
-	struct writer_habits *h = &w->habits;
-
-	if (w->last_open)
-		index_shapes_grow(&h->shapes, w->last.count - h->seen_count, w->last.length - h->seen_len);
-}
-
-/* Others have ended the lease, if there was one: whether it was worth having. */
-static void learn(struct writer *w)
-{
-	struct writer_habits *h = &w->habits;
-
-	if (!lease_is_lost(&w->lease))
-		return;
-	h->bad_luck = append_log_len(w) - h->leased_at > PAYS_WRITES * h->leased_len ? 0 : h->bad_luck + 1;
-	h->crowded = true;
-	if (h->bad_luck < BAD_LUCK_MAX)
-		return;
-	h->bad_luck = BAD_LUCK_MAX / 2;
-	h->skip = SKIP;
-}
-
-/* Which lease to take for a write at @range, and for what is likely to follow; false: none. */
-static bool choose(struct writer *w, const struct index_pattern *range, struct index_pattern *pattern)
-{
-	struct writer_habits *h = &w->habits;
-
-	if (!h->crowded) {
-		*pattern = index_pattern_range(0, INDEX_PATTERN_END);
-		return true;
-	}
-	if (h->skip) {
-		h->skip--;
-		return false;
-	}
-	if (!index_shapes_expect(&h->shapes, range->off, range->length, pattern))
-		return false;
-	if (pattern->count == 1 && pattern->outer_count == 1) /* segments of a file that others write behind this one */
-		pattern->length = min_u64(pattern->length, lease_next_other(&w->lease, range->off + range->length) - range->off);
-	return index_pattern_room(pattern, range->off) >= range->length;
-}
-
-/* Until when what begins now may grow. */
-static uint64_t can_grow_until(const struct writer *w)
-{
-	if (w->c->store->remote)
-		return stamp_coarse_ns() + GROWS_NS;
-	return w->lease.map ? UINT64_MAX : stamp_coarse_ns() + GROWS_ALONE_NS;
-}
-
-/* What the writer held, and what grew or folded in it, is over. Returns the stamp of the write at @range. */
-static uint64_t take_lease(struct writer *w, const struct index_pattern *range)
-{
-	struct index_pattern pattern;
-	bool wants;
-
-	learn(w);
-	writer_break(w);
-	wants = choose(w, range, &pattern);
-	w->habits.leased_at = append_log_len(w);
-	w->habits.leased_len = range->length;
-	return lease_begin(&w->lease, range, wants ? &pattern : NULL);
-}
-
-static bool is_leased(const struct writer *w, const struct index_pattern *range)
-{
-	return lease_is_held(&w->lease) && index_pattern_room(&w->lease.pattern, range->off) >= range->length;
-}
-
-/* How far the open record may grow as it does now, the last write having been at @logical_off. */
-static uint64_t growth_end(const struct writer *w, uint64_t logical_off)
-{
-	const struct index_pattern *p = &w->lease.pattern;
-
-	if (w->last.count == 1 || p->count == 1)
-		return logical_off + index_pattern_room(p, logical_off);
-	return w->last.stride == p->stride ? index_pattern_row_end(p, logical_off) : 0;
-}
-
 /* See which write would make the open record grow without another look. */
 static void expect_next(struct writer *w, uint64_t logical_off)
 {
@@ -330,7 +236,7 @@ static void expect_next(struct writer *w, uint64_t logical_off)
 	w->habits.seen_len = last->length;
 	w->next_len = last->count > 1 ? last->length : 0;
 	w->next_off = last->logical_off + (last->count > 1 ? last->count * last->stride : last->length);
-	w->next_end = growth_end(w, logical_off);
+	w->next_end = leased_growth_end(w, logical_off);
 }
 
 static void index_write(struct writer *w, uint64_t logical_off, uint64_t len, uint64_t log_off)
@@ -339,15 +245,15 @@ static void index_write(struct writer *w, uint64_t logical_off, uint64_t len, ui
 		.type = INDEX_WRITE, .logical_off = logical_off, .length = len, .count = 1, .log_off = log_off,
 	};
 	struct index_pattern range = index_pattern_range(logical_off, len);
-	bool leased = is_leased(w, &range);
+	bool leased = leased_has(w, &range);
 
-	take_in_growth(w);
+	leased_take_in_growth(w);
 	if (leased && w->last_open && index_run_grow(&w->last, logical_off, len)) {
 		stage_grow_record(&w->stage, w->stage.nr_records - 1, &w->last);
 	} else {
-		rec.stamp_ns = leased ? lease_stamp(&w->lease) : take_lease(w, &range);
+		rec.stamp_ns = leased ? lease_stamp(&w->lease) : leased_take(w, &range);
 		if (!w->last_open)
-			w->grows_until_ns = can_grow_until(w);
+			w->grows_until_ns = leased_until_ns(w);
 		add_record(w, &rec);
 	}
 	index_shapes_add(&w->habits.shapes, logical_off, len);
