@@ -8,7 +8,8 @@
  * truncation: he looks at the header after each write that he was told during, and writes the same to the body if need be.
  * Either his record is seen by who moves the file, or he sees the word.
  *
- * Readers are told in the same moment (watch.h). They look at the header before each read as long as it says that the file is being moved.
+ * Readers are told in the same moment (watch.h). As long as the header says that the file is being moved they look at it
+ * before each read.
  */
 #ifndef PLFS_BODY_H
 #define PLFS_BODY_H

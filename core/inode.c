@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The shared state of logical files: what the size is, and when maps are made anew. Reading is inode_read.c's, writing inode_write.c's.
+ * The shared state of logical files: what the size is, and when maps are made anew. Reading is
+ * inode_read.c's, writing inode_write.c's.
  */
 #include "inode.h"
 
@@ -165,8 +166,8 @@ void inode_notify(struct inode *ino, uint64_t stamp_ns)
 }
 
 /*
- * The stub became shorter, and no notice says which of our writes came before that. So none of them counts for the size until a map
- * has been asked.
+ * The stub became shorter, and no notice says which of our writes came before that. So none of them counts for the size
+ * until a map has been asked.
  */
 static void forget_end(struct inode *ino)
 {
@@ -176,9 +177,9 @@ static void forget_end(struct inode *ino)
 }
 
 /*
- * What was written here before somebody else's truncation must not bring the old size back. A record that is later than the
- * truncation and earlier than this look counts: a map tells how far it reaches. The notice may be of a move: it stays one until the
- * header has been looked at.
+ * A write that came before another process's truncation must not bring the old size back. A record that is later than
+ * the truncation and earlier than this look counts: a map tells how far it reaches. The notice may be of a move, and
+ * stays one until the header has been looked at.
  */
 static bool heed_truncation(struct inode *ino)
 {

@@ -39,7 +39,7 @@ struct inode {
 	struct timespec first_ctim; /* of the stub, when it was first looked at */
 	uint64_t body_len;  /* logical size that the stub said when last looked at: inode_told_len() */
 	uint64_t own_end;   /* end of what was written here and is not published yet; 0: nothing */
-	bool end_lost;      /* own_end was dropped, and may have been more than a truncation cut: only a map tells (inode_recall_end()) */
+	bool end_lost;      /* own_end was dropped, and may be behind the cut: only a map tells (inode_recall_end()) */
 	uint64_t notified_ns; /* last notice after which the header was looked at */
 	uint64_t cut_ns;    /* last notice that own_end takes into account */
 	uint64_t told_cut_ns; /* the truncation to 0 of which this process has told readers */
@@ -189,8 +189,8 @@ uint64_t inode_told_len(const struct inode *ino, off_t st_size);
 uint64_t inode_known_size(const struct inode *ino);
 
 /*
- * See what the stub says now; where others may have written or truncated (or @reload), make the map anew. Afterwards the known size has
- * all that this process wrote, and all that others have published.
+ * See what the stub says now; where others may have written or truncated (or @reload), make the map anew. Afterwards the
+ * known size has all that this process wrote, and all that others have published.
  */
 int inode_look_again(struct inode *ino, int fd, const struct stat *st, bool reload);
 

@@ -50,8 +50,8 @@ void inode_unlock_end(struct inode *ino)
 }
 
 /*
- * The end as the stub and the map say it, and nobody cuts meanwhile. So it is known again up to where this process wrote: whoever cuts
- * from here on tells us.
+ * The end as the stub and the map say it, with the end locked, so that no process cuts meanwhile. A lost end is known
+ * again afterwards: a process that cuts from here on tells us.
  */
 static int look_at_end(struct inode *ino, int fd, bool reload)
 {
@@ -199,8 +199,10 @@ static int new_generation(struct inode *ino, int fd)
 	/* What has been synced goes only when it is sure that it is void. */
 	if (synced && (stub_set_synced(fd, false) || (!ino->m->store.keeps_order && own_fdatasync(fd))))
 		return 0;
-	if (!stub_is_copy(&ino->stub, ino->key.ino) && !inode_check_container(ino, CONTAINER_CHANGE) && container_is_checked(&ino->c, CONTAINER_CHANGE))
-		writers_gone(ino->m, ino->key.ino, collect_void(&ino->c, ino->stub.generation_ns, ino->shared ? -1 : file_marked_fd_of(ino, fd)));
+	if (!stub_is_copy(&ino->stub, ino->key.ino) && !inode_check_container(ino, CONTAINER_CHANGE) &&
+	    container_is_checked(&ino->c, CONTAINER_CHANGE))
+		writers_gone(ino->m, ino->key.ino,
+			     collect_void(&ino->c, ino->stub.generation_ns, ino->shared ? -1 : file_marked_fd_of(ino, fd)));
 	return 0;
 }
 

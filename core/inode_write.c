@@ -178,7 +178,7 @@ int inode_close_writer(struct inode *ino, int fd)
 {
 	bool told;
 
-	/* A log that was moved into the body has gone: to close it would make its container anew. A move that goes on is not waited for. */
+	/* To close a log that was moved into the body would make its container anew. A move that goes on is not waited for. */
 	if (fd >= 0 && inode_is_notified(ino))
 		inode_look_for_move(ino, fd);
 	inode_recall_end(ino, fd);

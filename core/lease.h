@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Leases: how a later write wins over an earlier one of another process of the host, though a record has one stamp for all its
- * writes. A writer holds a lease on a pattern of bytes (index/pattern.h) that it is about to write. As long as it holds that, nobody else of
- * the host has written there, and all that it writes there may count as written when the lease began. Whoever writes
- * where others hold leases ends these first. So a writer that notices that its lease has ended takes another, with a
- * new stamp. Nobody waits, nobody asks: a holder looks at one word of its own before each write.
+ * Leases: they make a later write win over an earlier one of another process of the host, though a record has one
+ * stamp for all its writes. A writer holds a lease on a pattern of bytes (index/pattern.h) that it is about to write.
+ * While it holds the lease, no other process of the host has written there. So all its writes there may count as
+ * written when the lease began. A writer that writes where others hold leases ends these first. A writer that finds its
+ * own lease ended takes another, with a new stamp. No process waits for another: a holder looks at one word of its own
+ * before each write.
  *
  *   notice.HOST, from byte 4096 on: shared memory of the processes that write the file, in the order of bytes of the host
  *   off size field
  *     0   8  floor_ns       all stamps are taken behind this (stamp.h)
  *     8  32  active         a bit for each slot: its owner may hold a lease
  *    40  24  zeros
- *    64  64* slots          255 of them; pages that none is in use of have no space
+ *    64  64* slots          255 of them; a page gets space when one of its slots is used
  *   a slot:
  *     0   4  pid            of its owner, 0: free
  *     4   4  pid_space      inode number of the owner's pid namespace, 0: not known
  *     8   8  turn           even: the owner holds a lease; changes with each one that begins or ends
  *    16  48  pattern        off, length, stride, count, outer_stride, outer_count
  *
- * Why it is right. A lease is published, then its stamp is taken, then the leases of all others are looked at, and those
- * that meet it are ended. So of two leases that meet, with stamps a < b, the one of b has seen that of a, and has ended it
- * before its first write returned. What its holder writes there from then on has a stamp behind b.
+ * Why it is right. A lease is published, then its stamp is taken, then the leases of others that meet it are ended. Take
+ * two leases that meet, with stamps a < b. The owner of b has seen the lease of a, and has ended it before its own first
+ * write returned. The owner of a takes a new stamp for its next write there, which is behind b.
  */
 #ifndef PLFS_LEASE_H
 #define PLFS_LEASE_H
@@ -49,8 +50,9 @@ struct lease {
 };
 
 /*
- * Take a slot in the table that the notice @h has. Where the store cannot map files there is no table: leases are then held until they are
- * given back. -ENOSPC, -EIO...: there is no room for it. Ends with lease_close(), or lease_abandon() in the child of a fork.
+ * Take a slot in the table that the notice @h has. Where the store cannot map files there is no table: a lease is then
+ * held until it is given back. -ENOSPC, -EIO...: there is no room for the table. Ends with lease_close(), or
+ * lease_abandon() in the child of a fork.
  */
 int lease_open(struct lease *l, struct store *store, int h);
 void lease_close(struct lease *l);
@@ -66,8 +68,8 @@ static inline bool lease_is_held(const struct lease *l)
 static inline bool lease_is_lost(const struct lease *l) { return l->turn % 2 == 0 && !lease_is_held(l); }
 
 /*
- * Begin a lease on @pattern. A write of @range, which the pattern holds, is under way: others' leases there have ended when this
- * returns. Without a slot, or with @pattern NULL, that is all, and nothing is held. Returns the stamp of that write.
+ * Begin a lease on @pattern for a write of @range, which the pattern holds. When this returns, others' leases there have
+ * ended. Without a slot, or with @pattern NULL, that is all, and nothing is held. Returns the stamp of that write.
  */
 uint64_t lease_begin(struct lease *l, const struct index_pattern *range, const struct index_pattern *pattern);
 

@@ -8,13 +8,13 @@
 #include "stamp.h"
 
 /*
- * Where other hosts write too no record grows for longer: what they write later by more than twice as much has a later stamp. Nobody
- * ends leases where none can be had.
+ * Where other hosts write too no record grows for longer: what they write more than 20 ms later has a later stamp. The
+ * second is for stores that cannot map files, where no process ends a lease.
  */
 #define GROWS_NS 8000000
 #define GROWS_ALONE_NS 100000000
 
-/* A lease has paid that was good for more writes than this; after so many in a row that have not, so many are not tried. */
+/* A lease has paid if it was good for more writes than this. After so many in a row that have not, so many are not tried. */
 #define PAYS_WRITES 4
 #define BAD_LUCK_MAX 4
 #define SKIP 32
@@ -58,8 +58,11 @@ static bool choose(struct writer *w, const struct index_pattern *range, struct i
 	}
 	if (!index_shapes_expect(&h->shapes, range->off, range->length, pattern))
 		return false;
-	if (pattern->count == 1 && pattern->outer_count == 1) /* segments of a file that others write behind this one */
-		pattern->length = min_u64(pattern->length, lease_next_other(&w->lease, range->off + range->length) - range->off);
+	if (pattern->count == 1 && pattern->outer_count == 1) { /* segments of a file that others write behind this one */
+		uint64_t next = lease_next_other(&w->lease, range->off + range->length);
+
+		pattern->length = min_u64(pattern->length, next - range->off);
+	}
 	return index_pattern_room(pattern, range->off) >= range->length;
 }
 

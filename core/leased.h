@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The leases of a writer (lease.h): which it takes, and how far a record may grow in the one it holds. The writer's lock is
- * held for all of them.
+ * The leases of a writer (lease.h): which it takes, and how far a record may grow in the one it holds. The
+ * inode's lock is held for all of them.
  */
 #ifndef PLFS_LEASED_H
 #define PLFS_LEASED_H

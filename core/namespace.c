@@ -299,8 +299,9 @@ static __attribute__((noinline, cold)) void ask_live_files(const struct plfs_nam
 }
 
 /*
- * Whether the stub of @ino, which seems to have no logs, says *@size, that of attributes taken before; it is brought up to date. Another process
- * may have begun a log since the header was read. The table of writers tells, for a look at the header would move its time of access.
+ * Whether the size of @ino, which seems to have no logs, is what the stub says. *@size is from attributes taken before, and
+ * is brought up to date. Another process may have begun a log since the header was read: the table of writers tells. A
+ * look at the header would move its time of access.
  */
 static bool stub_says_it(struct inode *ino, int fd, uint64_t *size, const struct plfs_name *name)
 {

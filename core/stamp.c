@@ -23,7 +23,7 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-/* The next stamp, behind @floor too; *@now: the clock. The exchange also keeps loads that come after it behind the clock. */
+/* The next stamp, behind @floor too; *@now: the clock. The exchange keeps later loads behind the look at the clock. */
 static uint64_t next_behind(uint64_t floor, uint64_t *now)
 {
 	uint64_t last = __atomic_load_n(&last_stamp, __ATOMIC_RELAXED), next;

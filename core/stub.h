@@ -181,7 +181,7 @@ bool stub_is_alone(int fd);
 int stub_begin_append(int fd, struct stub *stub);
 void stub_end_append(int fd);
 
-/* Where the stub @st is shorter than its header, make it as long: the kernel appends at its end. With the header's lock. 0 or -errno. */
+/* If the stub @st is shorter than its header make it as long: the kernel appends at its end. With the header's lock. */
 int stub_fill_header(int fd, const struct stat *st);
 
 /*

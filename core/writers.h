@@ -43,7 +43,7 @@ uint64_t writers_ended(void);
 #define WRITERS_UNKNOWN UINT64_MAX
 bool writers_may_be(dev_t dev, ino_t number, uint64_t ended);
 
-/* The same of a file that is open here: whether it may have a live file now, though none is known. True as well where no table tells. */
+/* Whether a file that is open here may have a live file now, though none is known. True as well where no table tells. */
 bool writers_may_have_begun(struct plfs_mount *m, ino_t number);
 
 #endif

@@ -9,9 +9,9 @@
 #include "../core/base.h"
 
 /*
- * @count elements of @length bytes each, the first at @off, the next @stride further; and, with an @outer_count above 1, so many of
- * these rows, each @outer_stride behind the one before. stride >= length, outer_stride >= count * stride - stride + length. What does
- * not repeat has count 1. No byte is at or above INDEX_PATTERN_END.
+ * @count elements of @length bytes each, the first at @off, the next @stride further. With an @outer_count above 1 there
+ * are so many of these rows, each @outer_stride behind the one before. stride >= length, outer_stride >= (count - 1) *
+ * stride + length. A count is 1 where nothing repeats. No byte is at or above INDEX_PATTERN_END.
  */
 struct index_pattern {
 	uint64_t off, length, stride, count, outer_stride, outer_count;
@@ -38,8 +38,8 @@ uint64_t index_pattern_room(const struct index_pattern *p, uint64_t off);
 uint64_t index_pattern_row_end(const struct index_pattern *p, uint64_t off);
 
 /*
- * Whether two patterns may have a byte in common. False is certain. True is, too, for ranges, for runs of one stride, and for rows of one
- * outer stride whose runs have one stride; else it may be said of patterns that only lie among each other.
+ * Whether two patterns may have a byte in common. False is certain. True is certain for two ranges, for two runs of one
+ * stride, and for rows of one outer stride whose runs have one stride. Else patterns may only lie among each other.
  */
 bool index_patterns_meet(const struct index_pattern *a, const struct index_pattern *b);
 

@@ -4,7 +4,7 @@
  */
 #include "shapes.h"
 
-/* Of a stretch that goes on: as much again and half of that, but at least and at most so many bytes. */
+/* A stretch that goes on is expected to get as much again and half of that, but at least and at most so many bytes. */
 #define AHEAD_MIN ((uint64_t)64 << 10)
 #define AHEAD_MAX ((uint64_t)1 << 30)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a stream of writes looked like lately, and what is to be expected of it: stretches written piece by piece, elements at
- * a stride, rows of these. Only the last three shapes are kept, and nothing is searched. A wrong guess costs time alone. Pure.
+ * The latest shapes of a stream of writes, and what is to be expected of it: stretches written piece by piece, elements
+ * at a stride, rows of these. Only the last three are kept, and nothing is searched. A wrong guess costs time alone. Pure.
  */
 #ifndef PLFS_SHAPES_H
 #define PLFS_SHAPES_H
@@ -23,8 +23,8 @@ void index_shapes_add(struct index_shapes *sh, uint64_t off, uint64_t len);
 void index_shapes_grow(struct index_shapes *sh, uint64_t count, uint64_t length);
 
 /*
- * A write of @len bytes at @off is about to come: *@p, which begins there, is what it and the writes after it will most likely touch.
- * False: nothing is to be expected.
+ * Before a write of @len bytes at @off. True: *@p, which begins there, is what this write and those after it will most
+ * likely touch; false: nothing is to be expected.
  */
 bool index_shapes_expect(const struct index_shapes *sh, uint64_t off, uint64_t len, struct index_pattern *p);
 
