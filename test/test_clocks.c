@@ -5,6 +5,7 @@
  */
 #include "scratch.h"
 
+#include "../core/file.h"
 #include "../core/mount.h"
 
 #include <criterion/criterion.h>
@@ -256,5 +257,42 @@ Test(clocks, a_process_that_has_paused_for_100_ms_writes_later_than_all_that_was
 	lclose(&l);
 	l = lopen("f", O_RDONLY);
 	cr_assert_eq(lcheck(&l, 0, 200, 1), 0);
+	lclose(&l);
+}
+
+/* Other hosts end no leases of this one: a run of it may not go on for so long that one of theirs is later by 20 ms, and loses. */
+static uint64_t added_ns;
+
+static int clock_ahead(clockid_t clock, struct timespec *ts)
+{
+	int ret = true_clock(clock, ts);
+
+	ts->tv_nsec += (long)added_ns;
+	ts->tv_sec += ts->tv_nsec / 1000000000;
+	ts->tv_nsec %= 1000000000;
+	return ret;
+}
+
+Test(clocks, where_other_hosts_write_too_no_stamp_is_20_ms_older_than_the_write)
+{
+	char path[PATH_MAX];
+	struct lfile l;
+
+	lpath("f", path)->store.remote = true;
+	l = made("f");
+	true_clock = sys.clock_gettime;
+	sys.clock_gettime = clock_ahead;
+	for (int i = 0; i < 200; i++) {
+		struct timespec now;
+		uint64_t before;
+
+		added_ns += 1000000;
+		sys.clock_gettime(CLOCK_REALTIME, &now);
+		before = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+		cr_assert_eq(lfill(&l, i * 100, 100, 1), 100);
+		cr_assert_gt(l.f->ino->w.last.stamp_ns + 20000000, before, "%d", i);
+	}
+	sys.clock_gettime = true_clock;
+	cr_assert_eq(lcheck(&l, 0, 20000, 1), 0);
 	lclose(&l);
 }
