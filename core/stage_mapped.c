@@ -9,10 +9,13 @@
 
 #define STAGE_MAPPED_MAX 16 /* records */
 
-/* The sequence number covers all but a growing count or length, which is in the last record. */
-static uint64_t digest_of(uint64_t seq, uint64_t nr, const uint8_t *last)
+/*
+ * The sequence number covers all but a growing count or length, which is in the last record. How far of that is recorded comes last of all,
+ * and who loads goes by it: a number without it would be that of a write which was not all there when it was loaded.
+ */
+static uint64_t digest_of(uint64_t seq, uint64_t nr, uint64_t recorded, const uint8_t *last)
 {
-	return seq << 40 ^ nr << 32 ^ crc32c(0, last, INDEX_RECORD_LEN);
+	return (seq << 40 ^ nr << 32 ^ crc32c(0, last, INDEX_RECORD_LEN)) + recorded * 0xbf58476d1ce4e5b9;
 }
 
 int stage_digest(const struct container *c, const char *path, uint64_t *digest)
@@ -31,7 +34,7 @@ int stage_digest(const struct container *c, const char *path, uint64_t *digest)
 	if (nr)
 		c->store->ops->pread(c->store, h, last, sizeof(last),
 				     get_le64(header + 32) + (nr - 1) * INDEX_RECORD_LEN);
-	*digest = digest_of(stage_number(get_le64(header + OFF_SEQ)), nr, last);
+	*digest = digest_of(stage_number(get_le64(header + OFF_SEQ)), nr, stage_number(get_le64(header + OFF_RECORDED)), last);
 	/*
 	 * A record that has its checksum is believed when its bytes are in the log, and at the owner's end there is
 	 * more to see.
@@ -59,29 +62,25 @@ uint64_t stage_mapped_seq(const uint8_t *map)
 	return stage_load_number(map, OFF_SEQ);
 }
 
-/* A sum of products with odd numbers: another value of any one of them is another sum, by however much it has grown. */
+/*
+ * A sum of products with odd numbers: another value of any one of them is another sum, by however much it has grown. A record that grows or is
+ * added moves the end of what is recorded, all else another of the two.
+ */
 uint64_t stage_mapped_digest(const uint8_t *map)
 {
-	uint64_t nr = stage_load_number(map, OFF_NR_RECORDS),
-		digest = stage_load_number(map, OFF_SEQ) * 0x9e3779b97f4a7c15 + nr;
-
-	if (nr && nr <= STAGE_RECORDS_CAP) { /* what grows in the last record */
-		const uint8_t *last = map + RECORDS_OFF + (nr - 1) * INDEX_RECORD_LEN;
-
-		digest += load_le64(last + REC_LENGTH) * 0xbf58476d1ce4e5b9 + load_le64(last + REC_STRIDE) * 0x94d049bb133111eb +
-			  load_le64(last + REC_COUNT) * 0xff51afd7ed558ccd;
-	}
-	return digest;
+	return stage_load_number(map, OFF_SEQ) * 0x9e3779b97f4a7c15 + stage_load_number(map, OFF_NR_RECORDS) * 0xbf58476d1ce4e5b9 +
+	       stage_load_number(map, OFF_RECORDED) * 0xff51afd7ed558ccd;
 }
 
 uint64_t stage_mapped_file_digest(const uint8_t *map)
 {
-	uint64_t nr = stage_load_number(map, OFF_NR_RECORDS), seq = stage_load_number(map, OFF_SEQ);
+	uint64_t nr = stage_load_number(map, OFF_NR_RECORDS), seq = stage_load_number(map, OFF_SEQ),
+		recorded = stage_load_number(map, OFF_RECORDED);
 	uint8_t last[INDEX_RECORD_LEN] = { 0 };
 
 	if (nr && nr <= STAGE_RECORDS_CAP)
 		memcpy(last, map + RECORDS_OFF + (nr - 1) * INDEX_RECORD_LEN, sizeof(last));
-	return digest_of(seq, nr, last);
+	return digest_of(seq, nr, recorded, last);
 }
 
 int stage_mapped_records(const uint8_t *map, uint64_t first, struct index_record *records, unsigned max)

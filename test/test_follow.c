@@ -347,3 +347,44 @@ Test(follow, records_that_pile_up_are_merged_now_and_then)
 	end_writers();
 	lclose(&l);
 }
+
+/* Where a live file says how far the last record is recorded (stage.h). */
+#define RECORDED_OFF 568
+
+static void change_recorded(uint64_t *value)
+{
+	char path[PATH_MAX];
+	uint64_t was;
+	int fd;
+
+	cr_assert(find_file("live.", path));
+	fd = open(path, O_RDWR);
+	cr_assert_eq(pread(fd, &was, 8, RECORDED_OFF), 8);
+	if (*value)
+		cr_assert_eq(pwrite(fd, value, 8, RECORDED_OFF), 8);
+	*value = was;
+	close(fd);
+}
+
+Test(follow, a_write_that_a_look_met_in_the_middle_is_read_when_it_is_done)
+{
+	uint64_t before = 0;
+	struct lfile l;
+
+	for (int late = 0; late < 2; late++) { /* its own element, or a record more */
+		start_writers();
+		tell(0, (struct order){ WRITE, 0, 100, 1 });
+		tell(0, (struct order){ WRITE, 1000, 100, 1 });
+		before = 0;
+		change_recorded(&before);
+		tell(0, (struct order){ WRITE, late ? 300 : 2000, 100, 1 });
+		change_recorded(&before);
+		l = lopen("a", O_RDONLY);
+		cr_assert_eq(lcheck(&l, 0, 100, 1), 0); /* the owner has got so far, and no further */
+		change_recorded(&before);
+		cr_assert_eq(lcheck(&l, late ? 300 : 2000, 100, 1), 0);
+		end_writers();
+		lclose(&l);
+		cr_assert_eq(lunlink("a"), 0);
+	}
+}
