@@ -227,7 +227,7 @@ int reader_reload(struct reader *r, struct writer *w, uint64_t generation_ns, bo
 			watch_lives(&r->watch, r->c, &in);
 		/* What has come between the list and the watch would be told of by neither. */
 		if (!ret)
-			*changed = !is_made_from(r, &in) || !watch_agrees(&r->watch, &in);
+			*changed = !is_made_from(r, &in) || !watch_agrees(&r->watch, r->c, &in);
 		index_inputs_release(&in);
 		if (ret && ret != -ENOENT && ret != -EMFILE && ret != -ENFILE)
 			return ret;

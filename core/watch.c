@@ -145,15 +145,28 @@ void watch_lives(struct watch *w, const struct container *c, const struct index_
 	release_lives(&old, c);
 }
 
-bool watch_agrees(const struct watch *w, const struct index_inputs *in)
+/* A live file that is not watched: it cannot be mapped, or its owner has closed it since it was listed, perhaps after another write. */
+static bool is_as_listed(const struct container *c, const char *path, uint64_t digest)
 {
-	for (uint32_t i = 0, k = 0; i < w->nr_lives; i++) {
-		while (k < in->nr_lives && strcmp(in->lives[k], w->lives[i].path))
-			k++;
-		if (k == in->nr_lives || stage_mapped_file_digest(w->lives[i].map) != in->digests[k])
+	uint64_t now;
+
+	return !is_of_this_host(path) || (!stage_digest(c, path, &now) && now == digest);
+}
+
+bool watch_agrees(const struct watch *w, const struct container *c, const struct index_inputs *in)
+{
+	uint32_t k = 0;
+
+	for (uint32_t i = 0; i < in->nr_lives; i++) {
+		bool watched = k < w->nr_lives && !strcmp(in->lives[i], w->lives[k].path);
+
+		if (watched && stage_mapped_file_digest(w->lives[k].map) != in->digests[i])
 			return false;
+		if (!watched && !is_as_listed(c, in->lives[i], in->digests[i]))
+			return false;
+		k += watched;
 	}
-	return true;
+	return k == w->nr_lives;
 }
 
 /* Nothing is told by those. */

@@ -45,8 +45,8 @@ int watch_open(const struct container *c);
 void watch_word(struct watch *w, const struct container *c, bool make);
 void watch_lives(struct watch *w, const struct container *c, const struct index_inputs *in);
 
-/* Whether what was remembered last is what @in says, which was listed before. */
-bool watch_agrees(const struct watch *w, const struct index_inputs *in);
+/* Whether what was remembered last is what @in says, which was listed before; and so is what could not be watched. */
+bool watch_agrees(const struct watch *w, const struct container *c, const struct index_inputs *in);
 
 /* Whether anything has changed since. */
 static inline bool watch_is_idle(const struct watch *w) { return !w->word && !w->revoked && !w->nr_lives; }

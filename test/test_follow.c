@@ -348,6 +348,44 @@ Test(follow, records_that_pile_up_are_merged_now_and_then)
 	lclose(&l);
 }
 
+static struct order meanwhile[2];
+
+/* Between a reader's list of the container and what comes next. */
+static ssize_t obeyed_after_the_list(int fd, void *buf, size_t len)
+{
+	ssize_t n = real_getdents64(fd, buf, len);
+
+	for (int i = 0; !n && i < 2; i++)
+		if (meanwhile[i].len)
+			tell(0, meanwhile[i]);
+	if (!n)
+		memset(meanwhile, 0, sizeof(meanwhile));
+	return n;
+}
+
+Test(follow, what_was_written_before_a_close_that_a_look_met_is_read)
+{
+	struct lfile l;
+
+	start_writers();
+	tell(0, (struct order){ WRITE, 0, 500, 1 });
+	tell(1, (struct order){ WRITE, 500, 500, 1 });
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, 1000, 1), 0);
+	meanwhile[0] = (struct order){ WRITE, 0, 100, 2 };
+	meanwhile[1] = (struct order){ .what = REOPEN, .len = 1 };
+	real_getdents64 = sys.getdents64;
+	sys.getdents64 = obeyed_after_the_list;
+	cr_assert_eq(plfs_refresh(l.f), 0);
+	cr_assert_eq(lcheck(&l, 500, 500, 1), 0);
+	sys.getdents64 = real_getdents64;
+	cr_assert_eq(meanwhile[0].len, 0, "the container was listed");
+	cr_assert_eq(lcheck(&l, 0, 100, 2), 0);
+	cr_assert_eq(lcheck(&l, 100, 900, 1), 0);
+	end_writers();
+	lclose(&l);
+}
+
 /* Where a live file says how far the last record is recorded (stage.h). */
 #define RECORDED_OFF 568
 
