@@ -15,7 +15,7 @@ uint64_t stamp_next(void);
 /*
  * The next one behind *@floor_ns, which processes of one host share. A stamp that is ahead of the clock becomes the
  * floor, and so does one every 10 ms. So the stamps of all these processes rise together, though one has seen a stamp of
- * the future, or the clock is set back by more than 10 ms.
+ * the future. When the clock is set back, a stamp may be smaller than one of another process from the 10 ms before that.
  */
 uint64_t stamp_next_behind(uint64_t *floor_ns);
 
