@@ -63,13 +63,22 @@ uint64_t stage_mapped_seq(const uint8_t *map)
 }
 
 /*
- * A sum of products with odd numbers: another value of any one of them is another sum, by however much it has grown. A record that grows or is
- * added moves the end of what is recorded, all else another of the two.
+ * A sum of products with odd numbers: another value of any one of them is another sum, by however much it has grown. The last record is
+ * looked at too, though its end says enough: a file that was cut there is found by that.
  */
 uint64_t stage_mapped_digest(const uint8_t *map)
 {
-	return stage_load_number(map, OFF_SEQ) * 0x9e3779b97f4a7c15 + stage_load_number(map, OFF_NR_RECORDS) * 0xbf58476d1ce4e5b9 +
-	       stage_load_number(map, OFF_RECORDED) * 0xff51afd7ed558ccd;
+	uint64_t nr = stage_load_number(map, OFF_NR_RECORDS),
+		digest = stage_load_number(map, OFF_SEQ) * 0x9e3779b97f4a7c15 + nr +
+			 stage_load_number(map, OFF_RECORDED) * 0xd6e8feb86659fd93;
+
+	if (nr && nr <= STAGE_RECORDS_CAP) { /* what grows in the last record */
+		const uint8_t *last = map + RECORDS_OFF + (nr - 1) * INDEX_RECORD_LEN;
+
+		digest += load_le64(last + REC_LENGTH) * 0xbf58476d1ce4e5b9 + load_le64(last + REC_STRIDE) * 0x94d049bb133111eb +
+			  load_le64(last + REC_COUNT) * 0xff51afd7ed558ccd;
+	}
+	return digest;
 }
 
 uint64_t stage_mapped_file_digest(const uint8_t *map)
