@@ -185,9 +185,9 @@ static bool heed_truncation(struct inode *ino)
 {
 	if (!ino->writing || stage_notified(&ino->w.stage) <= ino->cut_ns)
 		return false;
-	ino->own_end = 0;
 	ino->cut_ns = stage_notified(&ino->w.stage);
-	ino->end_lost = ino->w.last.stamp_ns > ino->cut_ns;
+	ino->end_lost |= ino->own_end || ino->w.last.stamp_ns > ino->cut_ns; /* who told us may have died before the truncation */
+	ino->own_end = 0;
 	ino->acquired = true; /* what is known of the length may be new by now, but the map is not */
 	return true;
 }

@@ -7,6 +7,9 @@
 
 #include "calls.h"
 
+#include "../core/file.h"
+#include "../core/stamp.h"
+
 #include <criterion/criterion.h>
 #include <poll.h>
 
@@ -244,3 +247,19 @@ static void write_while_it_is_cut(off_t len, off_t at)
 
 Test(cut_meanwhile, a_write_behind_a_truncation_that_is_not_done_counts_for_the_size) { write_while_it_is_cut(1000, 8000); }
 Test(cut_meanwhile, a_write_before_a_truncation_to_nothing_that_is_not_done_does_not) { write_while_it_is_cut(0, 8000); }
+
+/* It told the writers, and died before the one store by which it happens. */
+Test(cut_meanwhile, one_that_was_announced_and_never_came_takes_nothing_from_the_size)
+{
+	struct lfile l = made("file");
+
+	cr_assert_eq(lfill(&l, 0, 60, 1), 60);
+	cr_assert_eq(lcheck(&l, 0, 60, 1), 0);
+	cr_assert_eq(lfill(&l, 300, 100, 1), 100);
+	inode_notify_writers(l.f->ino, stamp_next());
+	cr_assert_eq(plfs_size(l.f), 400);
+	cr_assert_eq(lfill(&l, 10, 10, 1), 10);
+	inode_notify_writers(l.f->ino, stamp_next());
+	lclose(&l);
+	cr_assert_eq(stat_size("file"), 400);
+}
