@@ -380,9 +380,9 @@ check_copied_stub() {
 # Restored from a backup, or by what else takes the place of the file without the library.
 check_restored_stub() {
 	damaged_file f
-	ln "$back/f" "$work/held" # else the new one may get its inode
+	ln "$back/f" "$work/old_inode" # else the new one may get its inode
 	cp -p "$back/f" "$work/stub" && rm "$back/f" && cp -p "$work/stub" "$back/f"
-	rm "$work/held" "$work/stub"
+	rm "$work/old_inode" "$work/stub"
 	checks 0 'copied or restored'
 	repairs 0 ' 0 repaired'
 	said 1 "$plfs" repair -r -n "$back"
