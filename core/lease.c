@@ -233,6 +233,7 @@ static void end_others(struct lease *l, const struct index_pattern *p)
 
 uint64_t lease_begin(struct lease *l, const struct index_pattern *range, const struct index_pattern *pattern)
 {
+	uint64_t stamp_ns;
 	bool holds;
 
 	if (unlikely(mapping_is_broken(l->map))) /* somebody has cut the file: there is nobody whom it could tell */
@@ -242,10 +243,10 @@ uint64_t lease_begin(struct lease *l, const struct index_pattern *range, const s
 		publish(l, pattern);
 	else
 		lease_end(l);
-	l->stamp_ns = lease_stamp(l);
+	stamp_ns = lease_stamp(l);
 	if (l->map)
 		end_others(l, holds ? pattern : range);
-	return l->stamp_ns;
+	return stamp_ns;
 }
 
 void lease_end(struct lease *l)

@@ -45,7 +45,6 @@ struct lease {
 	struct lease_slot *slot; /* never NULL */
 	uint64_t turn;           /* that of the slot while the lease is held; else none that it can have */
 	struct index_pattern pattern;
-	uint64_t stamp_ns;       /* when it began */
 	struct lease_slot alone; /* where there is no slot */
 };
 

@@ -18,18 +18,6 @@ static bool fits(enum call call)
 	return call != EXIT && call != KILL && call != FORK;
 }
 
-static void looks(struct history *h, const struct scene *sc)
-{
-	for (int s = P; s <= R; s++)
-		if (sc->at[s][sc->depth[s]].nr_fds) {
-			history_add(h, (enum slot)s, FSTAT);
-			history_add(h, (enum slot)s, PREAD);
-		}
-	history_add(h, S, STAT);
-	history_add(h, S, LOOK);
-	history_add(h, S, LOOK_G);
-}
-
 /* How far it is as at one of the moments; -1: to the end. */
 static int judge_moments(const struct history *h, int last)
 {
@@ -58,7 +46,7 @@ void beside_try(const struct variant *v, const struct history *h)
 		return;
 	for (int i = 0; i < h->nr; i++)
 		scene_step(&sc, h->steps[i]);
-	looks(&whole, &sc);
+	history_add_looks(&whole, &sc);
 	__atomic_fetch_add(&tally()->histories, 1, __ATOMIC_RELAXED);
 	for (nr_moments = 0; nr_moments < MOMENTS_MAX && !done; nr_moments++)
 		drive_beside(&variants[0], &whole, last, nr_moments + 1, plain[nr_moments], &done);

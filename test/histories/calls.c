@@ -240,3 +240,15 @@ int history_parse(struct history *h, const char *text)
 	}
 	return ret;
 }
+
+void history_add_looks(struct history *h, const struct scene *scene)
+{
+	for (int s = P; s <= R; s++)
+		if (scene->at[s][scene->depth[s]].nr_fds) {
+			history_add(h, (enum slot)s, FSTAT);
+			history_add(h, (enum slot)s, PREAD);
+		}
+	history_add(h, S, STAT);
+	history_add(h, S, LOOK);
+	history_add(h, S, LOOK_G);
+}

@@ -114,6 +114,8 @@ static inline void history_add(struct history *h, enum slot slot, enum call call
 	if (h->nr < STEPS_MAX)
 		h->steps[h->nr++] = (struct step){ slot, call };
 }
+/* Everybody who is in @scene, and one who is not, looks at the file. */
+void history_add_looks(struct history *h, const struct scene *scene);
 
 /* ---- drive.c: a history under one environment ---- */
 

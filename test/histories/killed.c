@@ -55,18 +55,6 @@ static bool is_cut(enum call call)
 	return call == CUT0 || call == CUT70 || call == FCUT30 || call == FCUT200 || call == TRUNC;
 }
 
-static void looks(struct history *h, const struct scene *sc)
-{
-	for (int s = P; s <= R; s++)
-		if (sc->at[s][sc->depth[s]].nr_fds) {
-			history_add(h, (enum slot)s, FSTAT);
-			history_add(h, (enum slot)s, PREAD);
-		}
-	history_add(h, S, STAT);
-	history_add(h, S, LOOK);
-	history_add(h, S, LOOK_G);
-}
-
 /* The first step that cannot be; -1: none. */
 static int judge_kill(const struct history *h, int last, int again, int apart)
 {
@@ -105,8 +93,8 @@ void killed_try(const struct variant *v, const struct history *h)
 	scene_step(&sc, whole.steps[last + 1]);
 	without = whole;
 	without.steps[last] = (struct step){ S, STAT }; /* in its place, so that calls keep their letters */
-	looks(&whole, &sc);
-	looks(&without, &sc);
+	history_add_looks(&whole, &sc);
+	history_add_looks(&without, &sc);
 	first = whole.nr - 3;
 	for (int s = P; s <= R; s++)
 		if (sc.at[s][0].nr_fds && !sc.depth[s]) {
