@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The core as preload/ and tools/ see it: the one header of core that they include. Functions
+ * The core as preload/ and tools/ see it; what the plfs command alone needs is in plfs_admin.h. Functions
  * return 0, a count or a descriptor on success and -errno on failure; none touches errno on
  * success. Everything is thread-safe unless it says otherwise.
  */
 #ifndef PLFS_H
 #define PLFS_H
 
-#include "alloc.h"
-#include "base.h"
-#include "critical.h"
-#include "log.h"
-#include "mapping.h"
-#include "own.h"
-#include "sys.h"
-#include "usermem.h"
+#include "core/base/alloc.h"
+#include "core/base/base.h"
+#include "core/base/critical.h"
+#include "core/base/msg.h"
+#include "core/base/guard.h"
+#include "core/base/io.h"
+#include "core/base/reach.h"
+#include "core/base/script.h"
+#include "core/base/sys.h"
+#include "core/base/usermem.h"
 
 struct plfs_mount; /* one mapping: a prefix and the backend directory behind it */
 struct plfs_file;  /* an open file description of a logical file */
@@ -22,25 +24,42 @@ struct plfs_file;  /* an open file description of a logical file */
 /* ---- start ---- */
 
 /*
- * Fill the sys table, read PLFS_MAP, PLFSRC, PLFS_DEBUG, PLFS_CONSISTENCY, PLFS_VERIFY. Bad settings, or a backend that
- * is missing or no directory: one line on standard error and exit code 78. Once per process;
- * not thread-safe. Returns the number of mounts. @map replaces PLFS_MAP unless NULL.
+ * Fill the sys table, read PLFS_MAP, PLFSRC, PLFS_DEBUG, PLFS_CONSISTENCY, PLFS_VERIFY. Bad settings, or a
+ * backend that is missing or no directory: one line on standard error and exit code 78. Once per process; not
+ * thread-safe. Returns the number of mounts. @map replaces PLFS_MAP unless NULL. Relative paths in either are
+ * below the current directory.
  */
 int plfs_setup(const char *map);
+
+/*
+ * Count calls on files from here on, if PLFS_STATS or PLFS_TRACE say so: true. Behind plfs_setup(), in the
+ * library alone. Entries of the sys table are others then.
+ */
+bool plfs_observe(void);
+
+/* PLFS_STATS as it means the same in every directory; NULL: it does. */
+char *plfs_stats_absolute(const char *text);
+
+/*
+ * A map, or a path, that means the same in every directory: @text with its relative paths made absolute,
+ * mem_alloc()ed. NULL: there are none, or no memory, or no current directory.
+ */
+char *plfs_map_absolute(const char *text);
+char *plfs_path_absolute(const char *text);
 
 /* ---- paths ---- */
 
 /*
- * Where an absolute path leads. 1: below a prefix, or spelled with the backend's own name; @out (PATH_MAX bytes)
- * gets the backend path, *@m its mount. 0: not ours (any ".." that climbs out of the prefix is
- * followed lexically; @out is untouched). -ENOENT: inside the container directory,
- * which programs do not see. -ENAMETOOLONG. Makes no system call.
+ * Where an absolute path leads. 1: below a prefix, or spelled with the backend's own name; @out (PATH_MAX
+ * bytes) gets the backend path, *@m its mount. 0: not ours (any ".." that climbs out of the prefix is
+ * followed lexically; @out is untouched). -ENOENT: inside the container directory, which programs do not see.
+ * -ENAMETOOLONG. Makes no system call.
  */
 int plfs_path_map(const char *path, char *out, struct plfs_mount **m);
 
 /*
- * A spelling of a place that belongs to a mount: its prefix, its backend as given, its backend as the kernel says it.
- * All of them are known once plfs_setup() is through; the longest come first.
+ * A spelling of a place that belongs to a mount: its prefix, its backend as given, its backend as the kernel
+ * says it. All of them are known once plfs_setup() is through; the longest come first.
  */
 struct plfs_root {
 	const char *path;
@@ -54,8 +73,8 @@ extern struct plfs_root plfs_roots[];
 extern int plfs_nr_roots;
 
 /*
- * Whether the absolute @path of @len bytes may be one that plfs_path_map() takes, if there is no ".", ".." or double
- * slash in it: false is certain. Two bytes decide most of it.
+ * Whether the absolute @path of @len bytes may be one that plfs_path_map() takes, if there is no ".", ".." or
+ * double slash in it: false is certain. Two bytes decide most of it.
  */
 static inline bool plfs_path_near(const char *path, size_t len)
 {
@@ -69,15 +88,15 @@ static inline bool plfs_path_near(const char *path, size_t len)
 }
 
 /*
- * The way back: a canonical absolute path, as getcwd() or readlink() return it, below a backend becomes the path
- * below its prefix. 1 and @out, or 0: not below a backend. -ENAMETOOLONG.
+ * The way back: a canonical absolute path, as getcwd() or readlink() return it, below a backend becomes the
+ * path below its prefix. 1 and @out, or 0: not below a backend. -ENAMETOOLONG.
  */
 int plfs_path_unmap(const char *path, char *out);
 
 /*
- * Whether a relative path, looked up from the canonical real directory @cwd, could lead into a mount without containing
- * "..": the mount of @cwd itself if it is inside a backend (*@m), else whether some prefix or backend is below @cwd.
- * Returns 1 inside, 2 above, 0 neither.
+ * Whether a relative path, looked up from the canonical real directory @cwd, could lead into a mount without
+ * containing "..": the mount of @cwd itself if it is inside a backend (*@m), else whether some prefix or
+ * backend is below @cwd. Returns 1 inside, 2 above, 0 neither.
  */
 int plfs_cwd_class(const char *cwd, struct plfs_mount **m);
 
@@ -88,48 +107,55 @@ bool plfs_is_root(dev_t dev, ino_t ino);
 
 /*
  * open(2) in @m: @dirfd and @path are a real directory descriptor (or AT_FDCWD) and a backend path. Returns
- * the descriptor for the program, a real one; *@out is NULL if the path is no logical file (a plain file,
- * a directory, a fifo, O_PATH, O_TMPFILE ...), and the descriptor then is all there is. For a logical file the kernel
- * descriptor is opened for reading too even if @flags say O_WRONLY: callers check the access mode in
+ * the descriptor for the program, a real one; *@out is NULL if the path is no logical file (a plain file, a
+ * directory, a fifo, O_PATH, O_TMPFILE ...), and the descriptor then is all there is. For a logical file the
+ * kernel descriptor is opened for reading too even if @flags say O_WRONLY: callers check the access mode in
  * @flags themselves. Its kernel offset is PLFS_BODY_OFF. O_CREAT makes a logical file unless the mount's
  * options say otherwise; O_TRUNC is a truncation, done here.
  */
-int plfs_open(struct plfs_mount *m, int dirfd, const char *path, int flags, mode_t mode, struct plfs_file **out);
+int plfs_open(struct plfs_mount *m, int dirfd, const char *path, int flags, mode_t mode,
+	      struct plfs_file **out);
 
 /*
- * A descriptor that came from elsewhere (inherited, received): *@out is a new description if
- * it is a logical file below one of our backends, else NULL. Moves no offset. Returns 0 or -errno (e.g. a damaged stub).
+ * A descriptor that came from elsewhere (inherited, received): *@out is a new description if it is a logical
+ * file below one of our backends, else NULL. Moves no offset. Returns 0 or -errno (e.g. a damaged stub).
  */
 int plfs_adopt(int fd, struct plfs_file **out);
 
 /*
  * End of the description, when its last descriptor in this process is closed: after the kernel's close, or an
- * unlinked file would seem to be in use still. At the last description of the file here, its log is closed. Data that
- * could not be moved to the log stays readable where it is; returns -errno only if acknowledged bytes could not be
- * kept: -EIO, or with which error the file system closed the log (-ENOSPC, -EDQUOT).
+ * unlinked file would seem to be in use still. At the last description of the file here, its log is closed.
+ * Data that could not be moved to the log stays readable where it is; returns -errno only if acknowledged
+ * bytes could not be kept: -EIO, or with which error the file system closed the log (-ENOSPC, -EDQUOT).
  */
 int plfs_close(struct plfs_file *f);
 
 /*
- * Bytes read, 0 at or past the end; holes are zeros. -EIO: a log is missing, cut or damaged, or its bytes are not
- * those that were written (one line names it).
+ * Bytes read, 0 at or past the end; holes are zeros. -EIO: a log is missing, cut or damaged, or its bytes are
+ * not those that were written (one line names it).
  */
 ssize_t plfs_pread(struct plfs_file *f, void *buf, size_t len, off_t logical_off);
 ssize_t plfs_preadv(struct plfs_file *f, const struct iovec *iov, int cnt, off_t logical_off);
 
 /*
  * Where bytes of a file that is not in its body lie: returns how many from @logical_off on, at most @len, lie
- * together in one log, *@fd gets a descriptor of that, which the caller closes, and *@fd_off where they begin there;
- * *@fd -1: they have to be read. Bytes in a log never change. Positions at or behind the end of the file are none of
- * its business. -errno.
+ * together in one log, *@fd gets a descriptor of that, which the caller closes, and *@fd_off where they begin
+ * there; *@fd -1: they have to be read. Bytes in a log never change. Positions at or behind the end of the
+ * file are none of its business. -errno.
  */
 ssize_t plfs_extent(struct plfs_file *f, off_t logical_off, size_t len, int *fd, off_t *fd_off);
 
 /*
- * How many bytes @iov asks for, or -EINVAL: too many entries, or bytes. The memory that they are in is judged when it
- * is used.
+ * How many bytes @iov asks for, or -EINVAL: too many entries, or bytes. The memory that they are in is judged
+ * when it is used.
  */
 ssize_t plfs_iov_total(const struct iovec *iov, int cnt);
+
+/*
+ * Compare each read of this process from here on with its checksums, whatever PLFS_VERIFY says; or, without
+ * @verify, nothing.
+ */
+void plfs_set_verify(struct plfs_file *f, bool verify);
 
 /* Bytes written, all of them or, if the disk fills up within, fewer; -ENOSPC, -EFBIG, -EDQUOT, -EIO ... */
 ssize_t plfs_pwrite(struct plfs_file *f, const void *buf, size_t len, off_t logical_off);
@@ -145,9 +171,9 @@ off_t plfs_size(struct plfs_file *f);
 int plfs_truncate(struct plfs_file *f, off_t size);
 
 /*
- * fallocate(2): modes 0 and FALLOC_FL_KEEP_SIZE (space is not reserved), PUNCH_HOLE|KEEP_SIZE and ZERO_RANGE (written
- * zeros); COLLAPSE_RANGE and INSERT_RANGE have the file moved into its body. Of that the kernel does what it can;
- * others -EOPNOTSUPP.
+ * fallocate(2): modes 0 and FALLOC_FL_KEEP_SIZE (space is not reserved), PUNCH_HOLE|KEEP_SIZE and ZERO_RANGE
+ * (written zeros); COLLAPSE_RANGE and INSERT_RANGE have the file moved into its body. Of that the kernel does
+ * what it can; others -EOPNOTSUPP.
  */
 int plfs_fallocate(struct plfs_file *f, int mode, off_t logical_off, off_t len);
 
@@ -155,31 +181,41 @@ int plfs_fallocate(struct plfs_file *f, int mode, off_t logical_off, off_t len);
 off_t plfs_seek_hole(struct plfs_file *f, off_t logical_off, int whence);
 
 /*
- * Whether the file is *in its body*: all bytes in the stub, [off, off + len) of the file being [PLFS_BODY_OFF + off,
- * ...) of the descriptor, now and for ever, for reading, writing, mapping, locking and size as well. What does not
- * stand like this is moved there, which takes as long as copying the file: under PLFS_MAP_WRITE always, under
- * PLFS_MAP_READ if somebody may be writing the file. Returns 1, it is; 0, it is not; or, where it could not be moved:
+ * Whether the file is *in its body*: all bytes in the stub, [off, off + len) of the file being [PLFS_BODY_OFF
+ * + off, ...) of the descriptor, now and for ever, for reading, writing, mapping, locking and size as well.
+ * What does not stand like this is moved there, which takes as long as copying the file: under PLFS_MAP_WRITE
+ * always, under PLFS_MAP_READ if somebody may be writing the file. Returns 1, it is; 0, it is not; or, where
+ * it could not be moved:
  * -EACCES, -EROFS, -ENOSPC; -EBUSY: another host is writing it.
  */
 enum plfs_map_use { PLFS_MAP_COPY, PLFS_MAP_READ, PLFS_MAP_WRITE };
 int plfs_in_body(struct plfs_file *f, enum plfs_map_use use);
 
-/* The program has taken a record lock (fcntl, lockf) on the file, which is lost when any descriptor of it is closed here. */
+/*
+ * The program has taken a record lock (fcntl, lockf) on the file, which is lost when any descriptor of it is
+ * closed here.
+ */
 void plfs_note_record_lock(struct plfs_file *f);
 
-/* Release: what this process wrote is visible to everybody who acquires afterwards. (Unlock, close, fork, before utimes.) */
+/*
+ * Release: what this process wrote is visible to everybody who acquires afterwards. (Unlock, close, fork,
+ * before utimes.)
+ */
 int plfs_commit(struct plfs_file *f);
 
 /*
- * The same before another process is given the description: from here on its lock tells no more whether somebody else
- * has the file open.
+ * The same before another process is given the description: from here on its lock tells no more whether
+ * somebody else has the file open.
  */
 int plfs_share(struct plfs_file *f);
 
 /* Acquire: what others released is visible to this description from here on. (Lock.) */
 int plfs_refresh(struct plfs_file *f);
 
-/* Release, and on stable storage. Who else on this host is at it is waited for so long, and then not any more. */
+/*
+ * Release, and on stable storage. Who else on this host is at it is waited for so long, and then not any
+ * more.
+ */
 int plfs_sync(struct plfs_file *f);
 extern unsigned plfs_sync_patience_ms;
 
@@ -193,8 +229,12 @@ void plfs_sync_all(void);
  * mode without the mark. Anything but a stub below one of our backends is left alone; a backend's root
  * loses the link that its container directory adds. Costs nothing unless the mark is set.
  *
- * @name: what was asked for, as the kernel was given it; then a file that other processes of this host are writing, or were
- * when they were killed, is as long as what they wrote. NULL: its size may be that of 50 ms ago.
+ * @name: what was asked for, as the kernel was given it; then a file that other processes of this host are
+ * writing, or were when they were killed, is as long as what they wrote. NULL: its size may be that of 50 ms
+ * ago.
+ *
+ * False: the name has led elsewhere before the size was known, and the kernel is to be asked again. Never of
+ * a NULL @name.
  */
 struct plfs_name {
 	int dirfd;
@@ -203,11 +243,35 @@ struct plfs_name {
 	uint64_t ended; /* plfs_before_stat() before the kernel was asked, or UINT64_MAX */
 };
 uint64_t plfs_before_stat(void);
-void plfs_fix_stat(struct stat *st, const struct plfs_name *name);
-void plfs_fix_statx(struct statx *stx, const struct plfs_name *name);
+bool plfs_fix_stat(struct stat *st, const struct plfs_name *name);
+bool plfs_fix_statx(struct statx *stx, const struct plfs_name *name);
 
-/* The mark that tells a stub from a plain file: to tell, before calling plfs_fix_stat(), that there is nothing to do. */
+/*
+ * The mark that tells a stub from a plain file: to tell, before calling plfs_fix_stat(), that there is
+ * nothing to do.
+ */
 static inline bool plfs_maybe_stub(mode_t mode) { return (mode & (S_IFMT | S_ISVTX)) == (S_IFREG | S_ISVTX); }
+
+/*
+ * Whether a file without the mark may be a stub that has lost it, for plfs_fix_stat() to find out: @near, it
+ * was reached by a name below a mapping. Otherwise only files with holes are looked at, as others are
+ * everywhere. One without blocks has no header; or its bytes are on a tape, and a look would bring them back
+ * (Lustre says one block then).
+ */
+static inline bool plfs_maybe_unmarked(const struct stat *st, bool near)
+{
+	return S_ISREG(st->st_mode) && st->st_size >= PLFS_BODY_OFF - 8 && st->st_blocks > 1 &&
+	       (near || (uint64_t)st->st_blocks * 512 < (uint64_t)st->st_size);
+}
+
+/*
+ * Whether (dirfd, path), below a mapping and with the attributes @st, is a stub. Its header is looked at
+ * where the mark may be wrong; the mark in @st then is right.
+ */
+bool plfs_is_stub(struct stat *st, int dirfd, const char *path, int at_flags);
+
+/* The program takes a record lock on a file that is no logical one. */
+void plfs_note_plain_lock(void);
 
 /* chmod(2) and chown(2) on a path below a backend or a descriptor (path NULL): stub and container. */
 int plfs_chmod(int dirfd, const char *path, mode_t mode, int at_flags);
@@ -221,46 +285,71 @@ void plfs_before_utimes(int dirfd, const char *path, int at_flags);
 /* unlink(2) (not of directories); removes the container with the last link once nobody has it open. */
 int plfs_unlink(struct plfs_mount *m, int dirfd, const char *path);
 
-/* renameat2(2) inside one mount; the container of a replaced file goes the same way. Across mounts callers answer EXDEV. */
+/*
+ * renameat2(2) inside one mount; the container of a replaced file goes the same way. -EXDEV: out of a backend
+ * below the mount's (nested.h). Across mounts callers answer EXDEV.
+ */
 int plfs_rename(struct plfs_mount *m, int fromfd, const char *from, int tofd, const char *to, unsigned flags);
+
+/* linkat(2) inside one mount. @from is not empty. */
+int plfs_link(struct plfs_mount *m, int fromfd, const char *from, int tofd, const char *to, int flags);
 
 /* ---- processes ---- */
 
-/* Around fork(): commit and lock everything; unlock; and in the child: give the parent's logs back, unlock. */
+/*
+ * Give the library's own descriptor @fd another number. @fd then is a spare descriptor of the same file, for
+ * the caller to replace or close. Only while the process has one thread, which is in no other call of the
+ * library. 0; -EBUSY: it has to stay;
+ * -EMFILE.
+ */
+int plfs_free_number(int fd);
+
+/*
+ * Around fork(): commit and lock everything; unlock; and in the child: give the parent's logs back, unlock.
+ */
 void plfs_fork_prepare(void);
 void plfs_fork_parent(void);
 void plfs_fork_child(void);
 
 /*
- * Before exec (or any call that ends this image, or may): close all logs. If exec fails they are reopened by the next
- * write.
+ * Before exec (or any call that ends this image, or may): close all logs. If exec fails they are reopened by
+ * the next write.
  */
 void plfs_exec_prepare(void);
 
 /*
- * Before the end of the process: close all logs; from here on every write is closed as soon as it is made, because
- * stdio is flushed after us and nobody comes later.
+ * Before the end of the process: close all logs; from here on every write is closed as soon as it is made,
+ * because stdio is flushed after us and nobody comes later.
  */
 void plfs_exit_prepare(void);
 
 /* ---- plain files ---- */
 
 /* Who watches a file being copied; members may be NULL. */
-struct plfs_watch {
+struct plfs_progress {
 	void (*progress)(void *arg, uint64_t done);  /* bytes of the file */
-	void (*temp)(void *arg, const char *path);   /* the temporary file that is about to be made; NULL: it is gone */
+	/* the temporary file that is about to be made; NULL: it is gone */
+	void (*temp)(void *arg, const char *path);
+	/*
+	 * Go on where bytes cannot be read or are not those that were written; then each such range, in
+	 * order. @as_they_are: they were copied all the same, else they are zeros. A copy that had to begin
+	 * again begins again with its ranges. @why: in words.
+	 */
+	bool partial;
+	void (*lost)(void *arg, uint64_t off, uint64_t len, bool as_they_are, const char *why);
 	void *arg;
-	char why[256]; /* "" before; after an error what went wrong, in words */
+	char why[640]; /* "" before; after an error what went wrong, in words */
 };
 
 /*
- * Make a plain file of a logical one in its place: another inode with the same name, bytes, mode, owner, times and
- * extended attributes; the container is removed. What has the name already is whole at any moment. Follows symbolic
- * links. 0 also if it is a plain file already. Whoever else opens or flattens it meanwhile waits. -EBUSY: this or
- * another process has it open; -EMLINK: it has several names; -EACCES and the like: the directory cannot be written
- * to. @watch may be NULL.
+ * Make a plain file of a logical one in its place: another inode with the same name, bytes, mode, owner,
+ * times and extended attributes; the container is removed. What has the name already is whole at any moment.
+ * Follows symbolic links. 0 also if it is a plain file already. Whoever else opens or flattens it meanwhile
+ * waits. -EBUSY: this or another process has it open; -EMLINK: it has several names; -EACCES and the like:
+ * the directory cannot be written to; -EIO: bytes cannot be read, or are not those that were written: the
+ * plain file would have no checksums that show it. @watch may be NULL.
  */
-int plfs_flatten(int dirfd, const char *path, struct plfs_watch *watch);
+int plfs_flatten(int dirfd, const char *path, struct plfs_progress *watch);
 
 /*
  * If (dirfd, path) is being flattened, wait. Returns whether it was, or has just been.
@@ -268,156 +357,11 @@ int plfs_flatten(int dirfd, const char *path, struct plfs_watch *watch);
 bool plfs_wait_flattened(int dirfd, const char *path);
 
 /*
- * Write @size bytes of the file @f, whose stub is open at @from, to the empty file @to; zeros become holes. @alone: nobody
- * else in this process uses @f meanwhile. @f NULL: of the plain file @from. 0 or -errno.
+ * Write @size bytes of the file @f, whose stub is open at @from, to the empty file @to; zeros become holes.
+ * @alone: nobody else in this process uses @f meanwhile. @f NULL: of the plain file @from. All bytes are
+ * compared with their checksums; of @watch->partial only with @alone. 0 or -errno.
  */
-int plfs_copy_out(struct plfs_file *f, int from, int to, uint64_t size, bool alone, struct plfs_watch *watch);
-
-/* ---- whole backends, for the plfs command ---- */
-
-/* The directory behind @m, canonical. */
-const char *plfs_backend(const struct plfs_mount *m);
-
-enum plfs_gc_kind {
-	PLFS_GC_CONTAINER, /* no file leads to it */
-	PLFS_GC_TEMP,      /* a temporary file of somebody who was killed */
-};
-
-enum plfs_gc_fate {
-	PLFS_GC_REMOVED,
-	PLFS_GC_WOULD_BE, /* removed */
-	PLFS_GC_KEPT,     /* for the reason in @why */
-	PLFS_GC_FAILED,   /* to go: that is in @why */
-};
-
-struct plfs_gc_item {
-	enum plfs_gc_kind kind;
-	enum plfs_gc_fate fate;
-	const char *path; /* below the backend */
-	uint64_t bytes;   /* allocated */
-	uint64_t age_ns;  /* since it was last changed */
-	const char *why;
-};
-
-struct plfs_gc {
-	/* What is to be done. */
-	uint64_t age_ns;     /* what has changed later than so long ago stays */
-	bool dry;            /* remove nothing */
-	unsigned nr_threads;
-	uint64_t later_ns;   /* as if it were so much later, for tests */
-
-	/* Whom to tell, one call at a time, from any thread. NULL: nobody. */
-	void (*item)(void *arg, const struct plfs_gc_item *item);
-	void (*trouble)(void *arg, const char *path, const char *why); /* what could not be looked at */
-	void (*progress)(void *arg, const char *what, uint64_t done, uint64_t total); /* total 0: not known */
-	void *arg;
-
-	/* What came of it. */
-	uint64_t nr_files;      /* regular ones, below the backend */
-	uint64_t nr_containers;
-	uint64_t nr_removed, removed_bytes;
-	uint64_t nr_left, left_bytes; /* found but not removed */
-	uint64_t nr_failed;
-	uint64_t nr_troubles;
-	/* Containers to which no file led that could be looked at, where not all could be: none is touched. */
-	uint64_t nr_unknown;
-};
-
-/*
- * Find and remove the containers below a backend to which no file leads, while programs use it. None goes that a file
- * had at one moment after it was looked for, wherever the file was renamed to meanwhile; that has changed within the
- * age, by the file system's clock; whose live files are of a process that lives; or that a process of this host has
- * open, as far as it may be seen. Names outside the backend are not looked at. If anything below the backend cannot
- * be looked at, or something is mounted there, no container goes. Temporary files of dead processes go as well. 0 or
- * -errno: the backend cannot be used (a line, or a call of trouble(), says why).
- */
-int plfs_gc(struct plfs_mount *m, struct plfs_gc *gc);
-
-/* ---- damage ---- */
-
-enum plfs_severity {
-	PLFS_NOTED,    /* nothing is lost or wrong: what killed processes left, what a repair tidies up */
-	PLFS_DAMAGED,  /* bytes, or what finds them or checks them, are lost */
-	PLFS_REPAIRED, /* has been done; with dry_run, would be */
-	PLFS_REMAINS,  /* damage that a repair cannot set right */
-	PLFS_FAILED,   /* could not be looked at, or done */
-};
-
-struct plfs_finding {
-	enum plfs_severity severity;
-	const char *file;          /* the backend path */
-	const char *code;          /* a word for scripts, see plfs(1) */
-	const char *path;          /* relative to the container; "" : the file itself */
-	const char *text;          /* for people; "" of code "lost" */
-	uint64_t logical_off, len; /* of code "lost": bytes of the file that cannot be read */
-};
-
-/* What plfs_check() is asked for, and what it found. */
-struct plfs_check {
-	bool repair;  /* set right what can be */
-	bool dry_run; /* but only say what would be done */
-	bool partial; /* also where the file can be read afterwards, but lacks a part */
-	bool quick;   /* the bytes of the logs are not read */
-	/* The strings live until it returns. Of a tree it is called by one thread at a time. */
-	void (*found)(void *arg, const struct plfs_finding *finding);
-	void (*progress)(void *arg, const struct plfs_check *check); /* now and then; may be NULL */
-	void *arg;
-	/* Added up: */
-	uint64_t nr_files;   /* logical ones */
-	uint64_t nr_plain;   /* others */
-	uint64_t nr_damaged; /* logical files that are, or remain, damaged; or with dry_run have to be repaired */
-	uint64_t nr_repaired;
-	uint64_t nr_failed;  /* what could not be looked at, or repaired */
-	uint64_t log_bytes;  /* that have been read */
-};
-
-/*
- * Look for damage of the logical file (dirfd, path), a backend path below @m, whatever its state. What others write
- * meanwhile is no damage. With @repair it is set right where that takes no guessing; nothing is thrown away that
- * could be read. Returns 0: it is sound; 1: it is damaged, or something remains to be done; -errno: it could not be
- * checked or repaired, which has been told, but not that the path could not be opened: -EISDIR, -ELOOP (a symbolic
- * link), -ENOENT ...
- */
-int plfs_check(struct plfs_mount *m, int dirfd, const char *path, struct plfs_check *check);
-
-/*
- * The same of all logical files in the directory @path, a backend path, and below it, by @nr_threads at once, and of
- * what only shows when all are looked at: files that share a container. Follows no symbolic link. Returns 0, 1 or the
- * first -errno.
- */
-int plfs_check_tree(struct plfs_mount *m, const char *path, unsigned nr_threads, struct plfs_check *check);
-
-/*
- * Make BACKEND/.plfs and all directories of its first level for several users, or set those right that are there:
- * they become the owner's of the directory @path, with *@mode (of 03777; (mode_t)-1: what the directory's own mode
- * suggests, and is then told). Needs no plfs_setup(). -EPERM and the like, after one line.
- */
-int plfs_init_backend(const char *path, mode_t *mode);
-
-/* ---- looking inside, for the plfs command ---- */
-
-struct plfs_info {
-	uint64_t size;           /* logical, bytes */
-	uint64_t nr_logs;        /* data logs */
-	uint64_t nr_writers;     /* of them, still live or killed: not in a node index */
-	uint64_t nr_hosts;       /* node indexes */
-	bool in_use;             /* by another description, of this or another process */
-	uint64_t nr_records;     /* index records, of all */
-	uint64_t log_bytes;      /* in the logs */
-	uint64_t index_bytes;    /* in node indexes and live files */
-	uint64_t disk_bytes;     /* allocated, everything */
-	char container[PATH_MAX]; /* the container's directory, "" while there is none */
-	char id[33];
-};
-
-int plfs_get_info(struct plfs_file *f, struct plfs_info *info);
-
-/*
- * Calls @fn for each piece of the file in ascending order, holes (log NULL) and what is in the stub itself
- * (plfs_in_stub) included; stops at and returns a non-zero.
- */
-extern const char plfs_in_stub[];
-int plfs_get_map(struct plfs_file *f,
-		 int (*fn)(void *arg, uint64_t logical_off, uint64_t len, const char *log, uint64_t log_off), void *arg);
+int plfs_copy_out(struct plfs_file *f, int from, int to, uint64_t size, bool alone,
+		  struct plfs_progress *watch);
 
 #endif

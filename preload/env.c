@@ -6,23 +6,45 @@
 
 #include <stdlib.h>
 
-static const char *const names[] = {"LD_PRELOAD", "PLFS_MAP", "PLFSRC", "PLFS_DEBUG", "PLFS_CONSISTENCY", "PLFS_VERIFY"};
+static const char *const names[] = { "LD_PRELOAD", "PLFS_MAP",	       "PLFSRC",
+				     "PLFS_DEBUG", "PLFS_CONSISTENCY", "PLFS_VERIFY",
+				     "PLFS_STATS", "PLFS_TRACE",	 "PLFS_HINTS" };
 
-static char *kept[ARRAY_SIZE(names)]; /* "NAME=value", or NULL: was not set */
+static char *kept[ARRAY_SIZE(names)];  /* "NAME=value", or NULL: was not set */
+static char *given[ARRAY_SIZE(names)]; /* as it was at start, with relative paths; or NULL */
+
+static char *setting(const char *name, const char *value)
+{
+	size_t len = strlen(name) + 1 + strlen(value) + 1;
+	char *text = mem_alloc(len);
+
+	if (text)
+		snprintf(text, len, "%s=%s", name, value);
+	return text;
+}
 
 void env_remember(void)
 {
 	const char *value;
-	size_t i, len;
+	char *absolute;
+	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(names); i++) {
 		value = secure_getenv(names[i]);
 		if (!value)
 			continue;
-		len = strlen(names[i]) + 1 + strlen(value) + 1;
-		kept[i] = mem_alloc(len);
-		if (kept[i])
-			snprintf(kept[i], len, "%s=%s", names[i], value);
+		absolute = !strcmp(names[i], "PLFS_MAP")   ? plfs_map_absolute(value) :
+			   !strcmp(names[i], "PLFSRC")	   ? plfs_path_absolute(value) :
+			   !strcmp(names[i], "PLFS_TRACE") ? plfs_path_absolute(value) :
+			   !strcmp(names[i], "PLFS_HINTS") ? plfs_path_absolute(value) :
+			   !strcmp(names[i], "PLFS_STATS") ? plfs_stats_absolute(value) :
+							     NULL;
+		if (absolute) {
+			given[i] = setting(names[i], value);
+			setenv(names[i], absolute, 1);
+		}
+		kept[i] = setting(names[i], absolute ? absolute : value);
+		mem_free(absolute);
 	}
 }
 
@@ -37,10 +59,21 @@ static bool has(char *const vars[], const char *setting)
 	return false;
 }
 
+/* Which of the settings it is, as it was at start and with relative paths; else ARRAY_SIZE(names). */
+static size_t given_at(const char *var)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(names) && (!given[i] || strcmp(given[i], var)); i++)
+		;
+	return i;
+}
+
 int env_complete(struct env *e, char *const vars[])
 {
 	char *missing[ARRAY_SIZE(names)], **out;
-	size_t i, nr = 0, nr_missing = 0;
+	size_t i, k, nr = 0, nr_missing = 0;
+	bool stale = false;
 
 	e->vars = vars;
 	e->map = NULL;
@@ -48,16 +81,21 @@ int env_complete(struct env *e, char *const vars[])
 		if (kept[i] && !has(vars, kept[i]))
 			missing[nr_missing++] = kept[i];
 	}
-	if (!nr_missing)
-		return 0;
 	while (vars && vars[nr])
-		nr++;
+		stale |= given_at(vars[nr++]) < ARRAY_SIZE(names);
+	if (!nr_missing && !stale)
+		return 0;
 	e->map_len = (nr + nr_missing + 1) * sizeof(*out);
 	out = sys.mmap(NULL, e->map_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (out == MAP_FAILED)
 		return -ENOMEM;
 	if (nr)
 		memcpy(out, vars, nr * sizeof(*out));
+	for (i = 0; stale && i < nr; i++) {
+		k = given_at(out[i]);
+		if (k < ARRAY_SIZE(names) && kept[k])
+			out[i] = kept[k];
+	}
 	memcpy(out + nr, missing, nr_missing * sizeof(*out));
 	e->map = out;
 	e->vars = out;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The environment of the next image: a program that gives its child an environment of its own
- * making must not lose the library on the way, or the child reads and writes stubs.
+ * The environment of the next image. A program may give its child an environment without the library's
+ * settings. Such a child would read and write stubs, so exec adds what is missing.
  */
 #ifndef PLFS_ENV_H
 #define PLFS_ENV_H
@@ -10,16 +10,21 @@
 
 struct env {
 	char *const *vars; /* for exec */
-	void *map;         /* behind it, if it is ours */
+	void *map;         /* the memory of vars; NULL: the caller's own */
 	size_t map_len;
 };
 
-/* Remember our own settings as they are now. At start. */
+/*
+ * Remember the library's settings as they are now, relative paths in them made absolute; in the environment
+ * as well. Called at start.
+ */
 void env_remember(void);
 
 /*
- * Fill @e with @vars, and those of our settings that it lacks. One that is there, be it empty, stays as it
- * is. Allocates with mmap alone: the caller may be the child of a fork of many threads. 0 or -ENOMEM.
+ * Fill @e with @vars and with each of the library's settings that @vars lacks. A setting that is there stays,
+ * even if it is empty; one with relative paths, as it was at start, means the directory of the start.
+ * Allocates by mmap() alone: the caller may be a forked child of a process with threads.
+ * 0; -ENOMEM.
  */
 int env_complete(struct env *e, char *const vars[]);
 void env_release(struct env *e);

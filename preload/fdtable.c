@@ -6,19 +6,35 @@
  */
 #include "fdtable.h"
 
-#include "path.h"
-#include "stream.h"
-
 #define FDTABLE_MAX (1U << 20) /* the kernel's own default limit, fs.nr_open */
 
 HOT_DATA struct ofile **fdtable = NULL;
 HOT_DATA unsigned fdtable_len = 0;
 unsigned fdtable_top;
+HOT_DATA int fd_hidden_low = INT_MAX;
+struct ofile fd_hidden;
+static unsigned table_len; /* fdtable_len to be */
+void (*fdtable_on_standard)(int fd);
 
 static pthread_mutex_t freeze_lock = PTHREAD_MUTEX_INITIALIZER; /* before any description's lock */
 static struct ofile *frozen_list; /* locked, with a reference each; by the thread that holds freeze_lock */
 
 HOT_DATA uint8_t *fdtable_far = NULL; /* behind the table in the same mapping */
+
+/* Numbers beyond the table have no slot: programs can see those. */
+static void note_hidden(int fd, bool hidden)
+{
+	struct ofile *old = hidden ? NULL : &fd_hidden;
+	int low = __atomic_load_n(&fd_hidden_low, __ATOMIC_RELAXED);
+
+	while (hidden && fd < low &&
+	       !__atomic_compare_exchange_n(&fd_hidden_low, &low, fd, false, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED))
+		;
+	if ((unsigned)fd < table_len)
+		__atomic_compare_exchange_n(&fdtable[fd], &old, hidden ? &fd_hidden : NULL, false,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
 
 int fdtable_init(void)
 {
@@ -34,14 +50,19 @@ int fdtable_init(void)
 		return -errno;
 	fdtable = map;
 	fdtable_far = (uint8_t *)(fdtable + len);
-	__atomic_store_n(&fdtable_len, len, __ATOMIC_RELEASE);
+	table_len = len;
+	sys_fd_noted = note_hidden;
 	return 0;
 }
+
+void fdtable_start(void) { __atomic_store_n(&fdtable_len, table_len, __ATOMIC_RELEASE); }
 
 struct ofile *fd_get_slow(int fd, bool any)
 {
 	struct ofile *f;
 
+	if (unlikely(__atomic_load_n(&fdtable[fd], __ATOMIC_RELAXED) == &fd_hidden))
+		return &fd_hidden;
 	critical_enter();
 	while ((f = __atomic_load_n(&fdtable[fd], __ATOMIC_ACQUIRE))) {
 		if (!ofile_try_get(f))
@@ -79,10 +100,10 @@ int fd_install(int fd, struct ofile *f)
 	raise_top(fd);
 	fd_forget_far(fd);
 	old = __atomic_exchange_n(&fdtable[fd], f, __ATOMIC_ACQ_REL);
-	if (old)
+	if (old && old != &fd_hidden)
 		ofile_unref(old);
-	if (fd <= STDERR_FILENO && f->kind == OFILE_FILE)
-		stream_hook(fd);
+	if (fd <= STDERR_FILENO && f->kind == OFILE_FILE && fdtable_on_standard)
+		fdtable_on_standard(fd);
 	return 0;
 }
 
@@ -91,7 +112,7 @@ struct ofile *fd_take(int fd)
 	if ((unsigned)fd >= fdtable_len)
 		return NULL;
 	fd_forget_far(fd);
-	if (!__atomic_load_n(&fdtable[fd], __ATOMIC_RELAXED))
+	if (!fd_is_ours(fd) || fd_is_hidden(fd))
 		return NULL;
 	return __atomic_exchange_n(&fdtable[fd], NULL, __ATOMIC_ACQ_REL);
 }
@@ -110,7 +131,7 @@ void fd_share_all(void)
 	struct ofile *f;
 
 	for (fd = 0; fd < top; fd++) {
-		f = fd_get((int)fd);
+		f = fd_find((int)fd);
 		if (!f)
 			continue;
 		ofile_share(f, (int)fd);
@@ -124,7 +145,7 @@ void fd_refresh_all(void)
 	struct ofile *f;
 
 	for (fd = 0; fd < top; fd++) {
-		f = fd_get((int)fd);
+		f = fd_find((int)fd);
 		if (!f)
 			continue;
 		plfs_refresh(f->file);
@@ -140,7 +161,7 @@ void fd_freeze(void)
 	mutex_lock(&freeze_lock);
 	top = __atomic_load_n(&fdtable_top, __ATOMIC_RELAXED);
 	for (fd = 0; fd < top; fd++) {
-		f = fd_get((int)fd);
+		f = fd_find((int)fd);
 		if (!f)
 			continue;
 		if (f->frozen) { /* another descriptor of one that we have */
@@ -174,70 +195,4 @@ void fd_set_far(int fd)
 		return;
 	raise_top(fd);
 	__atomic_store_n(&fdtable_far[fd], 1, __ATOMIC_RELAXED);
-}
-
-void fd_adopt(int fd)
-{
-	struct plfs_file *file = NULL;
-	struct plfs_mount *m;
-	struct ofile *f = NULL;
-	struct stat st;
-	int r;
-
-	if (sys_fd_is_hidden(fd) || sys.fstat(fd, &st))
-		return;
-	if (plfs_maybe_stub(st.st_mode)) {
-		r = plfs_adopt(fd, &file);
-		if (r < 0)
-			log_error("descriptor %d: cannot be used: %s", fd, strerror(-r));
-		if (file)
-			f = ofile_new_heir(file, fd);
-	} else if (S_ISDIR(st.st_mode)) {
-		m = path_mount_of_dir(fd);
-		if (m)
-			f = ofile_new_dir(m, NULL);
-	}
-	if (f)
-		fd_install(fd, f);
-}
-
-/*
- * Call fd_adopt() for each number named in the directory @dirfd, /proc/self/fd. No malloc: this runs in
- * initialisers.
- */
-static void adopt_listed(int dirfd)
-{
-	union {
-		struct dirent64 entry;
-		char bytes[4096];
-	} buf;
-	const struct dirent64 *e;
-	const char *p;
-	ssize_t len, at;
-	int fd;
-
-	while ((len = sys.getdents64(dirfd, &buf, sizeof(buf))) > 0) {
-		for (at = 0; at < len; at += e->d_reclen) {
-			e = (const struct dirent64 *)(buf.bytes + at);
-			for (fd = 0, p = e->d_name; *p >= '0' && *p <= '9'; p++)
-				fd = fd * 10 + (*p - '0');
-			if (p != e->d_name && fd != dirfd)
-				fd_adopt(fd);
-		}
-	}
-}
-
-void fd_adopt_inherited(void)
-{
-	int fd, dirfd;
-
-	dirfd = sys.openat(AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dirfd >= 0 && sys.getdents64) {
-		adopt_listed(dirfd);
-	} else { /* no /proc: the ones that shells hand out */
-		for (fd = 0; fd < 64; fd++)
-			fd_adopt(fd);
-	}
-	if (dirfd >= 0)
-		sys.close(dirfd);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Making files fit to be executed or loaded. Programs and libraries are no checkpoints: the first use turns them into
- * plain files, and from then on they cost nothing.
+ * Making files fit to be executed or loaded. Programs and libraries are no checkpoints: the first use turns
+ * them into plain files, and from then on they cost nothing.
  */
 #include "image.h"
 
@@ -13,7 +13,8 @@ bool image_is_logical(const struct where *w, int at_flags)
 {
 	struct stat st;
 	int saved = errno;
-	bool is = w->m && !sys.fstatat(w->dirfd, w->path, &st, at_flags) && plfs_maybe_stub(st.st_mode);
+	bool is = w->m && !sys.fstatat(w->dirfd, w->path, &st, at_flags) &&
+		  plfs_is_stub(&st, w->dirfd, w->path, at_flags);
 
 	errno = saved;
 	return is;
@@ -71,7 +72,7 @@ int image_make(const struct where *w, int *copy)
 	*copy = -1;
 	if (!r)
 		return 0;
-	log_debug(LOG_OPEN, "%s: cannot be made a plain file, is copied: %s", w->path, strerror(-r));
+	msg_debug(MSG_OPEN, "%s: cannot be made a plain file (%s): a copy is loaded", w->path, strerror(-r));
 	return image_copy(w, copy);
 }
 

@@ -3,6 +3,8 @@
  * Start and end of the library in a process. The start is lazy: whoever needs us first, starts us.
  * A constructor makes sure that descriptors 0 to 2 have been looked at before main().
  */
+#include "adopt.h"
+#include "bynumber.h"
 #include "env.h"
 #include "fdtable.h"
 #include "path.h"
@@ -11,10 +13,19 @@
 #include "signal.h"
 #include "stream.h"
 
+#include <dlfcn.h>
 #include <sched.h>
 
-HOT_DATA int shim_ready = 0;
-HOT_DATA bool shim_active = false;
+/* For strings(1): which library is this? */
+__attribute__((used)) static const char version[] = "libplfs " PLFS_VERSION;
+
+static void report_version(void)
+{
+	Dl_info info;
+
+	if (msg_mask & MSG_VERSION)
+		msg_line(MSG_VERSION, PLFS_VERSION ", %s", dladdr(version, &info) ? info.dli_fname : "?");
+}
 
 enum { NOT_STARTED, STARTING, STARTED };
 static int state;
@@ -28,13 +39,26 @@ static __thread bool starting __attribute__((tls_model("initial-exec")));
 
 static void start(void)
 {
-	bool section CRITICAL = critical_begin(); /* what a handler calls now would pass through, and harm stubs */
+	/* what a handler calls now would pass through, and harm stubs */
+	bool section CRITICAL = critical_begin();
 	int r, saved = errno;
+	bool has_table, observes;
 
 	starting = true;
+	mmap_start();
+	has_table = !fdtable_init(); /* setup hides the backends' descriptors */
 	r = plfs_setup(NULL);
-	if (fdtable_init() < 0)
-		log_die_config("no memory for the table of descriptors");
+	report_version();
+	if (!has_table)
+		msg_die_config(
+			"no memory for the table of descriptors: raise the limit of address space (ulimit -v)");
+	fdtable_start();
+	observes = plfs_observe(); /* before raw_init(), which looks at the sys table */
+	if (observes && r <= 0) { /* then plain files are all there is */
+		proc_watch_forks();
+		signal_guard_faults();
+		shim_observes = true;
+	}
 	if (r > 0) {
 		raw_init();
 		env_remember();
@@ -57,8 +81,8 @@ void shim_init(void)
 		return;
 	sys_init();
 	/*
-	 * A sanitizer in the program starts before the C library has found the environment, and we do not know
-	 * our settings either.
+	 * A sanitizer in the program starts before the C library has found the environment, and we do not
+	 * know our settings either.
 	 */
 	if (!environ && !constructing)
 		return;
@@ -82,6 +106,6 @@ __attribute__((constructor(101))) static void shim_constructor(void)
 /* The C library flushes its streams after this: core then closes each write as soon as it is made. */
 __attribute__((destructor(101))) static void shim_destructor(void)
 {
-	if (shim_on())
+	if (shim_on() || shim_observes)
 		plfs_exit_prepare();
 }

@@ -7,12 +7,12 @@
 
 #include "ofile.h"
 
-/* Whether it is one of the six lock commands of fcntl(). */
+/* Whether @cmd is one of the six lock commands of fcntl(). */
 bool lock_is_command(int cmd);
 
 /*
- * fcntl() with one of them. Takes over the reference to @f, for while the kernel waits nothing is held, and signals end
- * the wait. 0 or -errno.
+ * fcntl() with one of them. Drops the caller's reference to @f before the kernel may wait, so that a signal
+ * can end the wait. 0; -errno.
  */
 int lock_fcntl(struct ofile *f, int fd, int cmd, struct flock *fl);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Libraries below a mount that a program or another library is linked to. The loader opens them itself, long before or
- * far from us, and would find stubs; so they are made plain files before it comes. More are visited than it will
- * load: it stops at the first directory that has one.
+ * Libraries below a mount that a program or another library is linked to. The loader opens them itself, long
+ * before or far from us, and would find stubs; so they are made plain files before it comes. More are visited
+ * than it will load: it stops at the first directory that has one.
  */
 #include "needed.h"
 
 #include "image.h"
+#include "through.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -34,7 +35,10 @@ static void visit(struct walk *walk, const struct object *parent, const char *pa
 
 /* ---- places ---- */
 
-/* @dir (@dir_len bytes) and @name with $ORIGIN filled in, into @out (PATH_MAX). False: too long, or something else to fill in. */
+/*
+ * @dir (@dir_len bytes) and @name with $ORIGIN filled in, into @out (PATH_MAX). False: too long, or something
+ * else to fill in.
+ */
 static bool expand(const char *origin_of, const char *dir, size_t dir_len, const char *name, char *out)
 {
 	static const char *const tokens[] = {"$ORIGIN", "${ORIGIN}"};
@@ -48,8 +52,8 @@ static bool expand(const char *origin_of, const char *dir, size_t dir_len, const
 	}
 	if (memchr(dir + skip, '$', dir_len - skip))
 		return false;
-	n = snprintf(out, PATH_MAX, "%.*s%.*s%s%s", skip ? (int)origin_len : 0, slash ? origin_of : ".", (int)(dir_len - skip),
-	             dir + skip, dir_len && *name ? "/" : "", name);
+	n = snprintf(out, PATH_MAX, "%.*s%.*s%s%s", skip ? (int)origin_len : 0, slash ? origin_of : ".",
+		     (int)(dir_len - skip), dir + skip, dir_len && *name ? "/" : "", name);
 	return n > 0 && n < PATH_MAX;
 }
 
@@ -58,17 +62,17 @@ static void make_plain(struct walk *walk, const struct object *by, const char *p
 	struct where w;
 	struct stat st;
 
-	if (path_find(&w, AT_FDCWD, path) || path_through(&w, 0) || !w.m || sys.fstatat(w.dirfd, w.path, &st, 0) ||
-	    !S_ISREG(st.st_mode))
+	if (path_find(&w, AT_FDCWD, path) || path_through(&w, 0) || !w.m ||
+	    sys.fstatat(w.dirfd, w.path, &st, 0) || !S_ISREG(st.st_mode))
 		return;
-	if (plfs_maybe_stub(st.st_mode))
+	if (plfs_is_stub(&st, w.dirfd, w.path, 0))
 		plfs_flatten(w.dirfd, w.path, NULL);
 	visit(walk, by, w.path, depth + 1);
 }
 
 /* Look for @name in the directories of @list; @origin is the object whose list it is. */
-static void look_in(struct walk *walk, const struct object *by, const char *list, const char *origin, const char *name,
-                    int depth)
+static void look_in(struct walk *walk, const struct object *by, const char *list, const char *origin,
+		    const char *name, int depth)
 {
 	char path[PATH_MAX];
 
@@ -112,7 +116,8 @@ struct elf {
 
 static bool get(const struct elf *e, void *buf, size_t len, uint64_t off)
 {
-	ssize_t n = e->file ? plfs_pread(e->file, buf, len, (off_t)off) : sys.pread(e->fd, buf, len, (off_t)off);
+	ssize_t n =
+		e->file ? plfs_pread(e->file, buf, len, (off_t)off) : sys.pread(e->fd, buf, len, (off_t)off);
 
 	return n == (ssize_t)len;
 }
@@ -268,7 +273,8 @@ void needed_by_caller(const char *name, const void *caller)
 		return;
 	for (d = map->l_ld; d->d_tag != DT_NULL; d++) {
 		if (d->d_tag == DT_STRTAB) /* relocated, but where the section is read-only */
-			strings = (const char *)(d->d_un.d_ptr < map->l_addr ? d->d_un.d_ptr + map->l_addr : d->d_un.d_ptr);
+			strings = (const char *)(d->d_un.d_ptr < map->l_addr ? d->d_un.d_ptr + map->l_addr :
+									       d->d_un.d_ptr);
 	}
 	for (d = map->l_ld; strings && d->d_tag != DT_NULL; d++) {
 		if (d->d_tag == DT_RPATH)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The libraries that the dynamic loader will look for by itself, where nobody sees it.
+ * The libraries that the dynamic loader opens by itself, past every wrapper.
  */
 #ifndef PLFS_NEEDED_H
 #define PLFS_NEEDED_H
@@ -8,12 +8,13 @@
 #include "shim.h"
 
 /*
- * Make plain files of the logical ones that the ELF object @path, about to be executed or loaded, names as needed. Looked for
- * in its RPATH, its RUNPATH, and LD_LIBRARY_PATH as @envp has it. What cannot be done, the loader will tell.
+ * The ELF object @path is about to be executed or loaded. Make its needed libraries plain files where they
+ * are logical. Searches its RPATH, its RUNPATH, and the LD_LIBRARY_PATH of @envp. Errors are left to the
+ * loader, which reports them.
  */
 void needed_by_file(const char *path, char *const envp[]);
 
-/* The same for what the object that holds the address @caller asks the loader for by @name. */
+/* The same for the library @name, which the object around the address @caller is about to load. */
 void needed_by_caller(const char *name, const void *caller);
 
 /* Whether @envp's LD_LIBRARY_PATH leads below a mount. */

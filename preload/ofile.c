@@ -3,8 +3,7 @@
  * Open file descriptions: reference counts, offsets, and the data calls on them. What a call means on a
  * logical file is decided here and in core; the wrappers only find the description and pass the result on.
  */
-#include "fdtable.h"
-#include "path.h"
+#include "ofile.h"
 
 #define IO_MAX 0x7ffff000 /* what Linux moves in one call at most */
 #define OFF_MAX INT64_MAX
@@ -34,7 +33,8 @@ static struct ofile *ofile_new(enum ofile_kind kind)
 	f->path = NULL;
 	f->file = NULL;
 	f->flags = 0;
-	f->told_heirs = 0;
+	f->heirs_mark = 0;
+	f->direct_mem = f->direct_len = 0;
 	f->logical_off = 0;
 	f->shared = false;
 	f->frozen = false;
@@ -84,61 +84,6 @@ int ofile_end(struct ofile *f)
 	free_list = f;
 	mutex_unlock(&free_lock);
 	return file ? plfs_close(file) : 0;
-}
-
-int ofile_open(const struct where *w, int flags, mode_t mode, bool *logical)
-{
-	bool section CRITICAL = critical_begin();
-	struct plfs_file *file = NULL;
-	struct ofile *f = NULL;
-	struct stat st;
-	int fd, r = 0;
-
-	if (logical)
-		*logical = false;
-	fd = plfs_open(w->m, w->dirfd, w->path, flags, mode, &file);
-	if (fd < 0)
-		return fd;
-	if (file) {
-		if (logical)
-			*logical = true;
-		f = ofile_new_file(file, flags & ~(O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_CLOEXEC), false);
-		r = f ? fd_install(fd, f) : -ENOMEM;
-	} else if (!(flags & (O_WRONLY | O_RDWR | O_CREAT)) && !sys.fstat(fd, &st) && S_ISDIR(st.st_mode)) {
-		f = ofile_new_dir(w->m, NULL);
-		r = f ? fd_install(fd, f) : -ENOMEM;
-	}
-	log_debug(LOG_OPEN, "open %s: descriptor %d, %s", w->path, fd,
-	          file ? "logical file"
-	          : f  ? "directory"
-	               : "plain file");
-	if (r < 0) {
-		sys.close(fd);
-		return r;
-	}
-	return fd;
-}
-
-int ofile_find_and_open(struct where *w, int dirfd, const char *path, int flags, mode_t mode, int r)
-{
-	int found;
-
-	if (!path_is_undecided(r))
-		return r;
-	found = path_find_at(w, dirfd, path);
-	if (!found && !w->m && r == -ENOSYS) {
-		r = path_open_plain(w->dirfd, w->path, flags, mode);
-		if (!path_is_undecided(r))
-			return r;
-	}
-	if (!found && !w->m)
-		found = path_look(w, flags);
-	if (!found && !w->m)
-		return PATH_NOT_OPENED;
-	if (found < 0)
-		return found;
-	pthread_testcancel();
-	return ofile_open(w, flags, mode, NULL);
 }
 
 /* ---- the offset; all with the lock held ---- */
@@ -207,35 +152,43 @@ static void offset_settle(struct ofile *f, int fd, off_t logical_off, size_t tak
 }
 
 /*
- * What the kernel's flags do not say, for a process that inherits the description: it is kept as the signal of F_SETSIG,
- * which no regular file ever sends and which stays with the description.
+ * What the kernel's flags do not say, for a process that inherits the description: it is kept as the signal
+ * of F_SETSIG, which no regular file ever sends and which stays with the description.
  */
-#define HEIR_BASE 60
+#define HEIR_BASE 56
 #define HEIR_WRONLY 1
 #define HEIR_APPEND 2
+#define HEIR_DIRECT 4
+#define HEIR_ALL 7
 
-void ofile_tell_heirs(struct ofile *f, int fd)
+void ofile_mark_for_heirs(struct ofile *f, int fd)
 {
-	int mark = (ofile_can_read(f) ? 0 : HEIR_WRONLY) | (f->flags & O_APPEND && !f->opened_append ? HEIR_APPEND : 0);
+	int mark = (ofile_can_read(f) ? 0 : HEIR_WRONLY) |
+		   (f->flags & O_APPEND && !f->opened_append ? HEIR_APPEND : 0) |
+		   (f->flags & O_DIRECT ? HEIR_DIRECT : 0);
 
-	if (mark != f->told_heirs && !sys.fcntl(fd, F_SETSIG, mark ? HEIR_BASE + mark : 0))
-		f->told_heirs = mark;
+	if (mark != f->heirs_mark && !sys.fcntl(fd, F_SETSIG, mark ? HEIR_BASE + mark : 0))
+		f->heirs_mark = mark;
 }
 
 struct ofile *ofile_new_heir(struct plfs_file *file, int fd)
 {
-	int flags = sys.fcntl(fd, F_GETFL) & ~(O_CREAT | O_EXCL | O_TRUNC), mark = sys.fcntl(fd, F_GETSIG) - HEIR_BASE;
+	int flags = sys.fcntl(fd, F_GETFL) & ~(O_CREAT | O_EXCL | O_TRUNC),
+	    mark = sys.fcntl(fd, F_GETSIG) - HEIR_BASE;
 	bool appends = flags & O_APPEND;
 	struct ofile *f;
 
-	if (mark < 0 || mark > (HEIR_WRONLY | HEIR_APPEND))
+	if (mark < 0 || mark > HEIR_ALL)
 		mark = 0;
 	if (mark & HEIR_WRONLY)
 		flags = (flags & ~O_ACCMODE) | O_WRONLY;
-	f = ofile_new_file(file, mark & HEIR_APPEND ? flags | O_APPEND : flags, true);
+	flags |= (mark & HEIR_APPEND ? O_APPEND : 0) | (mark & HEIR_DIRECT ? O_DIRECT : 0);
+	f = ofile_new_file(file, flags, true);
 	if (f) {
-		f->told_heirs = mark;
+		f->heirs_mark = mark;
 		f->opened_append = appends;
+		if (flags & O_DIRECT)
+			ofile_set_direct(f, fd);
 	}
 	return f;
 }
@@ -247,7 +200,7 @@ static void share(struct ofile *f, int fd)
 
 	if (!f->shared && sys.lseek(fd, f->logical_off + PLFS_BODY_OFF, SEEK_SET) >= 0)
 		f->shared = true;
-	ofile_tell_heirs(f, fd);
+	ofile_mark_for_heirs(f, fd);
 	errno = saved;
 }
 
@@ -312,10 +265,51 @@ off_t ofile_lseek(struct ofile *f, int fd, off_t off, int whence)
 	return base;
 }
 
+/* ---- O_DIRECT ---- */
+
+#ifndef STATX_DIOALIGN
+#define STATX_DIOALIGN 0x2000U /* Linux 6.1 */
+#endif
+#define STATX_DIO_MEM_AT 0x98 /* of struct statx, where the C library's may have no names for them */
+#define STATX_DIO_OFFSET_AT 0x9c
+
+/* Where the kernel does not say what it asks for, nothing is asked for. */
+void ofile_set_direct(struct ofile *f, int fd)
+{
+	int saved ERRNO_KEPT = errno;
+	uint32_t mem = 0, len = 0;
+	struct statx sx;
+
+	if (sys.statx && !sys.statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &sx) &&
+	    sx.stx_mask & STATX_DIOALIGN) {
+		memcpy(&mem, (char *)&sx + STATX_DIO_MEM_AT, sizeof(mem));
+		memcpy(&len, (char *)&sx + STATX_DIO_OFFSET_AT, sizeof(len));
+	}
+	f->direct_mem = mem ? mem - 1 : 0;
+	f->direct_len = len ? len - 1 : 0;
+}
+
+/* Whether the transfer is one that a file system which moves blocks refuses. */
+static COLD bool is_misaligned(const struct ofile *f, const struct iovec *iov, int cnt, off_t logical_off)
+{
+	uintptr_t mem = 0;
+	uint64_t len = (uint64_t)logical_off;
+
+	for (int i = 0; i < cnt; i++) {
+		mem |= iov[i].iov_len ? (uintptr_t)iov[i].iov_base : 0;
+		len |= iov[i].iov_len;
+	}
+	return mem & f->direct_mem || len & f->direct_len;
+}
+
 /* ---- data ---- */
 
 static ssize_t get(struct ofile *f, const struct iovec *iov, int cnt, off_t logical_off)
 {
+	/* At the end of the file there is nothing to be moved. */
+	if (unlikely(f->flags & O_DIRECT) && is_misaligned(f, iov, cnt, logical_off) &&
+	    logical_off < plfs_size(f->file))
+		return -EINVAL;
 	if (cnt == 1)
 		return plfs_pread(f->file, iov->iov_base, min_size(iov->iov_len, IO_MAX), logical_off);
 	return plfs_preadv(f->file, iov, cnt, logical_off);
@@ -326,6 +320,8 @@ static ssize_t put(struct ofile *f, const struct iovec *iov, int cnt, off_t logi
 	ssize_t ret;
 	int r;
 
+	if (unlikely(f->flags & O_DIRECT) && is_misaligned(f, iov, cnt, logical_off))
+		return -EINVAL;
 	if (cnt == 1)
 		ret = plfs_pwrite(f->file, iov->iov_base, min_size(iov->iov_len, IO_MAX), logical_off);
 	else
@@ -339,9 +335,12 @@ static ssize_t put(struct ofile *f, const struct iovec *iov, int cnt, off_t logi
 
 static ssize_t append(struct ofile *f, const struct iovec *iov, int cnt, off_t *end)
 {
-	ssize_t ret = plfs_appendv(f->file, iov, cnt, end);
+	ssize_t ret;
 	int r;
 
+	if (unlikely(f->flags & O_DIRECT) && is_misaligned(f, iov, cnt, plfs_size(f->file)))
+		return -EINVAL;
+	ret = plfs_appendv(f->file, iov, cnt, end);
 	if (ret > 0 && (f->flags & O_DSYNC)) {
 		r = plfs_sync(f->file);
 		ret = r < 0 ? r : ret;
@@ -372,7 +371,7 @@ ssize_t ofile_readv(struct ofile *f, int fd, const struct iovec *iov, int cnt)
 /* Whether a write needs nothing but plfs_pwrite(). */
 static inline bool is_plain_write(const struct ofile *f)
 {
-	return ofile_can_write(f) && !(f->flags & (O_APPEND | O_DSYNC));
+	return ofile_can_write(f) && !(f->flags & (O_APPEND | O_DSYNC | O_DIRECT));
 }
 
 ssize_t ofile_writev(struct ofile *f, int fd, const struct iovec *iov, int cnt)

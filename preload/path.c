@@ -270,7 +270,7 @@ static int find_from_unknown(struct where *w, unsigned scan)
 /* A relative path from a directory descriptor. */
 static int find_from_dir(struct where *w, unsigned scan)
 {
-	struct ofile *dir = fd_get_any(w->dirfd);
+	struct ofile *dir = fd_get_any(&w->dirfd);
 	int r = 0;
 
 	if (!dir)
@@ -296,15 +296,49 @@ static bool is_fd_link(const char *path)
 	return path[1] == 'p' && !strncmp(path, "/proc/", 6) && strstr(path + 6, "/fd/");
 }
 
-static void find_fd_link(struct where *w, const char *path)
+/* The number that @text begins with, up to its end or a slash; -1: it is none. */
+static int number_of(const char *text)
+{
+	int nr = 0;
+
+	if (*text < '0' || *text > '9')
+		return -1;
+	for (; *text >= '0' && *text <= '9' && nr < INT_MAX / 10; text++)
+		nr = nr * 10 + (*text - '0');
+	return *text && *text != '/' ? -1 : nr;
+}
+
+/* Whether @path begins as the kernel's directory of this process does. */
+static bool is_of_this_process(const char *path)
+{
+	return !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/self/", 11) ||
+	       !strncmp(path, "/proc/thread-self/", 18) ||
+	       (!strncmp(path, "/proc/", 6) && number_of(path + 6) == sys.getpid());
+}
+
+bool path_lists_hidden(int dirfd, const char *name)
+{
+	char dir[PATH_MAX], *last;
+	int fd = number_of(name);
+
+	if (fd < 0 || !fd_is_hidden(fd) || path_read_fd(dirfd, dir) < 0 || !is_of_this_process(dir))
+		return false;
+	last = strrchr(dir, '/');
+	return !strcmp(last, "/fd") || !strcmp(last, "/fdinfo");
+}
+
+/* 0; -ENOENT: of a descriptor of the library's own, which programs do not see. */
+static int find_fd_link(struct where *w, const char *path)
 {
 	static const char *const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
 	char link[PATH_MAX], target[PATH_MAX];
-	const char *from = path;
+	const char *from = path, *name = strstr(path, "/fd/");
 	int saved = errno;
 	ssize_t len;
 	unsigned i;
 
+	if (name && fd_is_hidden(number_of(name + 4)) && is_of_this_process(path))
+		return -ENOENT;
 	for (i = 0; i < ARRAY_SIZE(names); i++) {
 		if (strcmp(path, names[i]))
 			continue;
@@ -314,10 +348,11 @@ static void find_fd_link(struct where *w, const char *path)
 	len = sys.readlink(from, target, sizeof(target) - 1);
 	errno = saved;
 	if (len <= 0 || target[0] != '/')
-		return;
+		return 0;
 	target[len] = '\0';
 	if (plfs_path_map(target, w->buf, &w->m) != 1)
 		w->m = NULL;
+	return 0;
 }
 
 /*
@@ -370,8 +405,8 @@ static int find_absolute(struct where *w, const char *path)
 	if (r < 0)
 		return r;
 	if (unlikely(is_fd_link(path)))
-		find_fd_link(w, path);
-	else if (unlikely(strstr(path, "/..")))
+		return find_fd_link(w, path);
+	if (unlikely(strstr(path, "/..")))
 		return find_detour(w, path);
 	return 0;
 }
@@ -383,8 +418,10 @@ int path_find_mapped(struct where *w)
 
 	if (w->path && !user_has_byte(w->path))
 		return -EFAULT;
-	if (!w->path || !*w->path)
+	if (!w->path || !*w->path) {
+		w->dirfd = fd_seen(w->dirfd); /* AT_EMPTY_PATH */
 		return 0;
+	}
 	scan = scan_path(w->path, &len);
 	if (unlikely(len >= PATH_MAX))
 		return -ENAMETOOLONG;
@@ -392,9 +429,7 @@ int path_find_mapped(struct where *w)
 		return w->dirfd == AT_FDCWD ? find_from_cwd(w, scan) : find_from_dir(w, scan);
 	if ((scan & SCAN_UNTIDY) || plfs_path_near(w->path, len))
 		return find_absolute(w, w->path);
-	if (is_fd_link(w->path))
-		find_fd_link(w, w->path);
-	return 0;
+	return is_fd_link(w->path) ? find_fd_link(w, w->path) : 0;
 }
 
 static bool root_changed;
@@ -411,12 +446,15 @@ static bool begins_hidden(const char *path)
 
 int path_find_at(struct where *w, int dirfd, const char *path)
 {
-	size_t len = shim_on() && !root_changed && path && user_has_byte(path) && *path == '/' ? scan_tidy(path) : 0;
+	size_t len = shim_on() && !root_changed && path && user_has_byte(path) && *path == '/' ?
+			     scan_tidy(path) :
+			     0;
 
 	for (int i = 0; i < plfs_nr_roots && len && len < PATH_MAX; i++) {
 		const struct plfs_root *r = &plfs_roots[i];
 
-		if (path[1] != r->letter || len < r->len || memcmp(path, r->path, r->len) || (path[r->len] && path[r->len] != '/'))
+		if (path[1] != r->letter || len < r->len || memcmp(path, r->path, r->len) ||
+		    (path[r->len] && path[r->len] != '/'))
 			continue;
 		if (len < r->len + 2) /* the mount itself */
 			break;
@@ -428,47 +466,6 @@ int path_find_at(struct where *w, int dirfd, const char *path)
 		return 0;
 	}
 	return path_find(w, dirfd, path);
-}
-
-/*
- * What a link or rename across the border of a mount answers: what the kernel finds wrong on its way to the two
- * comes first, but for the new name, which may be missing.
- */
-static int across(const struct where *a, const struct where *b)
-{
-	const struct where *both[] = {a, b};
-	struct stat st;
-	int saved = errno, r = -EXDEV;
-
-	for (unsigned i = 0; i < ARRAY_SIZE(both) && r == -EXDEV; i++) {
-		if (!*both[i]->path)
-			r = -ENOENT;
-		else if (sys.fstatat(both[i]->dirfd, both[i]->path, &st, AT_SYMLINK_NOFOLLOW) &&
-		         (i == 0 || errno != ENOENT))
-			r = -errno;
-	}
-	errno = saved;
-	return r;
-}
-
-int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b, int fd_b,
-                  const char *path_b)
-{
-	int r = path_find(a, fd_a, path_a);
-
-	if (shim_active && (!path_a || !path_b))
-		return -EFAULT;
-	if (!r)
-		r = path_through(a, AT_SYMLINK_NOFOLLOW);
-	if (!r)
-		r = path_find(b, fd_b, path_b);
-	if (!r && !a->m && b->m) /* a plain file or a directory, perhaps of the same mount */
-		r = path_follow(a, O_NOFOLLOW);
-	if (!r && a->m && !b->m)
-		r = path_before_open(b, O_CREAT | O_NOFOLLOW);
-	if (!r && a->m != b->m)
-		r = across(a, b);
-	return r;
 }
 
 off_t path_shown_link_len(const struct where *w, off_t len)
@@ -513,4 +510,15 @@ struct plfs_mount *path_mount_of_dir(int dirfd)
 	if (real_dir(dirfd, real) < 0 || plfs_cwd_class(real, &m) != INSIDE)
 		return NULL;
 	return m;
+}
+
+/* A thread that is cancelled while it waits for the other end of a fifo owns nothing of ours. */
+int path_openat2_cancellable(int dirfd, const char *path, const struct open_how *how)
+{
+	int r, type;
+
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	r = raw_openat2(dirfd, path, how);
+	pthread_setcanceltype(type, NULL);
+	return r;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Running programs. The kernel is asked first, always: of a stub it checks all that it checks of a program (permissions,
- * mount options, writers, the size of the arguments) before it finds no known format and says ENOEXEC. Only then is it
- * our turn: a binary becomes a plain file, or a copy in memory, and is run by the kernel; of a script the
- * interpreter is run, with the script's name as the program gave it.
+ * Running programs. The kernel is asked first, always: of a stub it checks all that it checks of a program
+ * (permissions, mount options, writers, the size of the arguments) before it finds no known format and says
+ * ENOEXEC. Only then is it our turn: a binary becomes a plain file, or a copy in memory, and is run by the
+ * kernel; of a script the interpreter is run, with the script's name as the program gave it.
  *
  * Plain files are the kernel's, but for scripts whose name it does not know as the program does: those below
  * a prefix that does not exist, and those whose interpreter is logical or lies below such a prefix.
@@ -13,8 +13,8 @@
 #include "fdtable.h"
 #include "image.h"
 #include "needed.h"
-#include "script.h"
 #include "stranger.h"
+#include "through.h"
 
 #include <paths.h>
 #include <stdlib.h>
@@ -39,7 +39,10 @@ static int run_path(const struct run *run, int dirfd, const char *path, int at_f
 
 /* ---- scripts ---- */
 
-/* Run the interpreter of the script that begins with @head and is called @name. -errno; -ENOEXEC: it has none. */
+/*
+ * Run the interpreter of the script that begins with @head and is called @name. -errno; -ENOEXEC: it has
+ * none.
+ */
 static int run_script(const struct run *run, char *head, const char *name)
 {
 	struct script script;
@@ -64,13 +67,13 @@ static int run_script(const struct run *run, char *head, const char *name)
 		at += nr - 1;
 	}
 	argv[at] = NULL;
-	log_debug(LOG_PROC, "%s: a script of %s", name, script.interpreter);
+	msg_debug(MSG_PROC, "%s: a script of %s", name, script.interpreter);
 	return run_path(&next, AT_FDCWD, script.interpreter, 0);
 }
 
 /*
- * What the interpreter finds the script by: its name as it was given, or one that begins with the descriptor. False: it
- * will not find it, because the descriptor is closed before it starts.
+ * What the interpreter finds the script by: its name as it was given, or one that begins with the descriptor.
+ * False: it will not find it, because the descriptor is closed before it starts.
  */
 static bool script_name(int dirfd, const char *path, char *out, size_t len)
 {
@@ -93,7 +96,8 @@ static bool interpreter_is_ours(const char *head)
 	struct where w;
 
 	memcpy(copy, head, sizeof(copy));
-	if (script_parse(&script, copy) || path_find(&w, AT_FDCWD, script.interpreter) || path_through(&w, 0) || !w.m)
+	if (script_parse(&script, copy) || path_find(&w, AT_FDCWD, script.interpreter) ||
+	    path_through(&w, 0) || !w.m)
 		return false;
 	return strcmp(w.path, script.interpreter) != 0 || image_is_logical(&w, 0);
 }
@@ -163,7 +167,7 @@ static int run_stub(const struct run *run, const struct where *w, int dirfd, con
 		return r;
 	if (copy < 0)
 		return AGAIN;
-	log_debug(LOG_PROC, "%s: run from a copy in memory", w->path);
+	msg_debug(MSG_PROC, "%s: run from a copy in memory", w->path);
 	sys.fexecve(copy, run->argv, run->envp);
 	r = -errno;
 	sys.close(copy);
@@ -344,7 +348,8 @@ bool program_is_ours(const char *file, bool search, char *const envp[])
 	while (search_next(&s)) {
 		if (is_ours(s.path))
 			return true;
-		if (!sys.stat(s.path, &st) && S_ISREG(st.st_mode) && !sys.faccessat(AT_FDCWD, s.path, X_OK, AT_EACCESS))
+		if (!sys.stat(s.path, &st) && S_ISREG(st.st_mode) &&
+		    !sys.faccessat(AT_FDCWD, s.path, X_OK, AT_EACCESS))
 			return stranger_inherits(AT_FDCWD, s.path);
 	}
 	return false;

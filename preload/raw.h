@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * System calls that the C library has no functions for, made in place: every open() makes one.
+ * System calls without a function in the C library, made inline: every open() makes one.
  */
 #ifndef PLFS_RAW_H
 #define PLFS_RAW_H
@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 
 /*
- * Whether openat2() may be made in the place of open(): not if another library that is loaded behind us has an open() or
- * an fopen() of its own, for that is to see its calls.
+ * Whether openat2() may replace open(). false: another library behind this one has an open() or fopen() of
+ * its own, which must see the calls.
  */
 extern bool raw_open_ok;
 

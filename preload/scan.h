@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One look at the text of a path: how long it is, and whether any of its components
- * is more than a name. Every call with a path pays for this, whether it is ours or not.
+ * One scan of the text of a path: its length, and whether a component is more than a name. Every call with a
+ * path pays for this, below a mount or not.
  */
 #ifndef PLFS_SCAN_H
 #define PLFS_SCAN_H
@@ -13,12 +13,12 @@
 #endif
 
 enum {
-	SCAN_UNTIDY = 1, /* "." or ".." or two slashes in a row: not what the kernel would call it */
+	SCAN_UNTIDY = 1, /* ".", ".." or two slashes in a row: the kernel's name of it differs */
 	SCAN_UP = 2,     /* ".." */
 	SCAN_HIDDEN = 4, /* a component begins with a dot */
 };
 
-/* SCAN_* of the component at @name, before which is a slash or nothing. */
+/* SCAN_* of the component that begins at @name. */
 static inline unsigned scan_component(const char *name)
 {
 	if (*name == '/')
@@ -32,16 +32,18 @@ static inline unsigned scan_component(const char *name)
 	return SCAN_HIDDEN;
 }
 
-/* SCAN_* of any path, and its length; of one that is too long for the kernel PATH_MAX, and nothing behind that is read. */
+/*
+ * SCAN_* of any path. *@len: its length; PATH_MAX: it is too long for the kernel, and the rest was not read.
+ */
 static inline unsigned scan_path(const char *path, size_t *len)
 {
 	unsigned found = *path == '/' ? 0 : scan_component(path);
-	const char *p;
+	size_t n;
 
-	for (p = path; p < path + PATH_MAX && *p; p++)
-		if (*p == '/')
-			found |= scan_component(p + 1);
-	*len = (size_t)(p - path);
+	for (n = 0; n < PATH_MAX && path[n]; n++)
+		if (path[n] == '/')
+			found |= scan_component(path + n + 1);
+	*len = n;
 	return found;
 }
 
@@ -49,14 +51,14 @@ static inline unsigned scan_path(const char *path, size_t *len)
 
 enum { SCAN_STEP = 16 };
 
-/* @bytes four times, from the code itself: a constant in memory would have left the cache by the next call. */
+/* @bytes four times, made in registers: a constant in memory would have left the cache by the next call. */
 static inline __m128i scan_all(unsigned bytes)
 {
 	__asm__("" : "+r"(bytes));
 	return _mm_set1_epi32((int)bytes);
 }
 
-/* Whether one of the components behind the slashes at @p that @slashes has a bit for is untidy. */
+/* Whether a component is untidy. Bit N of @slashes: a slash at @p + N, before a component to look at. */
 static inline bool scan_is_untidy(const char *p, unsigned slashes)
 {
 	unsigned found = 0;
@@ -67,8 +69,8 @@ static inline bool scan_is_untidy(const char *p, unsigned slashes)
 }
 
 /*
- * The length of @path, unless it is untidy, or that would take longer to find out, or it is empty: 0. Reads behind
- * the end of @path, though never beyond the page.
+ * The length of @path; 0: it is empty or untidy, or a longer scan would be needed. Reads behind the end of
+ * @path, but never beyond the page.
  */
 static inline __attribute__((no_sanitize("address"))) size_t scan_tidy(const char *path)
 {
@@ -78,7 +80,8 @@ static inline __attribute__((no_sanitize("address"))) size_t scan_tidy(const cha
 	if (unlikely(*path == '.' && (scan_component(path) & SCAN_UNTIDY)))
 		return 0;
 	for (p = path; likely(((uintptr_t)p & 4095) <= 4095 - SCAN_STEP); p += SCAN_STEP) {
-		__m128i here = _mm_loadu_si128((const void *)p), next = _mm_loadu_si128((const void *)(p + 1));
+		__m128i here = _mm_loadu_si128((const void *)p),
+			next = _mm_loadu_si128((const void *)(p + 1));
 		unsigned ends = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(here, _mm_setzero_si128()));
 		unsigned slashes; /* before a slash or a dot, which differ in the last bit */
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What every file of preload/ shares: how a name is exported, how a result becomes errno, and the
- * question "is there anything to do at all".
+ * Shared by every file of preload/: how a name is exported, how a result becomes errno, and whether there is
+ * a mount at all.
  *
- * Never defined here: _FILE_OFFSET_BITS and _FORTIFY_SOURCE, which would rename the very functions that we
- * define.
+ * Never defined here: _FILE_OFFSET_BITS and _FORTIFY_SOURCE. They would rename the functions that preload/
+ * defines.
  */
 #ifndef PLFS_SHIM_H
 #define PLFS_SHIM_H
 
 /*
- * The C library's headers promise the compiler arguments that are not NULL, and it drops our checks for it.
- * Programs break the promise; the kernel's answer is EFAULT, and so is ours.
+ * The C library's headers promise the compiler that arguments are not NULL, and the compiler would drop the
+ * checks for it. Programs break the promise: then the kernel answers EFAULT, and so does the library.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -20,7 +20,7 @@
 #undef __nonnull
 #define __nonnull(params)
 
-#include "../core/plfs.h"
+#include "core/plfs.h"
 
 #if defined(_FILE_OFFSET_BITS) || (defined(_FORTIFY_SOURCE) && _FORTIFY_SOURCE > 0)
 #error "preload/ must be built without _FILE_OFFSET_BITS and without _FORTIFY_SOURCE"
@@ -28,7 +28,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* For what programs call most: side by side, and so in as few cache lines and pages as can be. */
+/* For what programs call most: placed side by side, in few cache lines and pages. */
 #define HOT __attribute__((hot))
 #define COLD __attribute__((noinline, cold))
 
@@ -41,13 +41,10 @@
 #define SHIM_COPY(target)
 #endif
 
-/* Some of what programs still call is deprecated; they get it all the same. */
+/* Programs still call deprecated functions. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #if defined(__GNUC__) && !defined(__clang__)
-/*
- * struct stat and struct stat64 are the same thing on the machines that we run on, which the compiler cannot
- * know.
- */
+/* struct stat and struct stat64 are the same on 64-bit machines, which the compiler does not know. */
 #pragma GCC diagnostic ignored "-Wattribute-alias"
 #endif
 
@@ -56,11 +53,11 @@
 	extern __typeof__(target) name \
 		__attribute__((SHIM_COPY(target) alias(#target), visibility("default")))
 
-/* The same for a name that a header declares with the 64-bit twin of a type. */
+/* The same for a name that a header declares with a 64-bit type, as struct stat64. */
 #define ALIAS64(name, target) \
 	extern __typeof__(name) name __attribute__((alias(#target), visibility("default")))
 
-/* A name for use in preload/ only, bound to our own function whatever else is loaded. */
+/* A name for use in preload/ only. It is bound to the library's own function, whatever else is loaded. */
 #define SHIM_NAME(name, target) \
 	extern __typeof__(target) name __attribute__((SHIM_COPY(target) alias(#target), visibility("hidde" \
 	                                                                                           "n")))
@@ -73,11 +70,12 @@ static_assert(sizeof(off_t) == 8 && sizeof(struct stat) == sizeof(struct stat64)
 extern int shim_ready;
 /* Whether there is a mount. Without one everything passes through. */
 extern bool shim_active;
+/* There is none, but calls on plain files are counted. */
+extern bool shim_observes;
 
 /*
- * Set the library up, once. Called by whoever comes first: a wrapper may run long before our constructor, in
- * another library's initialiser. A call from inside the setup itself returns at once, and then passes
- * through.
+ * Set the library up, once. The first call does it: a wrapper may run long before the library's constructor,
+ * in the initialiser of another library. A call from inside the setup returns at once and passes through.
  */
 void shim_init(void);
 
@@ -97,13 +95,13 @@ static inline long done(long ret)
 	return -1;
 }
 
-/* The C library's way to end a program that overflows a buffer. */
+/* The C library's end of a program that would overflow a buffer. */
 extern void __chk_fail(void) __attribute__((noreturn));
 
-/* One line of the refuse category, then the errno: for what cannot be served on a logical file. */
+/* Reports a call that a logical file does not support, in the refuse category. Returns -@err. */
 static inline long refused(const char *what, int err)
 {
-	log_debug(LOG_REFUSE, "%s: %s on a logical file", what, log_errno_name(err));
+	msg_debug(MSG_REFUSE, "%s: %s on a logical file", what, msg_errno_name(err));
 	return -err;
 }
 

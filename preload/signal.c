@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Between the kernel and the program's handlers. The kernel knows one handler, on_signal(), with the program's flags
- * and mask; the program's own are in a table, and what sigaction() tells of the past is made from it. SIG_DFL and
- * SIG_IGN go to the kernel as they are.
+ * Between the kernel and the program's handlers. The kernel knows one handler, on_signal(), with the
+ * program's flags and mask; the program's own are in a table, and what sigaction() tells of the past is made
+ * from it. SIG_DFL and SIG_IGN go to the kernel as they are.
  *
- * A signal that may not be handled now is sent once more, to this thread and with all that came with it, and blocked by
- * the mask that the kernel puts back when on_signal() returns. Unblocking it is all that critical_leave() has to do:
- * masks, alternate stacks, siginfo, the context, nesting and handlers that never return stay the kernel's.
+ * A signal that may not be handled now is sent once more, to this thread and with all that came with it, and
+ * blocked by the mask that the kernel puts back when on_signal() returns. Unblocking it is all that
+ * critical_leave() has to do: masks, alternate stacks, siginfo, the context, nesting and handlers that never
+ * return stay the kernel's.
  *
- * Two signals are handled whether the program wants it or not, for bad addresses that it gives us, and for files that
- * we have mapped and that are cut or fail under us (core/mapping.h).
+ * Two signals are handled whether the program wants it or not, for bad addresses that it gives us, and for
+ * files that we have mapped and that are cut or fail under us (core/base/guard.h).
  *
- * These two must never be blocked: the kernel kills a thread that faults while they are. So the masks that the
- * program sets do without them, and what it asked for is remembered for each thread, and told when it asks. One that
- * another process sends meanwhile is held back by blocking it after all. (A new thread, and a new image, begin
- * without them in their masks.)
+ * These two must never be blocked: the kernel kills a thread that faults while they are. So the masks that
+ * the program sets do without them, and what it asked for is remembered for each thread, and told when it
+ * asks. One that another process sends meanwhile is held back by blocking it after all. (A new thread, and a
+ * new image, begin without them in their masks.)
  *
  * Handlers installed past us (by a system call, or before we were there) run as ever.
  */
@@ -29,12 +30,14 @@ struct action {
 	void (*handler)(int sig, siginfo_t *info, void *context); /* takes one argument without SA_SIGINFO */
 	int flags;                                                /* of OUR_FLAGS */
 	uint64_t masked; /* of FAULT_BITS, what it wants blocked meanwhile */
-	bool unset; /* it is the default, and the program has not touched it: the kernel's flags are not its own */
+	/* it is the default, and the program has not touched it: the kernel's flags are not its own */
+	bool unset;
 };
 
 #define FAULT_BITS (1ULL << (SIGSEGV - 1) | 1ULL << (SIGBUS - 1))
 
-static __thread uint64_t blocked __attribute__((tls_model("initial-exec"))); /* of FAULT_BITS, as the program believes */
+/* of FAULT_BITS, as the program believes */
+static __thread uint64_t blocked __attribute__((tls_model("initial-exec")));
 
 static uint64_t bit_of(int sig) { return 1ULL << (sig - 1); }
 
@@ -62,7 +65,10 @@ static void put_in(sigset_t *set, uint64_t bits)
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER; /* innermost */
 static struct action table[NSIG]; /* changed with the lock */
 
-/* Raised by what the thread itself does this moment: it cannot wait, and if it is our doing it is the end anyway. */
+/*
+ * Raised by what the thread itself does this moment: it cannot wait, and if it is our doing it is the end
+ * anyway.
+ */
 static bool is_fault(int sig, const siginfo_t *info)
 {
 	switch (sig) {
@@ -90,7 +96,10 @@ static bool hold_back(int sig, siginfo_t *info, ucontext_t *context)
 	sigemptyset(&set);
 	sigaddset(&set, sig);
 	sys.sigprocmask(SIG_BLOCK, &set, NULL); /* with SA_NODEFER it would come back at once */
-	/* Its queue is full: a signal that does not queue is kept all the same, though without its particulars. */
+	/*
+	 * Its queue is full: a signal that does not queue is kept all the same, though without its
+	 * particulars.
+	 */
 	if (sys.syscall(SYS_rt_tgsigqueueinfo, pid, tid, sig, info) && sys.syscall(SYS_tgkill, pid, tid, sig))
 		return false;
 	sigaddset(&context->uc_sigmask, sig);
@@ -121,7 +130,8 @@ static struct action take_once(int sig)
 
 	mutex_lock(&table_lock);
 	a = table[sig];
-	if ((a.flags & (int)SA_RESETHAND) && !sys.sigaction(sig, NULL, &now) && now.sa_sigaction == on_signal) {
+	if ((a.flags & (int)SA_RESETHAND) && !sys.sigaction(sig, NULL, &now) &&
+	    now.sa_sigaction == on_signal) {
 		now.sa_handler = SIG_DFL;
 		now.sa_flags = (now.sa_flags & ~OUR_FLAGS) | a.flags;
 		sys.sigaction(sig, &now, NULL);
@@ -146,11 +156,14 @@ static void die(int sig, siginfo_t *info)
 	struct sigaction act = {.sa_handler = SIG_DFL};
 
 	sys.sigaction(sig, &act, NULL);
-	if (info->si_code <= 0) /* else the instruction that we return to does it again, with a better core dump */
+	/* else the instruction that we return to does it again, with a better core dump */
+	if (info->si_code <= 0)
 		sys.syscall(SYS_rt_tgsigqueueinfo, sys.getpid(), sys.syscall(SYS_gettid), sig, info);
 }
 
-/* A handler that is called inside a section, for a fault, may leave by siglongjmp(): the section ends here. */
+/*
+ * A handler that is called inside a section, for a fault, may leave by siglongjmp(): the section ends here.
+ */
 static void on_signal(int sig, siginfo_t *info, void *context)
 {
 	unsigned depth = critical.depth;
@@ -158,7 +171,7 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 
 	if ((sig == SIGSEGV || sig == SIGBUS) && info->si_code > 0 && user_fixup(context))
 		return;
-	if (sig == SIGBUS && info->si_code > 0 && mapping_fault(info->si_addr))
+	if (sig == SIGBUS && info->si_code > 0 && guard_fault(info->si_addr))
 		return;
 	if (unlikely(bit_of(sig) & blocked)) {
 		if (is_fault(sig, info))
@@ -244,7 +257,8 @@ int signal_mask(int how, const sigset_t *set, sigset_t *old)
 			put_in(&want, asked); /* one may be held back */
 		else if (how == SIG_BLOCK)
 			asked |= before;
-		blocked = how == SIG_UNBLOCK ? before & ~asked : asked; /* before one that was held back comes */
+		/* before one that was held back comes */
+		blocked = how == SIG_UNBLOCK ? before & ~asked : asked;
 	}
 	r = sys.sigprocmask(how, set ? &want : NULL, old);
 	if (r)

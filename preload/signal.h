@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Signal handlers of the program, which may call us at any moment. One that comes while its thread is in a critical
- * section (core/critical.h) waits until the section ends; the kernel does the waiting and delivers it then as if it had
- * come just now.
+ * Signal handlers of the program, which may call the library at any moment. A signal that arrives in a
+ * critical section (core/base/critical.h) is blocked until the section ends. Then the kernel delivers it as
+ * if it had just arrived.
  */
 #ifndef PLFS_SIGNAL_H
 #define PLFS_SIGNAL_H
@@ -17,10 +17,13 @@ int signal_set(int sig, const struct sigaction *act, struct sigaction *old);
 /* sigprocmask(2). -1 and errno. */
 int signal_mask(int how, const sigset_t *set, sigset_t *old);
 
-/* At start: bad addresses become EFAULT (core/usermem.h), whether the program handles faults or not. */
+/*
+ * Called at start. Bad addresses become EFAULT (core/base/usermem.h), whether the program handles faults or
+ * not.
+ */
 void signal_guard_faults(void);
 
-/* Around a fork: nobody is installing a handler. */
+/* Around a fork: no thread is installing a handler in between. */
 void signal_freeze(void);
 void signal_thaw(void);
 

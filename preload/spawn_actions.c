@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * posix_spawn_file_actions_*(). Each action goes to the C library's list and, once that has taken it, to ours, which hangs
- * on the padding at the end of the program's own object: it lives and dies with that.
+ * posix_spawn_file_actions_*(). Each action goes to the C library's list and, once that has taken it, to
+ * ours, which hangs on the padding at the end of the program's own object: it lives and dies with that.
  */
 #include "spawn_actions.h"
 
 #include "path.h"
+#include "through.h"
 
 enum kind { OPEN, CLOSE, DUP2, CHDIR, FCHDIR, CLOSEFROM, TCSETPGRP };
 
@@ -84,8 +85,8 @@ EXPORT int posix_spawn_file_actions_destroy(posix_spawn_file_actions_t *actions)
 	return sys.posix_spawn_file_actions_destroy(actions);
 }
 
-EXPORT int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *actions, int fd, const char *path, int flags,
-                                            mode_t mode)
+EXPORT int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *actions, int fd, const char *path,
+					    int flags, mode_t mode)
 {
 	const struct action a = {.kind = OPEN, .fd = fd, .flags = flags, .mode = mode};
 
@@ -181,7 +182,8 @@ bool spawn_actions_are_ours(const posix_spawn_file_actions_t *actions)
 	const struct action *a;
 
 	for (a = shim_active ? first_of(actions) : NULL; a; a = a->next) {
-		if (a->kind == OPEN ? open_is_ours(a) : (a->kind == CHDIR || a->kind == FCHDIR) && dir_is_ours(a))
+		if (a->kind == OPEN ? open_is_ours(a) :
+				      (a->kind == CHDIR || a->kind == FCHDIR) && dir_is_ours(a))
 			return true;
 	}
 	return false;

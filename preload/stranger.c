@@ -1,70 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program that the library does not reach (linked statically, privileged by set-user-id, of another word size) reads
- * what it inherits by system calls of its own. At the offset where the kernel's description stands there is the stub's
- * body, which in a file that is kept as logs is empty: it would read zeros. So such a file is moved into its body before
- * the program starts. What is only written needs nothing: it lands in the body, at its place.
+ * A program that the library does not reach (core/base/reach.h) reads what it inherits by system calls of
+ * its own. At the offset where the kernel's description stands there is the stub's body, which in a file that
+ * is kept as logs is empty: it would read zeros. So such a file is moved into its body before the program
+ * starts. What is only written needs nothing: it lands in the body, at its place.
  */
 #include "stranger.h"
 
 #include "fdtable.h"
-#include "script.h"
-
-#include <elf.h>
-
-#define DEPTH_MAX 5 /* interpreters of interpreters */
-
-/* Whether it gets privileges that this process does not have: then the dynamic linker ignores LD_PRELOAD. */
-static bool is_privileged(int fd)
-{
-	struct stat st;
-	char caps;
-
-	if (sys.fstat(fd, &st))
-		return false;
-	return (st.st_mode & S_ISUID && st.st_uid != getuid()) ||
-	       ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st.st_gid != getgid()) ||
-	       (getuid() && (sys.fgetxattr(fd, "security.capability", &caps, 1) >= 0 || errno == ERANGE));
-}
-
-/* Whether @fd is an ELF file without an interpreter, the dynamic linker that would load us, or for one of other words. */
-static bool is_static(int fd, const Elf64_Ehdr *head)
-{
-	Elf64_Phdr part;
-	bool found = false;
-	int i;
-
-	if (head->e_ident[EI_CLASS] != ELFCLASS64)
-		return true;
-	if (head->e_phentsize != sizeof(part))
-		return false;
-	for (i = 0; i < head->e_phnum && !found; i++) {
-		if (sys.pread(fd, &part, sizeof(part), (off_t)(head->e_phoff + (size_t)i * sizeof(part))) != (ssize_t)sizeof(part))
-			break;
-		found = part.p_type == PT_INTERP;
-	}
-	return !found;
-}
-
-/* Whether the program, or a script's interpreter, starts without us. What cannot be read is not asked. */
-static bool is_stranger(int dirfd, const char *path, int depth)
-{
-	char head[SCRIPT_HEAD_LEN] __attribute__((aligned(8))) = "";
-	struct script script;
-	int fd = sys.openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	ssize_t len;
-	bool is = false;
-
-	if (fd < 0)
-		return false;
-	len = sys.pread(fd, head, sizeof(head), 0);
-	if (len >= (ssize_t)sizeof(Elf64_Ehdr) && !memcmp(head, ELFMAG, SELFMAG))
-		is = is_static(fd, (const Elf64_Ehdr *)head) || is_privileged(fd);
-	else if (script_is(head, len) && !script_parse(&script, head) && depth)
-		is = is_stranger(AT_FDCWD, script.interpreter, depth - 1);
-	sys.close(fd);
-	return is;
-}
 
 /* Call @fn, until it says so, for each logical file that the next image inherits to read. */
 static bool each_inherited(bool (*fn)(struct ofile *f))
@@ -74,7 +17,7 @@ static bool each_inherited(bool (*fn)(struct ofile *f))
 	struct ofile *f;
 
 	for (fd = 0; fd < top && !stop; fd++) {
-		f = fd_get((int)fd);
+		f = fd_find((int)fd);
 		if (!f)
 			continue;
 		if (ofile_can_read(f) && !(sys.fcntl((int)fd, F_GETFD) & FD_CLOEXEC))
@@ -102,7 +45,7 @@ static bool move(struct ofile *f)
 bool stranger_inherits(int dirfd, const char *path)
 {
 	int saved = errno;
-	bool does = each_inherited(is_one) && is_stranger(dirfd, path, DEPTH_MAX);
+	bool does = each_inherited(is_one) && reach_of(dirfd, path, NULL) != REACH_FULL;
 
 	errno = saved;
 	return does;

@@ -129,8 +129,8 @@ int stream_parse_mode(const char *mode, struct stream_mode *out)
 /* ---- streams ---- */
 
 /*
- * Where glibc has a bad pointer, to crash programs that read wide characters from a cookie stream: what it then finds is an
- * empty buffer, should it ever look.
+ * Where glibc has a bad pointer, to crash programs that read wide characters from a cookie stream: what it
+ * then finds is an empty buffer, should it ever look.
  */
 uint64_t stream_no_wide_data[128];
 
@@ -285,9 +285,10 @@ void stream_start(void)
 	struct ofile *f;
 	int fd;
 
+	fdtable_on_standard = stream_hook;
 	__atomic_store_n(&started, true, __ATOMIC_RELAXED);
 	for (fd = 0; fd <= STDERR_FILENO; fd++) {
-		f = fd_get(fd);
+		f = fd_find(fd);
 		if (!f)
 			continue;
 		stream_hook(fd);

@@ -7,9 +7,7 @@
  * open() pays nothing for this where the kernel has openat2(): asked to follow no links, it opens what the
  * path says, or refuses, and only then is there something to find out. Other calls look at the file first.
  */
-#include "path.h"
-
-#include <pthread.h>
+#include "through.h"
 
 /*
  * The real path of what (dirfd, path) names, whether a link itself (O_NOFOLLOW) or not. Its length, or
@@ -89,7 +87,7 @@ int path_through(struct where *w, int at_flags)
 		return 0;
 	r = sys.fstatat(w->dirfd, w->path, &st, at_flags & AT_SYMLINK_NOFOLLOW);
 	errno = saved;
-	if (r || !plfs_maybe_stub(st.st_mode))
+	if (r || (!plfs_maybe_stub(st.st_mode) && !plfs_maybe_unmarked(&st, false)))
 		return 0;
 	r = real_path(w->dirfd, w->path, at_flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0, real) < 0;
 	return r ? 0 : lead_to(w, real);
@@ -116,20 +114,9 @@ int path_follow(struct where *w, int flags)
 	return len < 0 ? 0 : lead_to(w, real); /* what went wrong, open() will say */
 }
 
-/* A thread that is cancelled while it waits for the other end of a fifo owns nothing of ours. */
-int path_openat2_cancellable(int dirfd, const char *path, const struct open_how *how)
-{
-	int r, type;
-
-	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
-	r = raw_openat2(dirfd, path, how);
-	pthread_setcanceltype(type, NULL);
-	return r;
-}
-
 /*
- * Most links lead to what is no stub, whoever asks: one look at the file tells. Only a stub, a directory, or a
- * file that is to be made, may be below a mount and mean more.
+ * Most links lead to what is no stub, whoever asks: one look at the file tells. Only a stub, a directory, or
+ * a file that is to be made, may be below a mount and mean more.
  */
 int path_look(struct where *w, int flags)
 {
@@ -140,7 +127,8 @@ int path_look(struct where *w, int flags)
 		return 0;
 	err = sys.fstatat(w->dirfd, w->path, &st, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0) ? errno : 0;
 	errno = saved;
-	if (err ? err == ENOENT && (flags & O_CREAT) : plfs_maybe_stub(st.st_mode) || S_ISDIR(st.st_mode))
+	if (err ? err == ENOENT && (flags & O_CREAT) : plfs_maybe_stub(st.st_mode) || S_ISDIR(st.st_mode) ||
+			 plfs_maybe_unmarked(&st, false))
 		return path_follow(w, flags);
 	return 0; /* what went wrong, open() will say */
 }
@@ -155,4 +143,45 @@ int path_before_open(struct where *w, int flags)
 	if (r >= 0)
 		sys.close(r);
 	return path_is_undecided(r) ? path_look(w, flags) : 0;
+}
+
+/*
+ * What a link or rename across the border of a mount answers: what the kernel finds wrong on its way to the
+ * two comes first, but for the new name, which may be missing.
+ */
+static int across(const struct where *a, const struct where *b)
+{
+	const struct where *both[] = {a, b};
+	struct stat st;
+	int saved = errno, r = -EXDEV;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(both) && r == -EXDEV; i++) {
+		if (!*both[i]->path)
+			r = -ENOENT;
+		else if (sys.fstatat(both[i]->dirfd, both[i]->path, &st, AT_SYMLINK_NOFOLLOW) &&
+		         (i == 0 || errno != ENOENT))
+			r = -errno;
+	}
+	errno = saved;
+	return r;
+}
+
+int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b, int fd_b,
+                  const char *path_b)
+{
+	int r = path_find(a, fd_a, path_a);
+
+	if (shim_active && (!path_a || !path_b))
+		return -EFAULT;
+	if (!r)
+		r = path_through(a, AT_SYMLINK_NOFOLLOW);
+	if (!r)
+		r = path_find(b, fd_b, path_b);
+	if (!r && !a->m && b->m) /* a plain file or a directory, perhaps of the same mount */
+		r = path_follow(a, O_NOFOLLOW);
+	if (!r && a->m && !b->m)
+		r = path_before_open(b, O_CREAT | O_NOFOLLOW);
+	if (!r && a->m != b->m)
+		r = across(a, b);
+	return r;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * POSIX asynchronous I/O. Requests on a logical file are done before the call returns, which POSIX allows: the result is
- * put where the C library's aio_error(), aio_return() and aio_suspend() look for it, and the notification sent.
+ * POSIX asynchronous I/O. Requests on a logical file are done before the call returns, which POSIX allows:
+ * the result is put where the C library's aio_error(), aio_return() and aio_suspend() look for it, and the
+ * notification sent.
  */
 #include "fdtable.h"
 
@@ -129,8 +130,8 @@ ALIAS64(aio_fsync64, aio_fsync);
 /* ---- lists ---- */
 
 /*
- * Do those of @list that are ours, and leave the others in @rest. Returns how many of ours there are; *@err becomes
- * EINVAL for one that was no request, EIO for one that failed.
+ * Do those of @list that are ours, and leave the others in @rest. Returns how many of ours there are; *@err
+ * becomes EINVAL for one that was no request, EIO for one that failed.
  */
 static int request_ours(struct aiocb *const list[], int nr, struct aiocb *rest[], int *err)
 {
@@ -151,8 +152,9 @@ static int request_ours(struct aiocb *const list[], int nr, struct aiocb *rest[]
 }
 
 /*
- * Ours are done first: when the C library has done the others, it has done the whole list, waits for it or tells of it.
- * With LIO_NOWAIT only what was no request is an error of the call, with LIO_WAIT everything is one.
+ * Ours are done first: when the C library has done the others, it has done the whole list, waits for it or
+ * tells of it. With LIO_NOWAIT only what was no request is an error of the call, with LIO_WAIT everything is
+ * one.
  */
 static int list_io(int mode, struct aiocb *const list[], int nr, struct aiocb *rest[], struct sigevent *event)
 {

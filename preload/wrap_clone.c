@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Children that are made past fork(): by clone(), or by the numbers of fork and clone. One with memory of its own gets
- * what fork() does for it, or it would write into its parent's logs. One that shares our memory is a thread to us
- * whatever else it is, as the child of a vfork() would be: the kernel's work goes on in it, but if it has descriptors of
- * its own it must not close or replace those of logical files.
+ * Children that are made past fork(): by clone(), or by the numbers of fork and clone. One with memory of its
+ * own gets what fork() does for it, or it would write into its parent's logs. One that shares our memory is a
+ * thread to us whatever else it is, as the child of a vfork() would be: the kernel's work goes on in it, but
+ * if it has descriptors of its own it must not close or replace those of logical files.
  */
 #include "bynumber.h"
 #include "proc.h"

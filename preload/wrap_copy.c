@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies from descriptor to descriptor: sendfile, copy_file_range and splice, where one side or both are logical files.
- * The kernel would move the stubs' bytes, so they are moved here, in pieces, each offset by as much as the other side
- * took. What is wrong with the descriptors the kernel is left to say: it gets the same call for no bytes.
+ * Copies from descriptor to descriptor: sendfile, copy_file_range and splice, where one side or both are
+ * logical files. The kernel would move the stubs' bytes, so they are moved here, in pieces, each offset by as
+ * much as the other side took. What is wrong with the descriptors the kernel is left to say: it gets the same
+ * call for no bytes.
  *
  * tee() and vmsplice() know pipes only and need no help.
  */
@@ -20,13 +21,23 @@ struct end {
 	off_t off;
 };
 
+static struct end end_of(int fd, off_t *given)
+{
+	struct ofile *f = fd_get(&fd);
+
+	return (struct end){fd, f, given, 0};
+}
+
+/*
+ * Both past ofile_preadv() and ofile_pwritev(): the buffer is not the program's, so O_DIRECT asks nothing of
+ * it.
+ */
 static ssize_t end_read(const struct end *e, void *buf, size_t len)
 {
-	struct iovec iov = {buf, len};
 	ssize_t ret;
 
 	if (e->f)
-		return ofile_preadv(e->f, &iov, 1, e->off);
+		return plfs_pread(e->f->file, buf, len, e->off);
 	ret = sys.pread(e->fd, buf, len, e->off);
 	return ret < 0 ? -errno : ret;
 }
@@ -34,12 +45,15 @@ static ssize_t end_read(const struct end *e, void *buf, size_t len)
 /* Where @in_order, not at an offset: to what may be no file at all. */
 static ssize_t end_write(const struct end *e, bool in_order, const void *buf, size_t len)
 {
-	struct iovec iov = {(void *)buf, len};
 	unsigned depth;
 	ssize_t ret;
+	int r;
 
-	if (e->f)
-		return ofile_pwritev(e->f, &iov, 1, e->off);
+	if (e->f) {
+		ret = plfs_pwrite(e->f->file, buf, len, e->off);
+		r = ret > 0 && e->f->flags & O_DSYNC ? plfs_sync(e->f->file) : 0;
+		return r < 0 ? r : ret;
+	}
 	depth = critical_pause(); /* it may be a pipe, or a socket */
 	ret = in_order ? sys.write(e->fd, buf, len) : sys.pwrite(e->fd, buf, len, e->off);
 	ret = ret < 0 ? -errno : ret;
@@ -123,9 +137,9 @@ static ssize_t copy(struct end *in, struct end *out, bool in_order, size_t len)
 /* ---- into a pipe ---- */
 
 /*
- * How much a pipe has room for, whether to wait for it, and for a reader: only the kernel can tell, and takes no byte
- * more. So the bytes go into a file without a name, at the same place in the page, and it splices those: up to a
- * pipe full, as it does with other files.
+ * How much a pipe has room for, whether to wait for it, and for a reader: only the kernel can tell, and takes
+ * no byte more. So the bytes go into a file without a name, at the same place in the page, and it splices
+ * those: up to a pipe full, as it does with other files.
  */
 static ssize_t copy_to_pipe(struct end *in, int pipe, size_t len, unsigned flags)
 {
@@ -197,10 +211,10 @@ static ssize_t send_file(struct end *in, struct end *out, size_t len)
 
 EXPORT ssize_t sendfile(int out, int in, off_t *off, size_t len)
 {
-	struct end from = {in, fd_get(in), off, 0}, to = {out, fd_get(out), NULL, 0};
+	struct end from = end_of(in, off), to = end_of(out, NULL);
 
 	if (!from.f && !to.f)
-		return sys.sendfile(out, in, off, len);
+		return sys.sendfile(to.fd, from.fd, off, len);
 	if (!given_is_good(&from))
 		return ends_done(&from, &to, -EFAULT);
 	return ends_done(&from, &to, send_file(&from, &to, len));
@@ -216,7 +230,8 @@ static bool overlap(const struct end *in, const struct end *out, size_t len)
 
 	if (!in->f || !out->f || out->off >= in->off + (off_t)len || in->off >= out->off + (off_t)len)
 		return false;
-	return !sys.fstat(in->fd, &a) && !sys.fstat(out->fd, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+	return !sys.fstat(in->fd, &a) && !sys.fstat(out->fd, &b) && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
 }
 
 /* The length of what there is to copy: none past the end of the file, which is also what must not overlap. */
@@ -279,10 +294,10 @@ static ssize_t copy_range(struct end *in, struct end *out, size_t len, unsigned 
 
 EXPORT ssize_t copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)
 {
-	struct end from = {in, fd_get(in), in_off, 0}, to = {out, fd_get(out), out_off, 0};
+	struct end from = end_of(in, in_off), to = end_of(out, out_off);
 
 	if (!from.f && !to.f)
-		return sys.copy_file_range(in, in_off, out, out_off, len, flags);
+		return sys.copy_file_range(from.fd, in_off, to.fd, out_off, len, flags);
 	return ends_done(&from, &to, copy_range(&from, &to, len, flags));
 }
 
@@ -318,8 +333,8 @@ static void drop(int pipe, char *buf, size_t len)
 }
 
 /*
- * What is in the pipe is first seen in a copy of it, and taken out when it is written: a write that fails leaves it
- * there, as much as did not fit. (The kernel itself loses bytes that the file does not take.)
+ * What is in the pipe is first seen in a copy of it, and taken out when it is written: a write that fails
+ * leaves it there, as much as did not fit. (The kernel itself loses bytes that the file does not take.)
  */
 static ssize_t copy_from_pipe(int pipe, int side[2], struct end *out, size_t len, unsigned flags)
 {
@@ -332,7 +347,8 @@ static ssize_t copy_from_pipe(int pipe, int side[2], struct end *out, size_t len
 		return -ENOMEM;
 	while (total < len) {
 		depth = critical_pause();
-		got = sys.tee(pipe, side[1], min_size(len - total, PIECE), flags | (total ? SPLICE_F_NONBLOCK : 0));
+		got = sys.tee(pipe, side[1], min_size(len - total, PIECE),
+			      flags | (total ? SPLICE_F_NONBLOCK : 0));
 		critical_resume(depth);
 		if (got > 0)
 			got = sys.read(side[0], buf, (size_t)got);
@@ -360,6 +376,8 @@ static ssize_t splice_in(int pipe, struct end *out, size_t len, unsigned flags)
 	int side[2];
 	ssize_t ret;
 
+	if (sys.fcntl(pipe, F_GETPIPE_SZ) < 0) /* asked before the number may become one of side[] */
+		return errno == EBADF && sys.fcntl(pipe, F_GETFD) < 0 ? -EBADF : -EINVAL;
 	ret = appends(out) ? -EINVAL : end_begin(out, len);
 	if (ret < 0)
 		return ret;
@@ -392,9 +410,9 @@ static ssize_t splice_ours(struct end *in, struct end *out, size_t len, unsigned
 
 EXPORT ssize_t splice(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)
 {
-	struct end from = {in, fd_get(in), in_off, 0}, to = {out, fd_get(out), out_off, 0};
+	struct end from = end_of(in, in_off), to = end_of(out, out_off);
 
 	if (!from.f && !to.f)
-		return sys.splice(in, in_off, out, out_off, len, flags);
+		return sys.splice(from.fd, in_off, to.fd, out_off, len, flags);
 	return ends_done(&from, &to, splice_ours(&from, &to, len, flags));
 }

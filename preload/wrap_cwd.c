@@ -30,7 +30,7 @@ EXPORT int fchdir(int fd)
 	int r;
 
 	critical_enter();
-	r = sys.fchdir(fd);
+	r = sys.fchdir(fd_seen(fd));
 	if (!r && on)
 		path_cwd_changed();
 	critical_leave();

@@ -31,6 +31,8 @@ EXPORT DIR *opendir(const char *path)
 	return opened(sys.opendir(w.path), w.m);
 }
 
+EXPORT DIR *fdopendir(int fd) { return sys.fdopendir(fd_seen(fd)); }
+
 EXPORT int closedir(DIR *dir)
 {
 	if (shim_on() && dir)
@@ -38,11 +40,16 @@ EXPORT int closedir(DIR *dir)
 	return sys.closedir(dir);
 }
 
-/* Whether @name, found in @dirfd, is the container directory. Asks the kernel only when the name comes up. */
+/*
+ * Whether @name, found in @dirfd, is the container directory, or a descriptor of the library's own. Asks the
+ * kernel only when such a name comes up.
+ */
 static bool is_hidden(int dirfd, const char *name)
 {
 	struct stat st;
 
+	if (unlikely(name[0] >= '0' && name[0] <= '9'))
+		return shim_active && path_lists_hidden(dirfd, name);
 	if (likely(name[0] != PLFS_DIR_NAME[0] || strcmp(name, PLFS_DIR_NAME)) || !shim_active)
 		return false;
 	return !sys.fstat(dirfd, &st) && plfs_is_root(st.st_dev, st.st_ino);
@@ -72,18 +79,22 @@ EXPORT int readdir_r(DIR *dir, struct dirent *entry, struct dirent **result)
 }
 ALIAS64(readdir64_r, readdir_r);
 
-/* Take the container directory out of the @n bytes of entries, whose names begin at @name_at. What is left. */
+/*
+ * Take what programs do not see out of the @n bytes of entries, whose names begin at @name_at. What is left.
+ */
 static ssize_t without_hidden(int fd, char *buf, ssize_t n, size_t name_at)
 {
 	uint16_t len;
 	ssize_t at;
 
-	for (at = 0; at < n; at += len) {
+	for (at = 0; at < n;) {
 		memcpy(&len, buf + at + offsetof(struct dirent64, d_reclen), sizeof(len));
-		if (!is_hidden(fd, buf + at + name_at))
+		if (likely(!is_hidden(fd, buf + at + name_at))) {
+			at += len;
 			continue;
+		}
 		memmove(buf + at, buf + at + len, (size_t)(n - at) - len);
-		return n - len;
+		n -= len;
 	}
 	return n;
 }
@@ -92,18 +103,18 @@ EXPORT ssize_t getdents64(int fd, void *buf, size_t len)
 {
 	ssize_t n, left;
 
-	shim_on();
+	fd = fd_seen(fd);
 	do {
 		n = sys.getdents64(fd, buf, len);
 		left = n > 0 ? without_hidden(fd, buf, n, offsetof(struct dirent64, d_name)) : n;
-	} while (n > 0 && !left); /* it was alone: 0 would mean the end */
+	} while (n > 0 && !left); /* nothing else was there: 0 would mean the end */
 	return left;
 }
 
 /* An old name for it, which also says where it began. */
 EXPORT ssize_t getdirentries(int fd, char *restrict buf, size_t len, off_t *restrict base)
 {
-	off_t began = sys.lseek(fd, 0, SEEK_CUR);
+	off_t began = sys.lseek(fd_seen(fd), 0, SEEK_CUR);
 	ssize_t n = began < 0 ? -1 : getdents64(fd, buf, len);
 
 	if (n >= 0)
@@ -116,6 +127,7 @@ long bynumber_getdents(long nr, int fd, void *buf, size_t len, size_t name_at)
 {
 	ssize_t n, left;
 
+	fd = fd_seen(fd);
 	do {
 		n = sys.syscall(nr, fd, buf, len);
 		left = n > 0 ? without_hidden(fd, buf, n, name_at) : n;
@@ -130,28 +142,40 @@ long bynumber_getdents(long nr, int fd, void *buf, size_t len, size_t name_at)
 
 static __thread int (*user_filter)(const struct dirent *) __attribute__((tls_model("initial-exec")));
 
+static __thread int listed_fd __attribute__((tls_model("initial-exec"))); /* the directory */
+
 static int filter_hidden(const struct dirent *e)
 {
-	if (!strcmp(e->d_name, PLFS_DIR_NAME))
+	if (is_hidden(listed_fd, e->d_name))
 		return 0;
 	return user_filter ? user_filter(e) : 1;
+}
+
+static bool may_list_descriptors(const char *path)
+{
+	return shim_active && path && (!strncmp(path, "/proc/", 6) || !strncmp(path, "/dev/fd", 7));
 }
 
 EXPORT int scandirat(int dirfd, const char *path, struct dirent ***list, int (*filter)(const struct dirent *),
                      int (*compar)(const struct dirent **, const struct dirent **))
 {
-	int (*outer)(const struct dirent *) = user_filter;
-	struct stat st;
+	int (*outer)(const struct dirent *) = user_filter, outer_fd = listed_fd;
 	struct where w;
-	int r = path_find(&w, dirfd, path);
+	int fd, r = path_find(&w, dirfd, path);
 
 	if (r < 0)
 		return (int)done(r);
-	if (!w.m || sys.fstatat(w.dirfd, w.path, &st, 0) || !plfs_is_root(st.st_dev, st.st_ino))
+	fd = w.m || may_list_descriptors(w.path) ?
+		     sys_fd_hide(sys.openat(w.dirfd, w.path, O_PATH | O_DIRECTORY | O_CLOEXEC)) :
+		     -1;
+	if (fd < 0)
 		return sys.scandirat(w.dirfd, w.path, list, filter, compar);
 	user_filter = filter;
+	listed_fd = fd;
 	r = sys.scandirat(w.dirfd, w.path, list, filter_hidden, compar);
 	user_filter = outer;
+	listed_fd = outer_fd;
+	sys_fd_close(&fd);
 	return r;
 }
 ALIAS64(scandirat64, scandirat);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dlopen and dlmopen. The dynamic loader opens and maps files itself: what it is to load is made a plain file first, or
- * is given to it as a copy in memory.
+ * dlopen and dlmopen. The dynamic loader opens and maps files itself: what it is to load is made a plain file
+ * first, or is given to it as a copy in memory.
  *
- * Everything that is not below a mount goes on by a jump, not by a call: the loader finds out by the return address
- * who asks, and looks for a name without a slash where that object's RUNPATH says. RTLD_DEEPBIND is taken away: an object bound
- * so would call the C library's open() and write() past us, and see stubs.
+ * Everything that is not below a mount goes on by a jump, not by a call: the loader finds out by the return
+ * address who asks, and looks for a name without a slash where that object's RUNPATH says. RTLD_DEEPBIND is
+ * taken away: an object bound so would call the C library's open() and write() past us, and see stubs.
  */
 #include "image.h"
 #include "needed.h"
+#include "through.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -22,7 +23,10 @@
 #define JUMP return
 #endif
 
-/* Copies that were loaded. They stay open: the loader knows an object by its path, which has the descriptor's number. */
+/*
+ * Copies that were loaded. They stay open: the loader knows an object by its path, which has the descriptor's
+ * number.
+ */
 struct copy {
 	struct copy *next;
 	dev_t dev;
@@ -56,6 +60,7 @@ static int keep_copy(const struct stat *st, int fd)
 		return fd;
 	*c = (struct copy){copies, st->st_dev, st->st_ino, st->st_mtim, st->st_size, fd};
 	copies = c;
+	sys_fd_own(&c->fd);
 	return fd;
 }
 
@@ -88,8 +93,8 @@ static const char *loadable(const struct where *w, char *buf, size_t len)
 }
 
 /*
- * A name that the loader searches for, or that begins with something for it to fill in, is its own business, but for
- * what it will find.
+ * A name that the loader searches for, or that begins with something for it to fill in, is its own business,
+ * but for what it will find.
  */
 static __attribute__((noinline)) bool is_mapped(const char *name, const void *caller)
 {
@@ -115,7 +120,7 @@ static __attribute__((noinline)) void *load(const char *name, int flags, const L
 	path_through(&w, 0);
 	name = loadable(&w, buf, sizeof(buf));
 	needed_by_file(w.path, environ);
-	log_debug(LOG_OPEN, "dlopen %s", name);
+	msg_debug(MSG_OPEN, "dlopen %s", name);
 	return ns ? sys.dlmopen(*ns, name, flags) : sys.dlopen(name, flags);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * exec in all its forms. Before the image goes: offsets to the kernel, logs closed; with it go our settings in
- * the environment.
+ * exec in all its forms. Before the image goes: offsets to the kernel, logs closed; with it go our settings
+ * in the environment.
  */
 #include "env.h"
 #include "fdtable.h"

@@ -25,7 +25,7 @@ static int installed(int fd, struct ofile *f)
 
 EXPORT int dup(int fd)
 {
-	struct ofile *f = fd_get_any(fd);
+	struct ofile *f = fd_get_any(&fd);
 
 	return likely(!f) ? sys.dup(fd) : installed(sys.dup(fd), f);
 }
@@ -42,18 +42,57 @@ static int replaced(int to, struct ofile *f)
 /* Whether nothing is known of @fd that would have to be forgotten when it is replaced. */
 static inline bool is_plain(int fd) { return !fd_is_ours(fd) && !fd_is_far(fd); }
 
-/* A number that the library itself uses cannot be had; dup2() may say so, as in a race with open(). */
+/* Whether nothing else of this process can be using the library's descriptors now. */
+static bool is_alone(void)
+{
+	struct stat st;
+
+	if (critical.depth || critical.paused)
+		return false;
+	/* ".", ".." and one thread */
+	return __libc_single_threaded || (!sys.stat("/proc/self/task", &st) && st.st_nlink == 3);
+}
+
+/* Let the program have the number @to, which is the library's own. 0 or -errno. */
+static int make_room(int from, int to)
+{
+	int saved ERRNO_KEPT = errno;
+	struct rlimit lim;
+
+	if (from == to || sys.fcntl(fd_seen(from), F_GETFD) < 0)
+		return -EBADF;
+	if (!sys.getrlimit(RLIMIT_NOFILE, &lim) && (rlim_t)to >= lim.rlim_cur)
+		return -EBADF;
+	return is_alone() && !plfs_free_number(to) ? 0 : -EBUSY;
+}
+
+/* Where the number cannot be had, dup2() says EBUSY, as in a race with open(). */
+static COLD int dup_onto_hidden(int from, int to, int flags)
+{
+	int saved, r = make_room(from, to);
+
+	if (r < 0)
+		return (int)done(r);
+	r = shim_dup3(from, to, flags);
+	if (r < 0) {
+		saved = errno;
+		sys.close(to);
+		errno = saved;
+	}
+	return r;
+}
+
 EXPORT int dup2(int from, int to)
 {
-	struct ofile *f = fd_get_any(from);
+	struct ofile *f;
 	int r;
 
-	if (unlikely(sys_fd_is_hidden(to)))
-		r = (int)done(-EBUSY);
-	else if (likely(!f && is_plain(to)))
+	if (unlikely(fd_is_hidden(to)))
+		return dup_onto_hidden(from, to, 0);
+	f = fd_get_any(&from);
+	if (likely(!f && is_plain(to)))
 		return sys.dup2(from, to);
-	else
-		r = sys.dup2(from, to);
+	r = sys.dup2(from, to);
 	if (r < 0 || from == to) {
 		if (f)
 			fd_put(f);
@@ -65,15 +104,16 @@ ALIAS(__dup2, dup2);
 
 EXPORT int dup3(int from, int to, int flags)
 {
-	struct ofile *f = fd_get_any(from);
+	struct ofile *f;
 	int r;
 
-	if (unlikely(sys_fd_is_hidden(to)))
-		r = (int)done(-EBUSY);
-	else if (likely(!f && is_plain(to)))
+	if (unlikely(fd_is_hidden(to)))
+		return from == to || flags & ~O_CLOEXEC ? (int)done(-EINVAL) :
+							  dup_onto_hidden(from, to, flags);
+	f = fd_get_any(&from);
+	if (likely(!f && is_plain(to)))
 		return sys.dup3(from, to, flags);
-	else
-		r = sys.dup3(from, to, flags);
+	r = sys.dup3(from, to, flags);
 	if (r < 0) {
 		if (f)
 			fd_put(f);
@@ -108,9 +148,11 @@ static int set_flags(struct ofile *f, int fd, int flags)
 	if (sys.fcntl(fd, F_SETFL, flags & ~kept_here) < 0)
 		return -errno;
 	mutex_lock(&f->lock);
+	if (flags & ~f->flags & O_DIRECT)
+		ofile_set_direct(f, fd);
 	f->flags = (f->flags & ~settable) | (flags & settable);
 	if (f->shared)
-		ofile_tell_heirs(f, fd);
+		ofile_mark_for_heirs(f, fd);
 	mutex_unlock(&f->lock);
 	return 0;
 }
@@ -125,7 +167,8 @@ static int fcntl_ours(struct ofile *f, int fd, int cmd, void *arg)
 		return get_flags(f, fd);
 	case F_SETFL:
 		return set_flags(f, fd, (int)(intptr_t)arg);
-	case F_SETLEASE: /* the stub's would be broken by every open of ours, and never granted while we write */
+	/* the stub's would be broken by every open of ours, and never granted while we write */
+	case F_SETLEASE:
 		return (int)refused("lease", EINVAL);
 	default:
 		r = sys.fcntl(fd, cmd, arg);
@@ -135,15 +178,18 @@ static int fcntl_ours(struct ofile *f, int fd, int cmd, void *arg)
 
 EXPORT int fcntl(int fd, int cmd, ...)
 {
-	struct ofile *f = fd_get_any(fd);
+	struct ofile *f = fd_get_any(&fd);
 	va_list ap;
 	void *arg;
 
 	va_start(ap, cmd);
 	arg = va_arg(ap, void *);
 	va_end(ap);
-	if (!f)
+	if (!f) {
+		if (unlikely(cmd == F_SETLK || cmd == F_SETLKW))
+			plfs_note_plain_lock();
 		return sys.fcntl(fd, cmd, arg);
+	}
 	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)
 		return installed(sys.fcntl(fd, cmd, arg), f);
 	if (f->kind != OFILE_FILE) {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fts. The C library's own walks the backend; the program gets entries of ours, one beside each of the library's,
- * with the names that it knows, the sizes of logical files, and without the container directory. The library's
- * entries stay as they are, since it goes on using them; each points to ours with its fts_pointer.
+ * fts. The C library's own walks the backend; the program gets entries of ours, one beside each of the
+ * library's, with the names that it knows, the sizes of logical files, and without the container directory.
+ * The library's entries stay as they are, since it goes on using them; each points to ours with its
+ * fts_pointer.
  */
 #include "path.h"
+#include "through.h"
 
 #include <fts.h>
 #include <pthread.h>
@@ -206,8 +208,10 @@ static bool is_hidden(const FTSENT *real)
 /* Have the program's path say where the library is, at @e. 0, or -1 and errno. */
 static int set_path(struct walk *w, struct entry *e)
 {
-	const char *rest = e->real->fts_level > FTS_ROOTLEVEL ? e->real->fts_path + stem_len(e->root->real) : "";
-	size_t stem = *rest ? stem_len(e->root->given) : strlen(e->root->given), len = stem + strlen(rest) + 1;
+	const char *rest =
+		e->real->fts_level > FTS_ROOTLEVEL ? e->real->fts_path + stem_len(e->root->real) : "";
+	size_t stem = *rest ? stem_len(e->root->given) : strlen(e->root->given),
+	       len = stem + strlen(rest) + 1;
 	struct entry *other;
 	char *more;
 
@@ -368,7 +372,10 @@ EXPORT FTS *fts_open(char *const *paths, int options, int (*compar)(const FTSENT
 }
 ALIAS64(fts64_open, fts_open);
 
-/* The library has moved on to @real: it has freed what it was at before, unless that is where it still is, or is in. */
+/*
+ * The library has moved on to @real: it has freed what it was at before, unless that is where it still is, or
+ * is in.
+ */
 static void moved_on(struct walk *w, const FTSENT *real)
 {
 	struct entry *e = w->last;

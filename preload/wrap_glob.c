@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * glob and wordexp. The C library's glob() can be told by which functions to look at directories: ours. Its
- * wordexp() cannot, so it gets the text with a mark in place of each pattern character that counts, does all but
- * the patterns, and the marked words are given to glob() here.
+ * wordexp() cannot, so it gets the text with a mark in place of each pattern character that counts, does all
+ * but the patterns, and the marked words are given to glob() here.
  */
 #include "fdtable.h"
 #include "proc.h"

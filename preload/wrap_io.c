@@ -5,10 +5,11 @@
 #include "fdtable.h"
 #include "path.h"
 #include "stream.h"
+#include "through.h"
 
 EXPORT HOT ssize_t read(int fd, void *buf, size_t len)
 {
-	struct ofile *f = fd_get_io(fd);
+	struct ofile *f = fd_get_io(&fd);
 	struct iovec iov = {buf, len};
 
 	if (!f)
@@ -20,7 +21,7 @@ SHIM_NAME(shim_read, read);
 
 EXPORT HOT ssize_t write(int fd, const void *buf, size_t len)
 {
-	struct ofile *f = fd_get_io(fd);
+	struct ofile *f = fd_get_io(&fd);
 	struct iovec iov = {(void *)buf, len};
 
 	if (!f)
@@ -32,7 +33,7 @@ SHIM_NAME(shim_write, write);
 
 EXPORT HOT ssize_t pread(int fd, void *buf, size_t len, off_t off)
 {
-	struct ofile *f = fd_get_io(fd);
+	struct ofile *f = fd_get_io(&fd);
 	struct iovec iov = {buf, len};
 
 	if (!f)
@@ -45,7 +46,7 @@ ALIAS(__libc_pread, pread);
 
 EXPORT HOT ssize_t pwrite(int fd, const void *buf, size_t len, off_t off)
 {
-	struct ofile *f = fd_get_io(fd);
+	struct ofile *f = fd_get_io(&fd);
 	struct iovec iov = {(void *)buf, len};
 
 	if (!f)
@@ -66,7 +67,7 @@ static bool has_iov(const struct iovec *iov, int cnt)
 
 EXPORT ssize_t readv(int fd, const struct iovec *iov, int cnt)
 {
-	struct ofile *f = fd_get_io(fd);
+	struct ofile *f = fd_get_io(&fd);
 
 	if (!f)
 		return sys.readv(fd, iov, cnt);
@@ -75,7 +76,7 @@ EXPORT ssize_t readv(int fd, const struct iovec *iov, int cnt)
 
 EXPORT ssize_t writev(int fd, const struct iovec *iov, int cnt)
 {
-	struct ofile *f = fd_get_io(fd);
+	struct ofile *f = fd_get_io(&fd);
 
 	if (!f)
 		return sys.writev(fd, iov, cnt);
@@ -84,7 +85,7 @@ EXPORT ssize_t writev(int fd, const struct iovec *iov, int cnt)
 
 EXPORT ssize_t preadv(int fd, const struct iovec *iov, int cnt, off_t off)
 {
-	struct ofile *f = fd_get_io(fd);
+	struct ofile *f = fd_get_io(&fd);
 
 	if (!f)
 		return sys.preadv(fd, iov, cnt, off);
@@ -94,7 +95,7 @@ ALIAS(preadv64, preadv);
 
 EXPORT ssize_t pwritev(int fd, const struct iovec *iov, int cnt, off_t off)
 {
-	struct ofile *f = fd_get_io(fd);
+	struct ofile *f = fd_get_io(&fd);
 
 	if (!f)
 		return sys.pwritev(fd, iov, cnt, off);
@@ -135,7 +136,7 @@ static ssize_t writev_flags(struct ofile *f, int fd, const struct iovec *iov, in
 
 EXPORT ssize_t preadv2(int fd, const struct iovec *iov, int cnt, off_t off, int flags)
 {
-	struct ofile *f = fd_get_io(fd);
+	struct ofile *f = fd_get_io(&fd);
 
 	if (!f)
 		return sys.preadv2(fd, iov, cnt, off, flags);
@@ -145,7 +146,7 @@ ALIAS(preadv64v2, preadv2);
 
 EXPORT ssize_t pwritev2(int fd, const struct iovec *iov, int cnt, off_t off, int flags)
 {
-	struct ofile *f = fd_get_io(fd);
+	struct ofile *f = fd_get_io(&fd);
 
 	if (!f)
 		return sys.pwritev2(fd, iov, cnt, off, flags);
@@ -174,7 +175,7 @@ ALIAS(__pread64_chk, __pread_chk);
 
 EXPORT HOT off_t lseek(int fd, off_t off, int whence)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get(&fd);
 
 	if (!f)
 		return sys.lseek(fd, off, whence);
@@ -189,7 +190,7 @@ SHIM_NAME(shim_lseek, lseek);
 
 EXPORT int ftruncate(int fd, off_t len)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get(&fd);
 
 	if (!f)
 		return sys.ftruncate(fd, len);
@@ -228,7 +229,7 @@ ALIAS(truncate64, truncate);
 
 EXPORT int fallocate(int fd, int mode, off_t off, off_t len)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get(&fd);
 
 	if (!f)
 		return sys.fallocate(fd, mode, off, len);
@@ -239,7 +240,7 @@ ALIAS(fallocate64, fallocate);
 /* Returns its error, and leaves errno alone. */
 EXPORT int posix_fallocate(int fd, off_t off, off_t len)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get(&fd);
 	int r;
 
 	if (!f)
@@ -254,7 +255,7 @@ ALIAS(posix_fallocate64, posix_fallocate);
 
 EXPORT int posix_fadvise(int fd, off_t off, off_t len, int advice)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get(&fd);
 
 	if (!f)
 		return sys.posix_fadvise(fd, off, len, advice);
@@ -265,7 +266,7 @@ ALIAS(posix_fadvise64, posix_fadvise);
 
 EXPORT ssize_t readahead(int fd, off_t off, size_t len)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get(&fd);
 
 	if (!f)
 		return sys.readahead(fd, off, len);
@@ -276,7 +277,7 @@ EXPORT ssize_t readahead(int fd, off_t off, size_t len)
 
 EXPORT int fsync(int fd)
 {
-	struct ofile *f = fd_get_io(fd);
+	struct ofile *f = fd_get_io(&fd);
 
 	if (!f)
 		return sys.fsync(fd);
@@ -285,7 +286,7 @@ EXPORT int fsync(int fd)
 
 EXPORT int fdatasync(int fd)
 {
-	struct ofile *f = fd_get_io(fd);
+	struct ofile *f = fd_get_io(&fd);
 
 	if (!f)
 		return sys.fdatasync(fd);
@@ -294,7 +295,7 @@ EXPORT int fdatasync(int fd)
 
 EXPORT int sync_file_range(int fd, off_t off, off_t len, unsigned flags)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get(&fd);
 
 	if (!f)
 		return sys.sync_file_range(fd, off, len, flags);
@@ -313,5 +314,5 @@ EXPORT int syncfs(int fd)
 {
 	if (shim_on())
 		plfs_sync_all();
-	return sys.syncfs(fd);
+	return sys.syncfs(fd_seen(fd));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ioctl(). On a logical file, what is about where its blocks are is refused with the errno that makes programs fall back
- * to read and write: the kernel would act on the stub.
+ * ioctl(). On a logical file, what is about where its blocks are is refused with the errno that makes
+ * programs fall back to read and write: the kernel would act on the stub.
  */
 #include "fdtable.h"
 
@@ -47,7 +47,8 @@ static int clone_source(unsigned long request, void *arg)
 {
 	if (request == FICLONE)
 		return (int)(intptr_t)arg;
-	if (request == FICLONERANGE && user_readable(arg, sizeof(struct file_clone_range)) == sizeof(struct file_clone_range))
+	if (request == FICLONERANGE &&
+	    user_readable(arg, sizeof(struct file_clone_range)) == sizeof(struct file_clone_range))
 		return (int)((struct file_clone_range *)arg)->src_fd;
 	return -1;
 }
@@ -57,14 +58,15 @@ static int loop_file(unsigned long request, void *arg)
 {
 	if (request == LOOP_SET_FD || request == LOOP_CHANGE_FD)
 		return (int)(intptr_t)arg;
-	if (request == LOOP_CONFIGURE && user_readable(arg, sizeof(struct loop_config)) == sizeof(struct loop_config))
+	if (request == LOOP_CONFIGURE &&
+	    user_readable(arg, sizeof(struct loop_config)) == sizeof(struct loop_config))
 		return (int)((struct loop_config *)arg)->fd;
 	return -1;
 }
 
 EXPORT int ioctl(int fd, unsigned long request, ...)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get(&fd);
 	va_list ap;
 	void *arg;
 
@@ -73,7 +75,8 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
 	va_end(ap);
 	if (f)
 		return (int)fd_done(f, ioctl_ours(f, fd, request, arg));
-	if (unlikely(request == FICLONE || request == FICLONERANGE) && fd_is_logical(clone_source(request, arg)))
+	if (unlikely(request == FICLONE || request == FICLONERANGE) &&
+	    fd_is_logical(clone_source(request, arg)))
 		return (int)done(refused("ioctl about extents", EOPNOTSUPP));
 	if (unlikely(request >> 8 == LOOP_SET_FD >> 8) && fd_is_logical(loop_file(request, arg)))
 		return (int)done(refused("loop device", EINVAL));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel's own asynchronous I/O, which it would do on stubs. libaio's, by function or by number, is served.
- * io_uring is not: its requests never come by here, so there are no rings while there is a mount (ENOSYS, as on a
- * kernel without), and programs do without.
+ * The kernel's own asynchronous I/O, which it would do on stubs. libaio's, by function or by number, is
+ * served. io_uring is not: its requests never come by here, so there are no rings while there is a mount
+ * (ENOSYS, as on a kernel without), and programs do without.
  */
 #include "bynumber.h"
 #include "fdtable.h"
@@ -16,7 +16,8 @@
 static bool is_served(struct iocb *const *at)
 {
 	const struct iocb *cb = user_has_bytes(at, sizeof(*at)) ? *at : NULL;
-	struct ofile *f = cb && user_readable(cb, sizeof(*cb)) == sizeof(*cb) ? fd_get((int)cb->aio_fildes) : NULL;
+	struct ofile *f =
+		cb && user_readable(cb, sizeof(*cb)) == sizeof(*cb) ? fd_find((int)cb->aio_fildes) : NULL;
 
 	if (!f)
 		return false;
@@ -26,14 +27,15 @@ static bool is_served(struct iocb *const *at)
 }
 
 /*
- * Whether @cb appends. The ring may have no room when it is done, and the program would submit it again: of all requests
- * an append must not be done twice.
+ * Whether @cb appends. The ring may have no room when it is done, and the program would submit it again: of
+ * all requests an append must not be done twice.
  */
 static bool appends(const struct iocb *cb)
 {
 	bool writes = cb->aio_lio_opcode == IOCB_CMD_PWRITE || cb->aio_lio_opcode == IOCB_CMD_PWRITEV;
 
-	return writes && ((cb->aio_rw_flags & RWF_APPEND) || (fcntl((int)cb->aio_fildes, F_GETFL) & O_APPEND));
+	return writes &&
+	       ((cb->aio_rw_flags & RWF_APPEND) || (fcntl((int)cb->aio_fildes, F_GETFL) & O_APPEND));
 }
 
 /* Do what @cb asks for. Bytes, or -errno. */
@@ -75,10 +77,10 @@ static ssize_t perform(const struct iocb *cb)
 }
 
 /*
- * It is done at once; for the event, with its result, the kernel gets the same block with a write of as many bytes to
- * /dev/null, which looks at none of them. The block is put back as it was before anybody waits for it. Only an error
- * has no such file: it is told by the submission. (Where the ring has no room, the request is done once more by the next
- * try.)
+ * It is done at once; for the event, with its result, the kernel gets the same block with a write of as many
+ * bytes to /dev/null, which looks at none of them. The block is put back as it was before anybody waits for
+ * it. Only an error has no such file: it is told by the submission. (Where the ring has no room, the request
+ * is done once more by the next try.)
  */
 static long submit_ours(aio_context_t ctx, struct iocb *cb)
 {
@@ -111,7 +113,8 @@ static long submit(aio_context_t ctx, long nr, struct iocb **list)
 	int saved ERRNO_KEPT = errno;
 	long i, ret = 0;
 
-	for (i = 0; shim_on() && i < nr && user_has_bytes(list + i, sizeof(*list)) && !is_served(list + i); i++)
+	for (i = 0; shim_on() && i < nr && user_has_bytes(list + i, sizeof(*list)) && !is_served(list + i);
+	     i++)
 		;
 	if (!shim_active || i >= nr || !user_has_bytes(list + i, sizeof(*list))) {
 		ret = sys.syscall(SYS_io_submit, ctx, nr, list);
@@ -160,20 +163,21 @@ static void *real(const char *name)
 
 static int no_ring(void) { return (int)refused("io_uring", ENOSYS); }
 
-#define RING_FUNCTION(name, params, args)                                                                          \
-	extern int name params;                                                                                    \
-	EXPORT int name params                                                                                     \
-	{                                                                                                          \
-		int(*fn) params;                                                                                   \
-                                                                                                                   \
-		*(void **)&fn = shim_on() ? NULL : real(#name);                                                    \
-		return fn ? fn args : no_ring();                                                                   \
+#define RING_FUNCTION(name, params, args) \
+	extern int name params; \
+	EXPORT int name params \
+	{ \
+		int(*fn) params; \
+\
+		*(void **)&fn = shim_on() ? NULL : real(#name); \
+		return fn ? fn args : no_ring(); \
 	}
 
 RING_FUNCTION(io_uring_setup, (unsigned entries, struct io_uring_params *p), (entries, p))
-RING_FUNCTION(io_uring_queue_init, (unsigned entries, struct io_uring *ring, unsigned flags), (entries, ring, flags))
-RING_FUNCTION(io_uring_queue_init_params, (unsigned entries, struct io_uring *ring, struct io_uring_params *p),
-              (entries, ring, p))
+RING_FUNCTION(io_uring_queue_init, (unsigned entries, struct io_uring *ring, unsigned flags),
+	      (entries, ring, flags))
+RING_FUNCTION(io_uring_queue_init_params,
+	      (unsigned entries, struct io_uring *ring, struct io_uring_params *p), (entries, ring, p))
 RING_FUNCTION(io_uring_queue_init_mem,
               (unsigned entries, struct io_uring *ring, struct io_uring_params *p, void *buf, size_t size),
               (entries, ring, p, buf, size))

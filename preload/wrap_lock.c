@@ -72,8 +72,8 @@ static void show_holder(struct flock *fl, const struct flock *stub)
 
 bool lock_is_command(int cmd)
 {
-	return cmd == F_GETLK || cmd == F_SETLK || cmd == F_SETLKW || cmd == F_OFD_GETLK || cmd == F_OFD_SETLK ||
-	       cmd == F_OFD_SETLKW;
+	return cmd == F_GETLK || cmd == F_SETLK || cmd == F_SETLKW || cmd == F_OFD_GETLK ||
+	       cmd == F_OFD_SETLK || cmd == F_OFD_SETLKW;
 }
 
 /* Before a lock changes: what was written so far can be seen by the next holder. */
@@ -94,7 +94,7 @@ static int prepare(struct ofile *f, int fd, int cmd, const struct flock *fl, str
 /* A lock on @fd has been got: what the holders before wrote is to be seen. */
 static int acquired(int fd)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_find(fd);
 	int r = 0;
 
 	if (f) {
@@ -122,7 +122,7 @@ int lock_fcntl(struct ofile *f, int fd, int cmd, struct flock *fl)
 
 EXPORT int flock(int fd, int op)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get(&fd);
 	int r = 0, what = op & ~LOCK_NB;
 
 	if (!f)
@@ -168,10 +168,12 @@ static int lockf_ours(struct ofile *f, int fd, int cmd, off_t len)
 
 EXPORT int lockf(int fd, int cmd, off_t len)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get(&fd);
 
-	if (!f)
+	if (!f) {
+		plfs_note_plain_lock();
 		return sys.lockf(fd, cmd, len);
+	}
 	return (int)done(lockf_ours(f, fd, cmd, len));
 }
 ALIAS(lockf64, lockf);

@@ -4,6 +4,7 @@
  */
 #include "fdtable.h"
 #include "path.h"
+#include "through.h"
 
 #include <sys/inotify.h>
 #include <sys/ipc.h>
@@ -57,7 +58,7 @@ EXPORT int fchmodat(int dirfd, const char *path, mode_t mode, int flags)
 
 EXPORT int fchmod(int fd, mode_t mode)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get(&fd);
 
 	if (!f)
 		return sys.fchmod(fd, mode);
@@ -104,7 +105,7 @@ EXPORT int fchownat(int dirfd, const char *path, uid_t uid, gid_t gid, int flags
 
 EXPORT int fchown(int fd, uid_t uid, gid_t gid)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get(&fd);
 
 	if (!f)
 		return sys.fchown(fd, uid, gid);
@@ -125,7 +126,7 @@ static int find_for_times(struct where *w, int dirfd, const char *path, int at_f
 
 static void commit_for_times(int fd)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_find(fd);
 
 	if (!f)
 		return;
@@ -182,16 +183,16 @@ EXPORT int utimensat(int dirfd, const char *path, const struct timespec ts[2], i
 EXPORT int futimes(int fd, const struct timeval tv[2])
 {
 	commit_for_times(fd);
-	return sys.futimes(fd, tv);
+	return sys.futimes(fd_seen(fd), tv);
 }
 
 EXPORT int futimens(int fd, const struct timespec ts[2])
 {
 	commit_for_times(fd);
-	return sys.futimens(fd, ts);
+	return sys.futimens(fd_seen(fd), ts);
 }
 
-/* ---- extended attributes: the stub's own; those of a descriptor need no help ---- */
+/* ---- extended attributes: the stub's own ---- */
 
 EXPORT ssize_t getxattr(const char *path, const char *name, void *value, size_t len)
 {
@@ -256,6 +257,20 @@ EXPORT int lremovexattr(const char *path, const char *name)
 
 	return r < 0 ? (int)done(r) : sys.lremovexattr(w.path, name);
 }
+
+EXPORT ssize_t fgetxattr(int fd, const char *name, void *value, size_t len)
+{
+	return sys.fgetxattr(fd_seen(fd), name, value, len);
+}
+
+EXPORT int fsetxattr(int fd, const char *name, const void *value, size_t len, int flags)
+{
+	return sys.fsetxattr(fd_seen(fd), name, value, len, flags);
+}
+
+EXPORT ssize_t flistxattr(int fd, char *list, size_t len) { return sys.flistxattr(fd_seen(fd), list, len); }
+
+EXPORT int fremovexattr(int fd, const char *name) { return sys.fremovexattr(fd_seen(fd), name); }
 
 /* ---- others that name a file only to point at it ---- */
 

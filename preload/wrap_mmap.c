@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Memory maps of logical files. Where a map must show what is written later, or be written to, the file is
- * moved into its body (core/body.h) and the kernel maps the stub; then munmap(), mremap(), msync() and the rest are
- * the kernel's. Other maps are of a copy, made when they are.
+ * moved into its body (core/file/body.h) and the kernel maps the stub; then munmap(), mremap(), msync() and
+ * the rest are the kernel's. Other maps are of a copy, made when they are.
  */
 #include "bynumber.h"
 #include "fdtable.h"
 
+#include <sys/syscall.h>
+
 /*
- * A file up to this size is copied as far as it goes, and as one piece: mremap() may make the map longer. Of a larger one
- * what is mapped, and long extents are mapped from the logs.
+ * A file up to this size is copied as far as it goes, and as one piece: mremap() may make the map longer. Of
+ * a larger one what is mapped, and long extents are mapped from the logs.
  */
 #define COPY_WHOLE_MAX (64 << 20)
 #define EXTENT_MIN (64 << 10)
@@ -55,7 +57,10 @@ static int copy_bytes(struct copy *c, struct ofile *f, off_t off, off_t at, off_
 	return n < 0 ? (int)n : 0;
 }
 
-/* If whole pages of [at, at + len), which begin at @fd_off of the log @fd, can be mapped from there: note that, and close @fd if not. */
+/*
+ * If whole pages of [at, at + len), which begin at @fd_off of the log @fd, can be mapped from there: note
+ * that, and close @fd if not.
+ */
 static bool take_extent(struct copy *c, off_t at, size_t len, int fd, off_t fd_off)
 {
 	off_t page = sysconf(_SC_PAGESIZE), skip = (page - at % page) % page;
@@ -63,7 +68,8 @@ static bool take_extent(struct copy *c, off_t at, size_t len, int fd, off_t fd_o
 
 	if (c->nr_extents < EXTENTS_MAX && len >= EXTENT_MIN && (fd_off - at) % page == 0) {
 		e = &c->extents[c->nr_extents++];
-		*e = (struct extent){at + skip, (len - (size_t)skip) / (size_t)page * (size_t)page, fd, fd_off + skip};
+		*e = (struct extent){ at + skip, (len - (size_t)skip) / (size_t)page * (size_t)page, fd,
+				      fd_off + skip };
 		return true;
 	}
 	sys_fd_close(&fd);
@@ -155,7 +161,7 @@ static int check_args(const struct ofile *f, size_t len, int prot, int type, off
 	return 0;
 }
 
-/* Whether the stub itself can be mapped: 1, 0, or -ENODEV: that would be needed, but cannot be had. */
+/* Whether the stub itself can be mapped: 1, 0, or -ENODEV: that would be needed, but cannot be had. -EIO */
 static int find_in_body(struct ofile *f, int prot, int type)
 {
 	enum plfs_map_use use = PLFS_MAP_COPY;
@@ -168,7 +174,10 @@ static int find_in_body(struct ofile *f, int prot, int type)
 	r = plfs_in_body(f->file, use);
 	if (r >= 0 || use != PLFS_MAP_WRITE)
 		return r > 0;
-	log_debug(LOG_REFUSE, "mmap: the file cannot be moved into its stub: %s", log_errno_name(-r));
+	msg_debug(MSG_REFUSE, "mmap: the file cannot be moved from its logs into its stub: %s",
+		  msg_errno_name(-r));
+	if (r == -EIO) /* a line has said what is damaged */
+		return r;
 	return r == -ENOSPC || r == -EDQUOT ? -ENOMEM : (int)refused("shared mmap", ENODEV);
 }
 
@@ -208,10 +217,37 @@ EXPORT int remap_file_pages(void *addr, size_t len, int prot, size_t page, int f
 }
 
 /*
+ * sys.mmap() may come back to us: libraries that must hear of every map (UCX, below MPI) overwrite the code
+ * of the C library's too. What comes back has a descriptor that was translated before, or is our own, and is
+ * the kernel's to answer.
+ */
+static __thread int passed_fd __attribute__((tls_model("initial-exec"))) = -1;
+static void *(*next_mmap)(void *addr, size_t len, int prot, int flags, int fd, off_t off);
+
+static void *pass_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+{
+	int outer = passed_fd;
+	void *map;
+
+	passed_fd = flags & MAP_ANONYMOUS ? -1 : fd;
+	map = next_mmap(addr, len, prot, flags, fd, off);
+	passed_fd = outer;
+	return map;
+}
+
+bool mmap_is_passed(int fd) { return fd >= 0 && fd == passed_fd; }
+
+void mmap_start(void)
+{
+	next_mmap = sys.mmap;
+	__atomic_store_n(&sys.mmap, pass_mmap, __ATOMIC_RELEASE);
+}
+
+/*
  * Anonymous maps are asked for by allocators, in their own initialisation: they do not even start us.
  *
- * Not in mmap() itself: libraries that must hear of every map (UCX, below MPI) overwrite the code of mmap with a jump to
- * their own, which does the system call by number.
+ * Not in mmap() itself: libraries that must hear of every map (UCX, below MPI) overwrite the code of mmap
+ * with a jump to their own, which does the system call by number.
  */
 __attribute__((noinline)) long bynumber_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
@@ -220,8 +256,10 @@ __attribute__((noinline)) long bynumber_mmap(void *addr, size_t len, int prot, i
 
 	if (unlikely(!sys.mmap))
 		sys_init();
+	if (unlikely(!(flags & MAP_ANONYMOUS) && mmap_is_passed(fd)))
+		return sys.syscall(SYS_mmap, addr, len, prot, flags, fd, off);
 	if (!(flags & MAP_ANONYMOUS))
-		f = fd_get(fd);
+		f = fd_get(&fd);
 	if (!f)
 		return (long)sys.mmap(addr, len, prot, flags, fd, off);
 	map = map_ours(f, addr, len, prot, flags, fd, off);

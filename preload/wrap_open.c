@@ -3,6 +3,7 @@
  * open, creat and close.
  */
 #include "fdtable.h"
+#include "open_path.h"
 #include "path.h"
 #include "stream.h"
 
@@ -92,9 +93,14 @@ ALIAS(creat64, creat);
 static COLD int close_ours(int fd)
 {
 	bool section CRITICAL = critical_begin();
-	struct ofile *f = fd_take(fd);
-	int ret = own_close(fd), r = f ? ofile_unref(f) : 0;
+	struct ofile *f;
+	int ret, r;
 
+	if (fd_is_hidden(fd))
+		return (int)done(-EBADF);
+	f = fd_take(fd);
+	ret = io_close(fd);
+	r = f ? ofile_unref(f) : 0;
 	return ret < 0 ? ret : (int)done(r);
 }
 
@@ -105,8 +111,6 @@ EXPORT HOT int close(int fd)
 		pthread_testcancel();
 		return close_ours(fd);
 	}
-	if (unlikely(sys_fd_is_hidden(fd)))
-		return (int)done(-EBADF);
 	fd_forget_far(fd);
 	return sys.close(fd);
 }
@@ -116,10 +120,10 @@ SHIM_NAME(shim_close, close);
 /* close_range() in pieces, around the library's own descriptors. */
 static int close_around_hidden(unsigned first, unsigned last, int flags)
 {
-	unsigned fd, start = first;
+	unsigned low = (unsigned)__atomic_load_n(&fd_hidden_low, __ATOMIC_RELAXED), fd, start = first;
 	int r;
 
-	for (fd = first; fd <= last && fd < SYS_FD_HIDDEN_LIMIT; fd++) {
+	for (fd = first > low ? first : low; fd <= last && fd < SYS_FD_HIDDEN_LIMIT; fd++) {
 		if (!sys_fd_is_hidden((int)fd))
 			continue;
 		if (start < fd) {
@@ -144,7 +148,7 @@ EXPORT int close_range(unsigned first, unsigned last, int flags)
 		return (int)done(-EINVAL);
 	if (!(flags & (int)CLOSE_RANGE_CLOEXEC)) {
 		for (fd = first; fd <= last && fd < fdtable_top; fd++) {
-			if (fd_is_ours((int)fd))
+			if (fd_is_ours((int)fd) && !fd_is_hidden((int)fd))
 				close((int)fd);
 			fd_forget_far((int)fd);
 		}

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Descriptors of files by other ways than open(): openat2(), which only has a number, file handles, and descriptors
- * taken from another process.
+ * Descriptors of files by other ways than open(): openat2(), which only has a number, file handles, and
+ * descriptors taken from another process.
  */
+#include "adopt.h"
 #include "bynumber.h"
 #include "fdtable.h"
+#include "open_path.h"
 #include "path.h"
+#include "through.h"
 
 #include <sys/syscall.h>
 
@@ -26,7 +29,9 @@ static int check_how(const struct open_how *how, size_t size)
 	return r == -ENOENT ? how->flags >> 32 ? -EINVAL : 0 : r;
 }
 
-/* Let @w lead to the new name that it has, below the directory that the kernel finds by @rules. 0 or -errno. */
+/*
+ * Let @w lead to the new name that it has, below the directory that the kernel finds by @rules. 0 or -errno.
+ */
 static int find_new(struct where *w, uint64_t rules)
 {
 	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = rules};
@@ -60,14 +65,15 @@ static int find_new(struct where *w, uint64_t rules)
 }
 
 /*
- * With rules on how to get there: the kernel is asked where that is, and then it is opened by its real path. The
- * descriptor, -errno, or PATH_NOT_OPENED: it is not ours.
+ * With rules on how to get there: the kernel is asked where that is, and then it is opened by its real path.
+ * The descriptor, -errno, or PATH_NOT_OPENED: it is not ours.
  */
 static int open_by_rules(struct where *w, const struct open_how *how)
 {
 	struct open_how look = {.flags = O_PATH | O_CLOEXEC | (how->flags & (O_NOFOLLOW | O_DIRECTORY)),
 	                        .resolve = how->resolve};
-	int r, flags = (int)how->flags | O_NOFOLLOW, fd = real_openat2(w->dirfd, w->path, &look, sizeof(look));
+	int r, flags = (int)how->flags | O_NOFOLLOW,
+	       fd = real_openat2(w->dirfd, w->path, &look, sizeof(look));
 
 	if (fd >= 0) {
 		r = (flags & O_CREAT) && (flags & O_EXCL) ? -EEXIST : path_of_fd(w, fd);
@@ -94,7 +100,8 @@ static int openat2_mapped(int dirfd, const char *path, const struct open_how *ho
 		return r;
 	if (!how->resolve)
 		r = ofile_find_and_open(&w, dirfd, path, (int)how->flags, (mode_t)how->mode, -ENOSYS);
-	else if (!(how->resolve & (RESOLVE_IN_ROOT | RESOLVE_BENEATH))) /* else it is the kernel's name, from @dirfd */
+	/* else it is the kernel's name, from @dirfd */
+	else if (!(how->resolve & (RESOLVE_IN_ROOT | RESOLVE_BENEATH)))
 		r = path_find(&w, dirfd, path);
 	if (!r && how->resolve)
 		r = open_by_rules(&w, how);
@@ -121,7 +128,8 @@ static int open_handle(int mount_fd, struct file_handle *handle, int flags)
 	w.m = NULL;
 	if (fd < 0)
 		return -errno;
-	r = sys.fstat(fd, &st) ? -errno : plfs_maybe_stub(st.st_mode) ? path_of_fd(&w, fd) : 0;
+	r = sys.fstat(fd, &st) ? -errno :
+	    plfs_maybe_stub(st.st_mode) || plfs_maybe_unmarked(&st, false) ? path_of_fd(&w, fd) : 0;
 	sys.close(fd);
 	if (r < 0)
 		return -ESTALE;
@@ -149,7 +157,8 @@ EXPORT int open_by_handle_at(int mount_fd, struct file_handle *handle, int flags
 EXPORT int pidfd_getfd(int pidfd, int fd, unsigned flags)
 {
 	bool on = shim_on();
-	int got = sys.pidfd_getfd ? sys.pidfd_getfd(pidfd, fd, flags) : (int)sys.syscall(SYS_pidfd_getfd, pidfd, fd, flags);
+	int got = sys.pidfd_getfd ? sys.pidfd_getfd(pidfd, fd, flags) :
+				    (int)sys.syscall(SYS_pidfd_getfd, pidfd, fd, flags);
 
 	if (got >= 0 && on)
 		fd_adopt(got);

@@ -3,6 +3,7 @@
  * The namespace: unlink, rename, link, symlink, readlink, realpath, mkdir, rmdir, mknod, mkfifo.
  */
 #include "path.h"
+#include "through.h"
 
 #include <stdlib.h>
 
@@ -118,7 +119,11 @@ EXPORT int link(const char *from, const char *to)
 	struct where a, b;
 	int r = path_find_two(&a, AT_FDCWD, from, &b, AT_FDCWD, to);
 
-	return r < 0 ? (int)done(r) : sys.link(a.path, b.path);
+	if (r >= 0 && a.m)
+		r = plfs_link(a.m, a.dirfd, a.path, b.dirfd, b.path, 0);
+	else if (r >= 0)
+		return sys.link(a.path, b.path);
+	return (int)done(r);
 }
 
 EXPORT int linkat(int fromfd, const char *from, int tofd, const char *to, int flags)
@@ -133,6 +138,8 @@ EXPORT int linkat(int fromfd, const char *from, int tofd, const char *to, int fl
 		r = path_find(&b, tofd, to);
 	} else {
 		r = path_find_two(&a, fromfd, from, &b, tofd, to);
+		if (r >= 0 && a.m)
+			return (int)done(plfs_link(a.m, a.dirfd, a.path, b.dirfd, b.path, flags));
 	}
 	return r < 0 ? (int)done(r) : sys.linkat(a.dirfd, a.path, b.dirfd, b.path, flags);
 }
@@ -145,7 +152,8 @@ static const char *target_to_store(const char *target, char *buf)
 	char shown[PATH_MAX];
 	struct plfs_mount *m;
 
-	if (!shim_on() || !target || !user_has_byte(target) || *target != '/' || plfs_path_map(target, buf, &m) != 1)
+	if (!shim_on() || !target || !user_has_byte(target) || *target != '/' ||
+	    plfs_path_map(target, buf, &m) != 1)
 		return target;
 	/* Mapped onto itself, or spelled with the backend's name: the text can stay as it is. */
 	if (!path_show(buf, strlen(buf), shown))

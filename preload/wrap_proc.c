@@ -210,7 +210,7 @@ EXPORT int waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 
 EXPORT void _exit(int status)
 {
-	if (shim_on())
+	if (shim_on() || shim_observes)
 		plfs_exit_prepare();
 	sys._exit(status);
 	__builtin_unreachable();
@@ -219,7 +219,7 @@ ALIAS(_Exit, _exit);
 
 EXPORT void quick_exit(int status)
 {
-	if (shim_on())
+	if (shim_on() || shim_observes)
 		plfs_exit_prepare(); /* handlers of at_quick_exit() may still write: it is closed as soon as
 		                        it is made */
 	sys.quick_exit(status);

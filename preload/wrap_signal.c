@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The calls that install a signal handler, or set the mask. Inside the C library all but sigaction() install it where
- * we cannot see it, so they are made from sigaction() here, as they are there.
+ * The calls that install a signal handler, or set the mask. Inside the C library all but sigaction() install
+ * it where we cannot see it, so they are made from sigaction() here, as they are there.
  */
 #include "signal.h"
 
 static bool interrupts[NSIG]; /* what siginterrupt() said, for signal() to come */
 
-EXPORT int sigaction(int sig, const struct sigaction *act, struct sigaction *old) { return signal_set(sig, act, old); }
+EXPORT int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	return signal_set(sig, act, old);
+}
 ALIAS(__sigaction, sigaction);
 
 EXPORT int sigprocmask(int how, const sigset_t *set, sigset_t *old) { return signal_mask(how, set, old); }
@@ -81,7 +84,8 @@ EXPORT sighandler_t sigset(int sig, sighandler_t disposition)
 	} else {
 		was = install(sig, disposition, 0, false);
 	}
-	if (was == SIG_ERR || sys.sigprocmask(disposition == SIG_HOLD ? SIG_BLOCK : SIG_UNBLOCK, &set, &before))
+	if (was == SIG_ERR ||
+	    sys.sigprocmask(disposition == SIG_HOLD ? SIG_BLOCK : SIG_UNBLOCK, &set, &before))
 		return SIG_ERR;
 	return sigismember(&before, sig) ? SIG_HOLD : was;
 }

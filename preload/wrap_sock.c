@@ -3,6 +3,7 @@
  * Sockets that have a name in the file system, and descriptors that travel through sockets. The kernel keeps
  * a name as it was bound, on the backend; it is shown as programs spell it.
  */
+#include "adopt.h"
 #include "fdtable.h"
 #include "path.h"
 
@@ -44,13 +45,15 @@ static int name_by_dir(struct name *n, const char *path)
 	    (int)sizeof(n->un.sun_path))
 		return 0;
 	name_put(n);
-	log_debug(LOG_REFUSE, "socket %s: its name on the backend is too long", path);
+	msg_debug(MSG_REFUSE,
+		  "socket %s: its name on the backend is too long for an address; use a shorter one", path);
 	return -ENAMETOOLONG;
 }
 
 /*
- * If the address @un of *@len bytes names a socket whose path the kernel needs otherwise, write it to @out and
- * let *@len follow. Returns the address to use, or NULL and the -errno in *@err. name_put() after the call.
+ * If the address @un of *@len bytes names a socket whose path the kernel needs otherwise, write it to @out
+ * and let *@len follow. Returns the address to use, or NULL and the -errno in *@err. name_put() after the
+ * call.
  */
 static const struct sockaddr *find_name(const void *un, socklen_t *len, struct name *out, int *err)
 {
@@ -91,7 +94,9 @@ static long named(long ret, const struct sockaddr *to, struct name *n, int err)
 	return ret;
 }
 
-/* The kernel put the address @un of *@len bytes where there is room for @room: show it as programs spell it. */
+/*
+ * The kernel put the address @un of *@len bytes where there is room for @room: show it as programs spell it.
+ */
 static void show_name(struct sockaddr_un *un, socklen_t *len, socklen_t room)
 {
 	char shown[PATH_MAX];
@@ -187,7 +192,8 @@ EXPORT ssize_t recvfrom(int sock, void *restrict data, size_t size, int flags, _
 {
 	socklen_t room = room_at(len);
 
-	return shown(sys.recvfrom(sock, data, size, flags, addr.__sockaddr__, len), addr.__sockaddr__, len, room);
+	return shown(sys.recvfrom(sock, data, size, flags, addr.__sockaddr__, len), addr.__sockaddr__, len,
+		     room);
 }
 
 EXPORT ssize_t __recvfrom_chk(int sock, void *restrict data, size_t size, size_t data_room, int flags,
@@ -222,7 +228,7 @@ static void each_sent_fd(const struct msghdr *msg, void (*fn)(int fd))
 
 static void share_sent(int fd)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_find(fd);
 
 	if (!f)
 		return;
@@ -300,7 +306,8 @@ EXPORT int recvmmsg(int sock, struct mmsghdr *msgs, unsigned nr, int flags, stru
 	bool on = shim_on();
 	int i, ret;
 
-	for (i = 0; on && i < MESSAGES_MAX && (unsigned)i < nr && user_has_bytes(msgs + i, sizeof(*msgs)); i++)
+	for (i = 0; on && i < MESSAGES_MAX && (unsigned)i < nr && user_has_bytes(msgs + i, sizeof(*msgs));
+	     i++)
 		rooms[i] = msgs[i].msg_hdr.msg_namelen;
 	ret = sys.recvmmsg(sock, msgs, nr, flags, timeout);
 	for (i = 0; on && i < ret && i < MESSAGES_MAX; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * posix_spawn and posix_spawnp. The C library's child shares our memory, so it can do nothing for us: where a file
- * action or the program itself is ours, the child is a fork() that does it all as any program would. What went wrong in
- * it comes back through a pipe, which a successful exec closes.
+ * posix_spawn and posix_spawnp. The C library's child shares our memory, so it can do nothing for us: where a
+ * file action or the program itself is ours, the child is a fork() that does it all as any program would.
+ * What went wrong in it comes back through a pipe, which a successful exec closes.
  */
 #include "env.h"
 #include "fdtable.h"
@@ -85,7 +85,7 @@ static int set_attributes(const struct spawn *s)
 	return r;
 }
 
-static void __attribute__((noreturn)) run_child(struct spawn *s, int pipe_fd)
+static void __attribute__((noreturn)) run_child(struct spawn *s, const int *pipe_fd)
 {
 	int r = set_attributes(s);
 
@@ -100,7 +100,7 @@ static void __attribute__((noreturn)) run_child(struct spawn *s, int pipe_fd)
 		r = s->search ? program_search_and_run(s->file, false, s->argv, s->envp)
 		              : program_run(AT_FDCWD, s->file, 0, s->argv, s->envp);
 	}
-	sys.write(pipe_fd, &r, sizeof(r));
+	sys.write(*pipe_fd, &r, sizeof(r));
 	_exit(127);
 }
 
@@ -128,10 +128,11 @@ static int spawn_by_fork(pid_t *pid, struct spawn *s)
 	if (pipe2(fds, O_CLOEXEC))
 		return -errno;
 	fds[1] = sys_fd_hide(fds[1]); /* whatever the actions close, or put something onto */
+	sys_fd_own(&fds[1]);
 	child = sys.fork();
 	if (!child) {
 		sys.close(fds[0]); /* or an action could use its number */
-		run_child(s, fds[1]);
+		run_child(s, &fds[1]);
 	}
 	if (child < 0)
 		r = -errno;
@@ -171,7 +172,8 @@ static int spawn_theirs(pid_t *pid, const struct spawn *s)
 	fd_share_all();
 	plfs_fork_prepare(); /* commits everything, which is what the child needs */
 	plfs_fork_parent();
-	return -(s->search ? sys.posix_spawnp : sys.posix_spawn)(pid, s->file, s->actions, s->attr, s->argv, s->envp);
+	return -(s->search ? sys.posix_spawnp : sys.posix_spawn)(pid, s->file, s->actions, s->attr, s->argv,
+								 s->envp);
 }
 
 static int spawn(pid_t *pid, struct spawn *s)
@@ -203,7 +205,9 @@ EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_acti
 EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
                         const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
 {
-	struct spawn s = {.file = file, .search = true, .actions = actions, .attr = attr, .argv = argv, .envp = envp};
+	struct spawn s = {
+		.file = file, .search = true, .actions = actions, .attr = attr, .argv = argv, .envp = envp
+	};
 
 	if (!shim_on())
 		return sys.posix_spawnp(pid, file, actions, attr, argv, envp);
@@ -212,15 +216,16 @@ EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_act
 
 /* ---- the same with a descriptor for the child instead of its number: glibc 2.39 ---- */
 
-typedef int spawn_fn(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
-                     char *const argv[], char *const envp[]);
+typedef int spawn_fn(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+		     const posix_spawnattr_t *attr, char *const argv[], char *const envp[]);
 
 /*
- * A number for the descriptor is kept free, so that there is one when the child has been made: where there is none, there
- * is to be no child. Nobody else waits for the child. 0, or the error.
+ * A number for the descriptor is kept free, so that there is one when the child has been made: where there is
+ * none, there is to be no child. Nobody else waits for the child. 0, or the error.
  */
-static int spawn_with_fd(spawn_fn *fn, int *pidfd, const char *file, const posix_spawn_file_actions_t *actions,
-                         const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
+static int spawn_with_fd(spawn_fn *fn, int *pidfd, const char *file,
+			 const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
+			 char *const argv[], char *const envp[])
 {
 	int saved ERRNO_KEPT = errno;
 	int kept = sys.open("/dev/null", O_RDONLY | O_CLOEXEC), r;

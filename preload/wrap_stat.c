@@ -6,10 +6,29 @@
 #include "fdtable.h"
 #include "path.h"
 
+#define TRIES 100 /* each time the name leads elsewhere */
+
+static COLD int stat_again(struct stat *st, const struct plfs_name *name)
+{
+	for (int tries = 0; tries < TRIES; tries++) {
+		if (sys.fstatat(name->dirfd, name->path, st, name->at_flags))
+			return -1;
+		if (plfs_fix_stat(st, name))
+			return 0;
+	}
+	plfs_fix_stat(st, NULL);
+	return 0;
+}
+
 static inline int stat_done(int r, struct stat *st, int dirfd, const char *path, int flags, uint64_t ended)
 {
-	if (r == 0 && (plfs_maybe_stub(st->st_mode) || S_ISDIR(st->st_mode)) && shim_active)
-		plfs_fix_stat(st, &(struct plfs_name){dirfd, path, flags, ended});
+	const struct plfs_name name = {dirfd, path, flags, ended};
+
+	if (r == 0 &&
+	    (plfs_maybe_stub(st->st_mode) || S_ISDIR(st->st_mode) ||
+	     plfs_maybe_unmarked(st, ended != UINT64_MAX)) &&
+	    shim_active && !plfs_fix_stat(st, &name))
+		r = stat_again(st, &name);
 	return r;
 }
 
@@ -28,10 +47,10 @@ static COLD int stat_near(int dirfd, const char *path, struct stat *st, int flag
 
 	if (r < 0)
 		return (int)done(r);
-	r = sys.fstatat(w.dirfd, w.path, st, flags);
+	r = stat_done(sys.fstatat(w.dirfd, w.path, st, flags), st, w.dirfd, w.path, flags, ended);
 	if (r == 0 && w.m && S_ISLNK(st->st_mode))
 		st->st_size = path_shown_link_len(&w, st->st_size);
-	return stat_done(r, st, w.dirfd, w.path, flags, ended);
+	return r;
 }
 
 EXPORT HOT int stat(const char *path, struct stat *st)
@@ -52,22 +71,52 @@ ALIAS64(lstat64, lstat);
 
 EXPORT HOT int fstat(int fd, struct stat *st)
 {
-	shim_on();
+	fd = fd_seen(fd);
 	return far_done(sys.fstat(fd, st), st, fd, "", AT_EMPTY_PATH);
 }
 ALIAS64(fstat64, fstat);
 
 EXPORT HOT int fstatat(int dirfd, const char *path, struct stat *st, int flags)
 {
-	return likely(path_is_far(dirfd, path)) ? far_done(sys.fstatat(dirfd, path, st, flags), st, dirfd, path, flags)
-	                                        : stat_near(dirfd, path, st, flags);
+	return likely(path_is_far(dirfd, path)) ?
+		       far_done(sys.fstatat(dirfd, path, st, flags), st, dirfd, path, flags) :
+		       stat_near(dirfd, path, st, flags);
 }
 ALIAS64(fstatat64, fstatat);
 
-static inline int statx_done(int r, struct statx *stx, int dirfd, const char *path, int flags, uint64_t ended)
+static COLD int statx_again(struct statx *stx, unsigned mask, const struct plfs_name *name)
 {
-	if (r == 0 && (plfs_maybe_stub(stx->stx_mode) || S_ISDIR(stx->stx_mode)) && shim_active)
-		plfs_fix_statx(stx, &(struct plfs_name){dirfd, path, flags, ended});
+	for (int tries = 0; tries < TRIES; tries++) {
+		if (sys.statx(name->dirfd, name->path, name->at_flags, mask, stx))
+			return -1;
+		if (plfs_fix_statx(stx, name))
+			return 0;
+	}
+	plfs_fix_statx(stx, NULL);
+	return 0;
+}
+
+static inline bool statx_maybe_unmarked(const struct statx *stx, bool near)
+{
+	const struct stat st = {
+		.st_mode = stx->stx_mode,
+		.st_size = (off_t)stx->stx_size,
+		.st_blocks = (blkcnt_t)stx->stx_blocks,
+	};
+
+	return plfs_maybe_unmarked(&st, near);
+}
+
+static inline int statx_done(int r, struct statx *stx, int dirfd, const char *path, int flags, unsigned mask,
+			     uint64_t ended)
+{
+	const struct plfs_name name = {dirfd, path, flags, ended};
+
+	if (r == 0 &&
+	    (plfs_maybe_stub(stx->stx_mode) || S_ISDIR(stx->stx_mode) ||
+	     statx_maybe_unmarked(stx, ended != UINT64_MAX)) &&
+	    shim_active && !plfs_fix_statx(stx, &name))
+		r = statx_again(stx, mask, &name);
 	return r;
 }
 
@@ -80,7 +129,8 @@ static COLD int statx_near(int dirfd, const char *path, int flags, unsigned mask
 
 	if (r < 0)
 		return (int)done(r);
-	r = statx_done(sys.statx(w.dirfd, w.path, flags, mask, stx), stx, w.dirfd, w.path, flags, ended);
+	r = statx_done(sys.statx(w.dirfd, w.path, flags, mask, stx), stx, w.dirfd, w.path, flags, mask,
+		       ended);
 	if (r == 0 && w.m && S_ISLNK(stx->stx_mode))
 		stx->stx_size = (uint64_t)path_shown_link_len(&w, (off_t)stx->stx_size);
 	return r;
@@ -90,7 +140,8 @@ EXPORT HOT int statx(int dirfd, const char *path, int flags, unsigned mask, stru
 {
 	mask |= STATX_MODE | STATX_TYPE;
 	if (likely(path_is_far(dirfd, path)))
-		return statx_done(sys.statx(dirfd, path, flags, mask, stx), stx, dirfd, path, flags, UINT64_MAX);
+		return statx_done(sys.statx(dirfd, path, flags, mask, stx), stx, dirfd, path, flags, mask,
+				  UINT64_MAX);
 	return statx_near(dirfd, path, flags, mask, stx);
 }
 
@@ -158,7 +209,7 @@ EXPORT int faccessat(int dirfd, const char *path, int mode, int flags)
 	return r < 0 ? (int)done(r) : sys.faccessat(w.dirfd, w.path, mode, flags);
 }
 
-/* ---- file systems; those of a descriptor need no help ---- */
+/* ---- file systems ---- */
 
 EXPORT int statfs(const char *path, struct statfs *buf)
 {
@@ -186,3 +237,11 @@ EXPORT long pathconf(const char *path, int name)
 
 	return r < 0 ? done(r) : sys.pathconf(w.path, name);
 }
+
+EXPORT int fstatfs(int fd, struct statfs *buf) { return sys.fstatfs(fd_seen(fd), buf); }
+ALIAS64(fstatfs64, fstatfs);
+
+EXPORT int fstatvfs(int fd, struct statvfs *buf) { return sys.fstatvfs(fd_seen(fd), buf); }
+ALIAS64(fstatvfs64, fstatvfs);
+
+EXPORT long fpathconf(int fd, int name) { return sys.fpathconf(fd_seen(fd), name); }

@@ -3,16 +3,18 @@
  * The calls that open, reopen and close streams. What happens in between is stream.c's.
  */
 #include "fdtable.h"
+#include "open_path.h"
 #include "path.h"
 #include "stream.h"
+#include "through.h"
 
 #include <execinfo.h>
 #include <mntent.h>
 #include <stdlib.h>
 
 /*
- * fdopen() of a file of the C library's that has just been opened for it: where fopen() would stand, which is at the end of one that
- * is only appended to.
+ * fdopen() of a file of the C library's that has just been opened for it: where fopen() would stand, which is
+ * at the end of one that is only appended to.
  */
 static FILE *fdopen_new(int fd, const char *mode, const struct stream_mode *m)
 {
@@ -44,8 +46,9 @@ static FILE *fopen_mapped(const struct where *w, const char *mode)
 }
 
 /*
- * fopen() of what path_find() left to the kernel, in two steps, so that the first can be told to follow no links. NULL
- * and errno in *@err; 0: it has to be found out where the path leads, and whether the mode makes sense.
+ * fopen() of what path_find() left to the kernel, in two steps, so that the first can be told to follow no
+ * links. NULL and errno in *@err; 0: it has to be found out where the path leads, and whether the mode makes
+ * sense.
  */
 static FILE *fopen_plain(const char *path, const char *mode, int *err)
 {
@@ -100,7 +103,7 @@ static int check_fdopen(struct ofile *f, int fd, const struct stream_mode *want)
 
 EXPORT FILE *fdopen(int fd, const char *mode)
 {
-	struct ofile *f = fd_get(fd);
+	struct ofile *f = fd_get(&fd);
 	struct stream_mode m;
 	int r;
 
@@ -120,7 +123,12 @@ static int standard_number(FILE *fp)
 {
 	int nr = fp->_fileno;
 
-	return nr >= STDIN_FILENO && nr <= STDERR_FILENO && fp == (nr == 0 ? stdin : nr == 1 ? stdout : stderr) ? nr : -1;
+	return nr >= STDIN_FILENO && nr <= STDERR_FILENO &&
+			       fp == (nr == 0 ? stdin :
+				      nr == 1 ? stdout :
+						stderr) ?
+		       nr :
+		       -1;
 }
 
 /* Our record for the standard stream @nr, which is to lead to a logical file now. */
@@ -153,7 +161,10 @@ static int reopen_target(const struct where *w, const char *path, FILE *fp, int 
 	return r < 0 ? -errno : r;
 }
 
-/* A stream that is not ours, nor a standard one, cannot be given to a logical file: its pointer must stay the same. */
+/*
+ * A stream that is not ours, nor a standard one, cannot be given to a logical file: its pointer must stay the
+ * same.
+ */
 static FILE *cannot_reopen(void)
 {
 	done(refused("freopen of a stream of the C library", EOPNOTSUPP));
@@ -170,10 +181,12 @@ static FILE *freopen_ours(const struct where *w, const char *path, const char *m
 	bool logical;
 
 	r = stream_parse_mode(mode, &m);
-	if (!s && nr < 0 && w->m && !sys.fstatat(w->dirfd, w->path, &st, 0) && plfs_maybe_stub(st.st_mode))
+	if (!s && nr < 0 && w->m && !sys.fstatat(w->dirfd, w->path, &st, 0) &&
+	    plfs_is_stub(&st, w->dirfd, w->path, 0))
 		return cannot_reopen();
 	fd = r < 0 ? r : reopen_target(w, path, fp, m.flags, &logical);
-	if (fd >= 0 && !s && !logical && w->m) { /* a plain file, made by now if need be: the C library's own business */
+	/* a plain file, made by now if need be: the C library's own business */
+	if (fd >= 0 && !s && !logical && w->m) {
 		sys.close(fd);
 		return sys.freopen(w->path, m.mode, fp);
 	}

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * syscall(): system calls by number. Those that name a file or a descriptor go to the function of the same name here,
- * the rest to the kernel.
+ * syscall(): system calls by number. Those that name a file or a descriptor go to the function of the same
+ * name here, the rest to the kernel.
  */
 #include "bynumber.h"
 #include "fdtable.h"
 #include "path.h"
 
 #include <linux/sched.h>
+#include <sys/epoll.h>
 #include <sys/fanotify.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
@@ -16,6 +17,7 @@
 #include <sys/xattr.h>
 
 #define P(arg) ((void *)(arg))
+#define SYS_LANDLOCK 444 /* landlock_create_ruleset(2), which old headers lack; on all machines */
 
 #if defined(__has_attribute)
 #if __has_attribute(musttail)
@@ -27,9 +29,9 @@
 #endif
 
 /*
- * There are six arguments at most. On the machines that we run on a variadic function finds them, and leaves them, at
- * the same places. (Where the last one comes by the stack and the caller has passed fewer, its place is something of the
- * caller's: to be read, but not to be written, not even with what was there.)
+ * There are six arguments at most. On the machines that we run on a variadic function finds them, and leaves
+ * them, at the same places. (Where the last one comes by the stack and the caller has passed fewer, its place
+ * is something of the caller's: to be read, but not to be written, not even with what was there.)
  */
 typedef long syscall_fn(long nr, long a, long b, long c, long d, long e, long f);
 
@@ -94,7 +96,7 @@ static long mapped_syscall(long nr, long a, long b, long c, long d, long e, long
 	case SYS_remap_file_pages:
 		return remap_file_pages((void *)a, b, c, d, e);
 	case SYS_mmap: /* an allocator's mmap() ends here, and must not begin again */
-		if (d & MAP_ANONYMOUS || !fd_is_ours((int)e))
+		if (d & MAP_ANONYMOUS || !fd_is_ours((int)e) || mmap_is_passed((int)e))
 			break;
 		return bynumber_mmap(P(a), b, c, d, e, f);
 	case SYS_sendfile:
@@ -123,6 +125,12 @@ static long mapped_syscall(long nr, long a, long b, long c, long d, long e, long
 		return fcntl(a, b, c);
 	case SYS_ioctl:
 		return ioctl(a, b, c);
+	case SYS_epoll_ctl:
+		return epoll_ctl(a, b, c, P(d));
+	case SYS_ppoll:
+		return bynumber_poll(nr, P(a), b, c, d, e);
+	case SYS_pselect6:
+		return bynumber_select(nr, a, P(b), P(c), d, e, f);
 	case SYS_flock:
 		return flock(a, b);
 	case SYS_bind:
@@ -161,6 +169,8 @@ static long mapped_syscall(long nr, long a, long b, long c, long d, long e, long
 		return statx(a, P(b), c, d, P(e));
 	case SYS_statfs:
 		return statfs(P(a), P(b));
+	case SYS_fstatfs:
+		return fstatfs(a, P(b));
 	case SYS_faccessat:
 		return faccessat(a, P(b), c, 0);
 	case SYS_faccessat2:
@@ -189,6 +199,14 @@ static long mapped_syscall(long nr, long a, long b, long c, long d, long e, long
 		return setxattr(P(a), P(b), P(c), d, e);
 	case SYS_lsetxattr:
 		return lsetxattr(P(a), P(b), P(c), d, e);
+	case SYS_fgetxattr:
+		return fgetxattr(a, P(b), P(c), d);
+	case SYS_fsetxattr:
+		return fsetxattr(a, P(b), P(c), d, e);
+	case SYS_flistxattr:
+		return flistxattr(a, P(b), c);
+	case SYS_fremovexattr:
+		return fremovexattr(a, P(b));
 	case SYS_listxattr:
 		return listxattr(P(a), P(b), c);
 	case SYS_llistxattr:
@@ -257,12 +275,18 @@ static long mapped_syscall(long nr, long a, long b, long c, long d, long e, long
 		return bynumber_io_submit(a, b, P(c));
 	case SYS_io_uring_setup:
 		return done(refused("io_uring_setup", ENOSYS));
+	case SYS_LANDLOCK: /* as a kernel without it: the program would lock us out of our containers */
+		return done(refused("landlock_create_ruleset", EOPNOTSUPP));
 
 #ifdef SYS_open /* what newer machines do without */
 	case SYS_open:
 		return open(P(a), b, (mode_t)c);
 	case SYS_creat:
 		return creat(P(a), b);
+	case SYS_poll:
+		return bynumber_poll(nr, P(a), b, c, 0, 0);
+	case SYS_select:
+		return bynumber_select(nr, a, P(b), P(c), d, e, 0);
 	case SYS_dup2:
 		return dup2(a, b);
 	case SYS_stat:
@@ -311,7 +335,10 @@ static long mapped_syscall(long nr, long a, long b, long c, long d, long e, long
 	return sys.syscall(nr, a, b, c, d, e, f);
 }
 
-/* A child that has our memory too: it must not come back through a frame of ours, which its parent needs as well. */
+/*
+ * A child that has our memory too: it must not come back through a frame of ours, which its parent needs as
+ * well.
+ */
 static bool shares_memory(long nr, long a)
 {
 	return (nr == SYS_clone && (a & CLONE_VM)) ||

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Temporary files and names. The C library's own functions look and open where we cannot see it; on a mapped path the
- * names are made up here.
+ * Temporary files and names. The C library's own functions look and open where we cannot see it; on a mapped
+ * path the names are made up here.
  */
 #include "ofile.h"
+#include "open_path.h"
 #include "path.h"
 
 #include <stdlib.h>
@@ -145,7 +146,10 @@ static bool is_dir(const char *path)
 	return path && !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
-/* The first of $TMPDIR, @dir and the system's own that is there, with a name after @prefix (5 bytes of it) in it. */
+/*
+ * The first of $TMPDIR, @dir and the system's own that is there, with a name after @prefix (5 bytes of it) in
+ * it.
+ */
 EXPORT char *tempnam(const char *dir, const char *prefix)
 {
 	const char *const dirs[] = {secure_getenv("TMPDIR"), dir, P_tmpdir};

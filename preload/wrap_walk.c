@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ftw and nftw. The C library's own open what they walk where we cannot see it, and give no way to leave a directory
- * out before they are through with it (FTW_DEPTH); so a walk that may meet a mount is walked here, on our own calls.
- * It does what glibc's does, down to the order of reports and the directory that each finds itself in.
+ * ftw and nftw. The C library's own open what they walk where we cannot see it, and give no way to leave a
+ * directory out before they are through with it (FTW_DEPTH); so a walk that may meet a mount is walked here,
+ * on our own calls. It does what glibc's does, down to the order of reports and the directory that each finds
+ * itself in.
  */
 #include "path.h"
+#include "through.h"
 
 #include <ftw.h>
 #include <search.h>
@@ -218,7 +220,7 @@ static int look(const struct walk *w, int parent, struct stat *st, int at_flags)
 }
 
 /* What the object at w->path is, or -1: the walk ends. */
-static int look_at(const struct walk *w, int parent, struct stat *st)
+static int scan_container(const struct walk *w, int parent, struct stat *st)
 {
 	if (!look(w, parent, st, w->flags & FTW_PHYS ? AT_SYMLINK_NOFOLLOW : 0))
 		return S_ISDIR(st->st_mode) ? FTW_D : S_ISLNK(st->st_mode) ? FTW_SL : FTW_F;
@@ -238,7 +240,7 @@ static int visit_entry(struct walk *w, int parent, const char *name)
 	if (have_room(&w->path, &w->room, (size_t)w->at.base, len))
 		return -1;
 	memcpy(w->path + w->at.base, name, len);
-	type = look_at(w, parent, &st);
+	type = scan_container(w, parent, &st);
 	if (type < 0)
 		return -1;
 	if (type != FTW_NS && (w->flags & FTW_MOUNT) && st.st_dev != w->dev)
@@ -253,7 +255,7 @@ static int visit_entry(struct walk *w, int parent, const char *name)
 static int visit_start(struct walk *w)
 {
 	struct stat st;
-	int type = look_at(w, -1, &st), r;
+	int type = scan_container(w, -1, &st), r;
 
 	if (type < 0 || type == FTW_NS || (type == FTW_SLN && errno != ENOENT))
 		return -1;
@@ -296,7 +298,10 @@ static int walk_from(struct walk *w)
 	r = visit_start(w);
 	saved = errno;
 	if (home >= 0) {
-		fchdir(home);
+		critical_enter(); /* fchdir() does not take the library's own */
+		if (!sys.fchdir(home))
+			path_cwd_changed();
+		critical_leave();
 		sys_fd_close(&home);
 	}
 	errno = saved;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Wide characters on the streams of stream.c. The C library has none on cookie streams, so they are made of the
- * bytes that such a stream reads and writes, in the locale of the moment. Other streams are left to the C library.
+ * Wide characters on the streams of stream.c. The C library has none on cookie streams, so they are made of
+ * the bytes that such a stream reads and writes, in the locale of the moment. Other streams are left to the C
+ * library.
  */
 #include "stream.h"
 
@@ -240,7 +241,10 @@ EXPORT int __wprintf_chk(int flag, const wchar_t *format, ...)
 
 /* ---- scanning ---- */
 
-/* A stream of the C library's on a copy in memory of what comes next in @fp, @cap bytes at most; *@all: to its end. */
+/*
+ * A stream of the C library's on a copy in memory of what comes next in @fp, @cap bytes at most; *@all: to
+ * its end.
+ */
 static FILE *copy_ahead(FILE *fp, size_t cap, bool *all)
 {
 	char *buf = mem_alloc(cap);
@@ -260,7 +264,10 @@ static FILE *copy_ahead(FILE *fp, size_t cap, bool *all)
 /* vfwscanf() as programs of today call it, or as older ones do: "%as" differs. */
 typedef int scan_fn(FILE *fp, const wchar_t *format, va_list ap);
 
-/* Where the C library stops reading in the copy is where the stream goes on. If it needs more, it is asked again. */
+/*
+ * Where the C library stops reading in the copy is where the stream goes on. If it needs more, it is asked
+ * again.
+ */
 static int scan_copy(scan_fn *real, FILE *fp, const wchar_t *format, va_list ap)
 {
 	off_t start = ftello(fp), used = 0;
@@ -301,8 +308,8 @@ static int scan(scan_fn *real, FILE *fp, const wchar_t *format, va_list ap)
 }
 
 /*
- * The C library's headers turn the plain names into those of the language's version, so ours are told to the linker by
- * themselves.
+ * The C library's headers turn the plain names into those of the language's version, so ours are told to the
+ * linker by themselves.
  */
 EXPORT int gnu_vfwscanf(FILE *fp, const wchar_t *format, va_list ap) __asm__("vfwscanf");
 EXPORT int gnu_vwscanf(const wchar_t *format, va_list ap) __asm__("vwscanf");
@@ -342,7 +349,10 @@ int gnu_wscanf(const wchar_t *format, ...)
 	return n;
 }
 
-int c99_vfwscanf(FILE *fp, const wchar_t *format, va_list ap) { return scan(sys.__isoc99_vfwscanf, fp, format, ap); }
+int c99_vfwscanf(FILE *fp, const wchar_t *format, va_list ap)
+{
+	return scan(sys.__isoc99_vfwscanf, fp, format, ap);
+}
 int c99_vwscanf(const wchar_t *format, va_list ap) { return scan(sys.__isoc99_vfwscanf, stdin, format, ap); }
 
 int c99_fwscanf(FILE *fp, const wchar_t *format, ...)
@@ -368,7 +378,10 @@ int c99_wscanf(const wchar_t *format, ...)
 }
 
 /* What programs built with glibc 2.38 and later call. */
-int c23_vfwscanf(FILE *fp, const wchar_t *format, va_list ap) { return scan(sys.__isoc23_vfwscanf, fp, format, ap); }
+int c23_vfwscanf(FILE *fp, const wchar_t *format, va_list ap)
+{
+	return scan(sys.__isoc23_vfwscanf, fp, format, ap);
+}
 int c23_vwscanf(const wchar_t *format, va_list ap) { return scan(sys.__isoc23_vfwscanf, stdin, format, ap); }
 
 int c23_fwscanf(FILE *fp, const wchar_t *format, ...)

@@ -1,58 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * plfs check and plfs repair: what they find, for people or as one JSON object a line, and their exit codes.
+ * plfs check and plfs repair: options, output for people or as JSON, and exit codes.
  */
+#include "options.h"
 #include "progress.h"
 #include "tool.h"
+#include "total.h"
 
-#include <getopt.h>
-#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
 
-static const char HELP_CHECK[] =
-	"usage: plfs check [-m MAP] [-r] [-j N] [--quick] [--json] PATH...\n"
-	"\n"
-	"Look for damage of logical files. Changes nothing.\n"
-	"\n"
-	"  -m, --map=MAP    the mapping, as in PLFS_MAP\n"
-	"  -r, --recursive  directories, with all below them; whole backends\n"
-	"  -j, --jobs=N     so many files at once\n"
-	"      --quick      do not read the files' data\n"
-	"      --json       one JSON object a line\n"
-	"  -h, --help\n"
-	"\n"
-	"The exit status is 0 if all is sound, 1 if something is damaged, 2 if something could not be checked.\n";
-
-static const char HELP_REPAIR[] =
-	"usage: plfs repair [-m MAP] [-n] [-p] [-r] [-j N] [--quick] [--json] PATH...\n"
-	"\n"
-	"Check logical files, and set right what can be without guessing. What it replaces it keeps.\n"
-	"\n"
-	"  -m, --map=MAP    the mapping, as in PLFS_MAP\n"
-	"  -n, --dry-run    only say what would be done\n"
-	"  -p, --partial    make files readable that have lost a part as well: it reads as what was there before, or zeros\n"
-	"  -r, --recursive  directories, with all below them; whole backends\n"
-	"  -j, --jobs=N     so many files at once\n"
-	"      --quick      do not read the files' data\n"
-	"      --json       one JSON object a line\n"
-	"  -h, --help\n"
-	"\n"
-	"The exit status is 0 if all is sound now, 1 if something remains, 2 if something could not be done.\n";
+#define JSON_LOST_MAX 1000 /* for scripts, not for people */
 
 enum { EXIT_SOUND = 0, EXIT_DAMAGED = 1, EXIT_UNCHECKED = 2 };
 
 struct job {
-	const char *verb;
-	bool recursive, json;
+	bool recursive;
 	unsigned nr_threads;
 	struct progress progress;
 	struct plfs_check check;
+	uint64_t named_bytes; /* of the sizes of files that were named, and are done */
+	uint64_t now_bytes, now_from; /* size of the one that is being checked; log_bytes before it */
+	double begun_s;
 };
 
-/* ---- what is found ---- */
+/* What a name on the command line leads to. */
+struct place {
+	const char *name;
+	char *path; /* NULL: nothing, as was said */
+	struct plfs_mount *m;
+};
+
+/* ---- findings ---- */
 
 static const char *const SEVERITIES[] = {
-	[PLFS_NOTED] = "note", [PLFS_DAMAGED] = "damage", [PLFS_REPAIRED] = "repaired", [PLFS_REMAINS] = "remains",
-	[PLFS_FAILED] = "failed",
+	[PLFS_NOTED] = "note",	    [PLFS_DAMAGED] = "damage", [PLFS_REPAIRED] = "repaired",
+	[PLFS_REMAINS] = "remains", [PLFS_FAILED] = "failed",
 };
 
 static void print_json(const struct plfs_finding *f)
@@ -76,12 +59,11 @@ static void print_json(const struct plfs_finding *f)
 
 static void print_text(const struct job *job, const struct plfs_finding *f)
 {
-	printf("%s: ", f->file);
 	if (f->len)
-		printf("lost: bytes %llu to %llu\n", (unsigned long long)f->logical_off,
-		       (unsigned long long)(f->logical_off + f->len - 1));
+		tool_print("%s: lost: bytes %llu to %llu", f->file, (unsigned long long)f->logical_off,
+			   (unsigned long long)(f->logical_off + f->len - 1));
 	else
-		printf("%s%s: %s%s%s\n", f->severity == PLFS_REPAIRED && job->check.dry_run ? "to be " : "",
+		tool_print("%s: %s%s: %s%s%s", f->file, f->severity == PLFS_REPAIRED && job->check.dry_run ? "to be " : "",
 		       SEVERITIES[f->severity], f->path, *f->path ? ": " : "", f->text);
 }
 
@@ -90,7 +72,9 @@ static void found(void *arg, const struct plfs_finding *f)
 	struct job *job = arg;
 
 	progress_hide(&job->progress);
-	if (job->json)
+	if (opt.quiet && f->severity == PLFS_NOTED)
+		return;
+	if (opt.json)
 		print_json(f);
 	else
 		print_text(job, f);
@@ -100,10 +84,11 @@ static void found(void *arg, const struct plfs_finding *f)
 
 static void failed(struct job *job, const char *file, const char *text)
 {
-	struct plfs_finding f = { .severity = PLFS_FAILED, .file = file, .code = "unreadable", .path = "", .text = text };
+	struct plfs_finding f = { .severity = PLFS_FAILED, .file = file, .code = "unreadable", .path = "",
+		.text = text };
 
 	job->check.nr_failed++;
-	if (job->json)
+	if (opt.json)
 		found(job, &f);
 	else
 		tool_error("%s: %s", file, text);
@@ -112,76 +97,152 @@ static void failed(struct job *job, const char *file, const char *text)
 static void progress(void *arg, const struct plfs_check *check)
 {
 	struct job *job = arg;
+	uint64_t files, bytes, done = job->named_bytes + check->done_bytes;
 
-	progress_count(&job->progress, check->nr_files, check->log_bytes, check->nr_damaged);
+	done += min_u64(check->log_bytes - job->now_from, job->now_bytes);
+
+	if (job->progress.on && total_known(&files, &bytes)) {
+		job->progress.part = check->quick ? (double)check->nr_files / (double)(files ? files : 1) :
+						    (double)done / (double)(bytes ? bytes : 1);
+		job->progress.part = job->progress.part > 0.99 ? 0.99 : job->progress.part;
+	}
+	progress_count(&job->progress, check->nr_files, check->log_bytes, &check->nr_damaged);
 }
 
 /* ---- paths ---- */
 
-static void check_path(struct job *job, const char *name)
+static void find_place(struct job *job, struct place *p)
 {
 	char path[PATH_MAX];
-	struct plfs_mount *m;
+
+	if (!target_find(p->name, path, &p->m))
+		job->check.nr_failed++;
+	else if (!p->m)
+		failed(job, p->name,
+		       "not below a mapped directory and not on a backend: give a mapping with -m, or a path "
+		       "on a backend");
+	else if (!(p->path = strdup(path)))
+		failed(job, p->name, strerror(ENOMEM));
+}
+
+static void check_place(struct job *job, const struct place *p)
+{
 	struct stat st;
 	int ret;
 
-	if (!target_find(name, path, &m)) {
-		job->check.nr_failed++;
-		return;
-	}
-	if (!m) {
-		failed(job, name, "below no mapping, and on no backend");
-		return;
-	}
-	if (lstat(path, &st)) {
-		failed(job, name, strerror(errno));
+	if (lstat(p->path, &st)) {
+		failed(job, p->name, strerror(errno));
 		return;
 	}
 	if (S_ISDIR(st.st_mode)) {
 		if (job->recursive)
-			plfs_check_tree(m, path, job->nr_threads, &job->check);
+			plfs_check_tree(p->m, p->path, job->nr_threads, &job->check);
 		else
-			failed(job, name, "a directory: -r looks at all that is below it");
+			failed(job, p->name, "a directory: use -r to check everything below it");
 		return;
 	}
 	if (!S_ISREG(st.st_mode)) {
-		failed(job, name, S_ISLNK(st.st_mode) ? "a symbolic link: name the file that it leads to" :
-		       "no regular file");
+		failed(job, p->name, S_ISLNK(st.st_mode) ? "a symbolic link: name the file it leads to" :
+		       "not a regular file");
 		return;
 	}
-	ret = plfs_check(m, AT_FDCWD, path, &job->check);
+	job->now_bytes = (uint64_t)st.st_size;
+	job->now_from = job->check.log_bytes;
+	ret = plfs_check(p->m, AT_FDCWD, p->path, &job->check);
 	if (ret == -EACCES || ret == -ENOENT || ret == -EPERM)
-		tool_error("%s: %s", name, strerror(-ret));
+		tool_error("%s: %s", p->name, strerror(-ret));
+	job->named_bytes += job->now_bytes;
+	job->now_bytes = 0;
+}
+
+static double now_s(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
 static void print_sum(const struct job *job)
 {
 	const struct plfs_check *c = &job->check;
+	double seconds = now_s() - job->begun_s;
+	char size[TOOL_SIZE_LEN], rate[TOOL_SIZE_LEN], took[TOOL_SIZE_LEN + 40] = "";
 
-	if (job->json)
+	tool_size((uint64_t)((double)c->log_bytes / (seconds > 0.001 ? seconds : 0.001)), rate);
+	if (c->log_bytes)
+		snprintf(took, sizeof(took), " in %.1f s (%s/s)", seconds, rate);
+	if (opt.json)
 		printf("{\"files\": %llu, \"plain\": %llu, \"damaged\": %llu, \"repaired\": %llu, \"failed\": %llu, \"bytes\": %llu}\n",
-		       (unsigned long long)c->nr_files, (unsigned long long)c->nr_plain, (unsigned long long)c->nr_damaged,
-		       (unsigned long long)c->nr_repaired, (unsigned long long)c->nr_failed,
-		       (unsigned long long)c->log_bytes);
+		       (unsigned long long)c->nr_files, (unsigned long long)c->nr_plain,
+		       (unsigned long long)c->nr_damaged, (unsigned long long)c->nr_repaired,
+		       (unsigned long long)c->nr_failed, (unsigned long long)c->log_bytes);
 	else
-		printf("%llu logical files, %.1f MiB read: %llu damaged, %llu repaired, %llu failed\n",
-		       (unsigned long long)c->nr_files,
-		       (double)c->log_bytes / 1048576, (unsigned long long)c->nr_damaged, (unsigned long long)c->nr_repaired,
-		       (unsigned long long)c->nr_failed);
+		printf("%llu logical files, %s read%s: %llu damaged, %llu repaired, %llu failed%s\n",
+		       (unsigned long long)c->nr_files, tool_size(c->log_bytes, size), took,
+		       (unsigned long long)c->nr_damaged, (unsigned long long)c->nr_repaired,
+		       (unsigned long long)c->nr_failed,
+		       c->repair && c->dry_run && !c->nr_damaged && !c->nr_repaired && !c->nr_failed ?
+		       "; there is nothing to repair" : "");
+}
+
+static void check_places(struct job *job, const struct place *places, int nr)
+{
+	for (int i = 0; i < nr; i++) {
+		uint64_t nr_files = job->check.nr_files, nr_damaged = job->check.nr_damaged;
+
+		if (!places[i].path)
+			continue;
+		check_place(job, &places[i]);
+		progress_hide(&job->progress);
+		if (opt.verbose && !opt.json)
+			tool_print("%s: %llu logical files, %llu damaged", places[i].name,
+				   (unsigned long long)(job->check.nr_files - nr_files),
+				   (unsigned long long)(job->check.nr_damaged - nr_damaged));
+	}
+}
+
+/* All are found before the first is checked: the total is known sooner. */
+static void check_all(struct job *job, char **names, int nr)
+{
+	struct place *places = calloc((size_t)nr, sizeof(*places));
+	char **paths = calloc((size_t)nr, sizeof(*paths));
+	int nr_paths = 0;
+
+	if (places && paths) {
+		for (int i = 0; i < nr; i++) {
+			places[i].name = names[i];
+			find_place(job, &places[i]);
+			if (places[i].path)
+				paths[nr_paths++] = places[i].path;
+		}
+		if (job->progress.on)
+			total_begin(paths, nr_paths);
+		check_places(job, places, nr);
+		total_end();
+		for (int i = 0; i < nr_paths; i++)
+			free(paths[i]);
+	} else {
+		failed(job, *names, strerror(ENOMEM));
+	}
+	free(paths);
+	free(places);
 }
 
 static int run(struct job *job, const char *map, char **names, int nr)
 {
 	target_setup(map, names, nr);
-	log_is_muted = true; /* what the library would say of each is found, and told, here */
+	msg_is_muted = true; /* the findings report what the library would */
 	job->check.found = found;
 	job->check.progress = progress;
 	job->check.arg = job;
+	job->check.lost_max = opt.json ? JSON_LOST_MAX : 0;
+	job->begun_s = now_s();
 	progress_begin(&job->progress, "", 0);
-	for (int i = 0; i < nr; i++)
-		check_path(job, names[i]);
+	check_all(job, names, nr);
 	progress_end(&job->progress);
-	print_sum(job);
+	if (opt.json || !opt.quiet)
+		print_sum(job);
 	if (tool_finish(TOOL_OK))
 		return EXIT_UNCHECKED;
 	return job->check.nr_failed ? EXIT_UNCHECKED : job->check.nr_damaged ? EXIT_DAMAGED : EXIT_SOUND;
@@ -194,69 +255,63 @@ static unsigned default_jobs(void)
 	return nr < 1 ? 1 : nr > 8 ? 8 : (unsigned)nr;
 }
 
-enum { OPT_JSON = 256, OPT_QUICK };
-
-static const struct option OPTIONS[] = {
-	{ "map", required_argument, NULL, 'm' },
-	{ "recursive", no_argument, NULL, 'r' },
-	{ "jobs", required_argument, NULL, 'j' },
-	{ "dry-run", no_argument, NULL, 'n' },
-	{ "partial", no_argument, NULL, 'p' },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "quick", no_argument, NULL, OPT_QUICK },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
-};
-
-static int check_or_repair(int argc, char **argv, bool repair)
+static int run_either(const struct verb *v, int argc, char **argv)
 {
-	struct job job = { .verb = argv[0], .nr_threads = default_jobs(), .check = { .repair = repair } };
-	const char *map = NULL;
-	uint64_t n;
+	struct job job = { .nr_threads = default_jobs(), .check = { .repair = v == &verb_repair } };
 	int c;
 
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, repair ? "m:rj:nph" : "m:rj:h", OPTIONS, NULL)) != -1) {
+	while ((c = options_next(v, argc, argv)) != -1) {
 		switch (c) {
-		case 'm':
-			map = optarg;
-			break;
 		case 'r':
 			job.recursive = true;
 			break;
 		case 'j':
-			if (!tool_number(optarg, 1, TOOL_JOBS_MAX, &n))
-				return tool_misuse(job.verb, "\"%s\" is no number of jobs from 1 to %d", optarg,
-						   TOOL_JOBS_MAX);
-			job.nr_threads = (unsigned)n;
-			break;
-		case OPT_JSON:
-			job.json = true;
+			job.nr_threads = options_jobs(v);
 			break;
 		case OPT_QUICK:
 			job.check.quick = true;
 			break;
 		case 'n':
-		case 'p':
-			if (!repair)
-				return tool_misuse(job.verb, "bad option: %s", argv[optind - 1]);
-			*(c == 'n' ? &job.check.dry_run : &job.check.partial) = true;
+			job.check.dry_run = true;
 			break;
-		default:
-			return tool_other_option(job.verb, c, argv, repair ? HELP_REPAIR : HELP_CHECK);
+		case 'p':
+			job.check.partial = true;
+			break;
 		}
 	}
 	if (optind == argc)
-		return tool_misuse(job.verb, "no path given");
-	return run(&job, map, argv + optind, argc - optind);
+		return tool_misuse(v->name, "no path given");
+	return run(&job, opt.map, argv + optind, argc - optind);
 }
 
-int cmd_check(int argc, char **argv)
-{
-	return check_or_repair(argc, argv, false);
-}
+const struct verb verb_check = {
+	.name = "check",
+	.run = run_either,
+	.what = "check files for damage",
+	.arguments = "PATH...",
+	.about = "Check logical files for damage. Nothing is changed.\n",
+	.end = "Exit status: 0 everything is sound; 1 something is damaged; 2 something could not be checked.\n",
+	.options = (const struct verb_option[]){
+		{ 'r', "recursive", NULL, "check directories and everything below them, up to whole backends" },
+		{ 'j', "jobs", "N", "check N files at once" },
+		{ OPT_QUICK, "quick", NULL, "do not read the data of the files" },
+		{ 0 },
+	},
+};
 
-int cmd_repair(int argc, char **argv)
-{
-	return check_or_repair(argc, argv, true);
-}
+const struct verb verb_repair = {
+	.name = "repair",
+	.run = run_either,
+	.what = "repair damaged files as far as that takes no guess",
+	.arguments = "PATH...",
+	.about = "Check logical files and repair them as far as that takes no guess. Replaced parts are kept.\n",
+	.end = "Exit status: 0 everything is sound now; 1 some damage remains; 2 something could not be done.\n",
+	.options = (const struct verb_option[]){
+		{ 'n', "dry-run", NULL, "only show what would be done" },
+		{ 'p', "partial", NULL, "make a file readable even if a part is lost; it reads as older bytes, or zeros" },
+		{ 'r', "recursive", NULL, "repair directories and everything below them, up to whole backends" },
+		{ 'j', "jobs", "N", "repair N files at once" },
+		{ OPT_QUICK, "quick", NULL, "do not read the data of the files" },
+		{ 0 },
+	},
+};

@@ -1,36 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * plfs gc: remove what killed and careless programs leave on whole backends. What may go is core's to say; here are the
- * options, what is printed, and the exit code.
+ * plfs gc: options, output and exit code. Core decides what is removed.
  */
+#include "options.h"
 #include "progress.h"
 #include "tool.h"
 
-#include <getopt.h>
 #include <stdlib.h>
 
 #define AGE_S 86400
 
-/* Exit codes of its own: TOOL_OK, something is left, something could not be done. */
+/* Its exit codes besides TOOL_OK: something is left; something could not be done. */
 enum { GC_LEFT = 1, GC_FAILED = 2 };
-
-static const char HELP[] =
-	"usage: plfs gc [-m MAP] [--age TIME] [-n] [-j N] [--json] BACKEND|PATH...\n"
-	"\n"
-	"Remove containers to which no file leads, and old temporary files, from whole backends. Programs may go on meanwhile.\n"
-	"\n"
-	"  -a, --age=TIME   leave what has changed within TIME: seconds, or with s, m, h or d behind (default 1d)\n"
-	"  -n, --dry-run    remove nothing\n"
-	"  -j, --jobs=N     so many threads (default 4)\n"
-	"      --json       one JSON object a line\n"
-	"  -m, --map=MAP    the mapping, as in PLFS_MAP\n"
-	"  -h, --help\n"
-	"\n"
-	"Exit code: 0 nothing left; 1 something was found and not removed; 2 not all could be looked at or removed.\n";
 
 struct run {
 	const char *backend;
-	bool json;
 	struct progress progress;
 	struct plfs_gc gc;
 };
@@ -48,23 +32,26 @@ static void print_item(void *arg, const struct plfs_gc_item *item)
 {
 	struct run *r = arg;
 	const char *kind = item->kind == PLFS_GC_CONTAINER ? "container" : "temporary file";
+	char size[TOOL_SIZE_LEN];
 
 	progress_hide(&r->progress);
-	if (r->json) {
+	if (opt.json) {
 		printf("{\"backend\": ");
 		tool_print_json(r->backend);
 		printf(", \"path\": ");
 		tool_print_json(item->path);
-		printf(", \"kind\": \"%s\", \"fate\": \"%s\", \"bytes\": %llu, \"age_s\": %llu", kind, fate_name(item->fate),
-		       (unsigned long long)item->bytes, (unsigned long long)(item->age_ns / 1000000000));
+		printf(", \"kind\": \"%s\", \"fate\": \"%s\", \"bytes\": %llu, \"age_s\": %llu", kind,
+		       fate_name(item->fate), (unsigned long long)item->bytes,
+		       (unsigned long long)(item->age_ns / 1000000000));
 		if (item->why && *item->why) {
 			printf(", \"why\": ");
 			tool_print_json(item->why);
 		}
 		puts("}");
-	} else {
-		printf("%s/%s: %s, %s, %llu bytes%s%s\n", r->backend, item->path, kind, fate_name(item->fate),
-		       (unsigned long long)item->bytes, item->why && *item->why ? ": " : "", item->why ? item->why : "");
+	} else if (!opt.quiet) {
+		tool_print("%s/%s: %s, %s, %s%s%s", r->backend, item->path, kind,
+			   fate_name(item->fate), tool_size(item->bytes, size),
+			   item->why && *item->why ? ": " : "", item->why ? item->why : "");
 	}
 }
 
@@ -86,26 +73,33 @@ static void show_progress(void *arg, const char *what, uint64_t done, uint64_t t
 static void print_summary(const struct run *r, int rc)
 {
 	const struct plfs_gc *gc = &r->gc;
+	char size[TOOL_SIZE_LEN], left[TOOL_SIZE_LEN];
 
-	if (r->json) {
+	if (opt.json) {
 		printf("{\"backend\": ");
 		tool_print_json(r->backend);
 		printf(", \"files\": %llu, \"containers\": %llu, \"removed\": %llu, \"removed_bytes\": %llu, \"left\": %llu, "
-		       "\"left_bytes\": %llu, \"failed\": %llu, \"not_seen\": %llu, \"undecided\": %llu, \"exit\": %d}\n",
+		       "\"left_bytes\": %llu, \"young\": %llu, \"young_bytes\": %llu, \"failed\": %llu, \"not_seen\": %llu, \"undecided\": %llu, \"exit\": %d}\n",
 		       (unsigned long long)gc->nr_files, (unsigned long long)gc->nr_containers,
-		       (unsigned long long)gc->nr_removed,
-		       (unsigned long long)gc->removed_bytes, (unsigned long long)gc->nr_left,
-		       (unsigned long long)gc->left_bytes,
+		       (unsigned long long)gc->nr_removed, (unsigned long long)gc->removed_bytes,
+		       (unsigned long long)gc->nr_left, (unsigned long long)gc->left_bytes,
+		       (unsigned long long)gc->nr_young, (unsigned long long)gc->young_bytes,
 		       (unsigned long long)gc->nr_failed, (unsigned long long)gc->nr_troubles,
 		       (unsigned long long)gc->nr_unknown, rc);
 		return;
 	}
-	printf("%s: %llu files, %llu containers; removed %llu (%llu bytes), left %llu (%llu bytes)\n", r->backend,
-	       (unsigned long long)gc->nr_files, (unsigned long long)gc->nr_containers, (unsigned long long)gc->nr_removed,
-	       (unsigned long long)gc->removed_bytes, (unsigned long long)gc->nr_left, (unsigned long long)gc->left_bytes);
+	if (opt.quiet)
+		return;
+	tool_print("%s: %llu files, %llu containers; removed %llu (%s), left %llu (%s)", r->backend,
+		   (unsigned long long)gc->nr_files, (unsigned long long)gc->nr_containers,
+		   (unsigned long long)gc->nr_removed, tool_size(gc->removed_bytes, size),
+		   (unsigned long long)gc->nr_left, tool_size(gc->left_bytes, left));
+	if (gc->nr_young)
+		tool_print("%s: %s could be had back now, by: plfs gc -a 0 %s", r->backend,
+			   tool_size(gc->young_bytes, size), r->backend);
 	if (gc->nr_unknown)
-		printf("%s: no file that could be looked at leads to %llu containers; they stay\n", r->backend,
-		       (unsigned long long)gc->nr_unknown);
+		tool_print("%s: %llu containers stay: none of the files that could be read leads to them",
+			   r->backend, (unsigned long long)gc->nr_unknown);
 }
 
 /* ---- one backend ---- */
@@ -122,7 +116,8 @@ static int collect(struct plfs_mount *m, struct run *r)
 	progress_begin(&r->progress, r->backend, 0);
 	ret = plfs_gc(m, &r->gc);
 	progress_end(&r->progress);
-	rc = ret || r->gc.nr_troubles || r->gc.nr_failed ? GC_FAILED : r->gc.nr_left ? GC_LEFT : TOOL_OK;
+	rc = ret || r->gc.nr_troubles || r->gc.nr_failed ? GC_FAILED :
+	     r->gc.nr_left > r->gc.nr_young ? GC_LEFT : TOOL_OK;
 	print_summary(r, rc);
 	return rc;
 }
@@ -151,59 +146,37 @@ static bool parse_time(const char *text, uint64_t *ns)
 	return true;
 }
 
-int cmd_gc(int argc, char **argv)
+static int run(const struct verb *v, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "map", required_argument, NULL, 'm' },
-		{ "age", required_argument, NULL, 'a' },
-		{ "dry-run", no_argument, NULL, 'n' },
-		{ "jobs", required_argument, NULL, 'j' },
-		{ "json", no_argument, NULL, 'J' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
 	struct plfs_gc gc = { .age_ns = AGE_S * 1000000000ULL, .nr_threads = 4 };
 	struct plfs_mount **done;
-	const char *map = NULL;
-	bool json = false;
-	uint64_t n;
 	int c, nr, nr_done = 0, rc = TOOL_OK;
 
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, "m:a:nj:h", options, NULL)) != -1) {
+	while ((c = options_next(v, argc, argv)) != -1) {
 		switch (c) {
-		case 'm':
-			map = optarg;
-			break;
 		case 'a':
 			if (!parse_time(optarg, &gc.age_ns))
-				return tool_misuse("gc", "--age: no time: %s", optarg);
+				return tool_misuse(v->name, "--age: \"%s\" is not a time, as 90, 15m, 36h or 7d",
+						   optarg);
 			break;
 		case 'n':
 			gc.dry = true;
 			break;
 		case 'j':
-			if (!tool_number(optarg, 1, TOOL_JOBS_MAX, &n))
-				return tool_misuse("gc", "\"%s\" is no number of jobs from 1 to %d", optarg, TOOL_JOBS_MAX);
-			gc.nr_threads = (unsigned)n;
+			gc.nr_threads = options_jobs(v);
 			break;
-		case 'J':
-			json = true;
-			break;
-		default:
-			return tool_other_option("gc", c, argv, HELP);
 		}
 	}
 	nr = argc - optind;
 	if (!nr)
-		return tool_misuse("gc", "no backend given");
-	target_setup(map, argv + optind, nr);
+		return tool_misuse(v->name, "no backend given");
+	target_setup(opt.map, argv + optind, nr);
 	done = calloc((size_t)nr, sizeof(struct plfs_mount *));
 	if (!done)
 		return GC_FAILED;
 	for (int i = 0; i < nr; i++) {
 		const char *name = argv[optind + i];
-		struct run r = { .json = json, .gc = gc };
+		struct run r = { .gc = gc };
 		char path[PATH_MAX];
 		struct plfs_mount *m;
 		int seen = 0, ret;
@@ -213,7 +186,8 @@ int cmd_gc(int argc, char **argv)
 			continue;
 		}
 		if (!m) {
-			tool_error("%s: on no backend: there is no directory " PLFS_DIR_NAME " above it, and no mapping has it", name);
+			tool_error("%s: not on a backend: no directory above it has a " PLFS_DIR_NAME
+				   ", and no mapping has it", name);
 			rc = GC_FAILED;
 			continue;
 		}
@@ -229,3 +203,20 @@ int cmd_gc(int argc, char **argv)
 	c = tool_finish(rc);
 	return c == rc ? rc : GC_FAILED;
 }
+
+const struct verb verb_gc = {
+	.name = "gc",
+	.run = run,
+	.what = "remove containers that no file leads to",
+	.arguments = "BACKEND|PATH...",
+	.about = "Remove old temporary files, and containers to which no file leads, from whole backends. Programs may\n"
+		 "use the backends meanwhile.\n",
+	.end = "Exit status: 0 nothing is left but what is younger than TIME; 1 something else was kept;\n"
+	       "2 something could not be read or removed.\n",
+	.options = (const struct verb_option[]){
+		{ 'a', "age", "TIME", "keep what changed within TIME: seconds, or a number with s, m, h or d (default 1d)" },
+		{ 'n', "dry-run", NULL, "only show what would be removed" },
+		{ 'j', "jobs", "N", "use N threads (default 4)" },
+		{ 0 },
+	},
+};

@@ -2,22 +2,10 @@
 /*
  * plfs stat: how a file is stored, for people or as one JSON object a line.
  */
+#include "options.h"
 #include "tool.h"
 
-#include <getopt.h>
-
-static const char HELP[] =
-	"usage: plfs stat [-m MAP] [--json] FILE...\n"
-	"\n"
-	"Show how files are stored: size, logs, index records, bytes on disk.\n"
-	"\n"
-	"  -m, --map=MAP  the mapping, as in PLFS_MAP\n"
-	"  -j, --json     one JSON object a line\n"
-	"  -h, --help\n"
-	"\n"
-	"A FILE is named by its path below the prefix or by that on the backend.\n";
-
-static void print_json(const struct target *t, const struct plfs_info *info)
+static void print_json(const struct target *t, const struct plfs_info *info, uint64_t overwritten)
 {
 	printf("{\"file\": ");
 	tool_print_json(t->name);
@@ -27,56 +15,68 @@ static void print_json(const struct target *t, const struct plfs_info *info)
 	       (unsigned long long)t->size, (unsigned long long)info->disk_bytes);
 	if (t->file) {
 		printf(", \"logs\": %llu, \"writers\": %llu, \"hosts\": %llu, \"records\": %llu, \"log_bytes\": %llu, "
-		       "\"index_bytes\": %llu, \"id\": \"%s\", \"container\": ",
+		       "\"overwritten_bytes\": %llu, \"index_bytes\": %llu, \"id\": \"%s\", \"container\": ",
 		       (unsigned long long)info->nr_logs, (unsigned long long)info->nr_writers,
 		       (unsigned long long)info->nr_hosts, (unsigned long long)info->nr_records,
-		       (unsigned long long)info->log_bytes, (unsigned long long)info->index_bytes, info->id);
+		       (unsigned long long)info->log_bytes, (unsigned long long)overwritten,
+		       (unsigned long long)info->index_bytes, info->id);
 		tool_print_json(info->container);
 	}
 	puts("}");
 }
 
-/* "1234 bytes (1.2 KiB)" */
+/* "1234 (1.2 KiB)" */
 static void print_bytes(const char *label, uint64_t bytes)
 {
-	static const char *const units[] = { "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
-	double scaled = (double)bytes / 1024;
-	unsigned unit = 0;
+	char size[TOOL_SIZE_LEN];
 
 	printf("%-10s %llu", label, (unsigned long long)bytes);
-	if (bytes >= 1024) {
-		for (; scaled >= 1023.95 && unit + 1 < ARRAY_SIZE(units); unit++)
-			scaled /= 1024;
-		printf(" (%.1f %s)", scaled, units[unit]);
-	}
+	if (bytes >= 1024 && !tool_in_bytes)
+		printf(" (%s)", tool_size(bytes, size));
 	putchar('\n');
 }
 
-static void print_text(const struct target *t, const struct plfs_info *info)
+/* Where it is worth a command: so much of the logs. */
+static bool is_much(uint64_t overwritten, uint64_t log_bytes)
 {
-	printf("%-10s %s\n", "File", t->name);
+	return overwritten >= 65536 && overwritten >= log_bytes / 8;
+}
+
+static void print_text(const struct target *t, const struct plfs_info *info, uint64_t overwritten)
+{
+	char hint[PATH_MAX + 40] = "", size[TOOL_SIZE_LEN];
+
+	tool_print("%-10s %s", "File", t->name);
 	if (!t->file)
 		printf("%-10s a plain file\n", "Kind");
 	print_bytes("Size", t->size);
 	if (t->file) {
 		printf("%-10s %llu", "Logs", (unsigned long long)info->nr_logs);
 		if (info->nr_writers)
-			printf(", %llu of them of processes that write now or were killed",
+			printf(", %llu of them of writers that are running or were killed",
 			       (unsigned long long)info->nr_writers);
 		printf("\n%-10s %llu\n", "Hosts", (unsigned long long)info->nr_hosts);
 		printf("%-10s %llu\n", "Records", (unsigned long long)info->nr_records);
 		print_bytes("In logs", info->log_bytes);
+		if (is_much(overwritten, info->log_bytes))
+			snprintf(hint, sizeof(hint), ": plfs compact %s", t->name);
+		if (overwritten)
+			tool_print("%-11s %s%s", "Overwritten", tool_size(overwritten, size), hint);
 		print_bytes("In indexes", info->index_bytes);
 	}
 	print_bytes("On disk", info->disk_bytes);
-	printf("%-10s %s\n", t->file ? "Stub" : "Path", t->path);
-	if (t->file)
-		printf("%-10s %s\n", "Container", *info->container ? info->container : "none: all of it is in the stub");
+	tool_print("%-10s %s", t->file ? "Stub" : "Path", t->path);
+	if (!t->file)
+		return;
+	tool_print("%-10s %s", "Container", *info->container ? info->container : "none: all of it is in the stub");
+	if (opt.verbose)
+		tool_print("%-10s %s", "Id", info->id);
 }
 
-static int show(const char *name, bool json)
+static int show(const char *name)
 {
 	struct plfs_info info = { 0 };
+	uint64_t overwritten = 0;
 	struct target t;
 	int ret = 0;
 
@@ -84,51 +84,43 @@ static int show(const char *name, bool json)
 		return TOOL_FAILED;
 	if (t.file)
 		ret = plfs_get_info(t.file, &info);
-	else
+	if (t.file && !ret && plfs_get_reclaimable(t.file, &info, &overwritten))
+		overwritten = 0;
+	if (!t.file)
 		info.disk_bytes = (uint64_t)t.st.st_blocks * 512;
 	if (ret)
 		tool_error("%s: %s", name, strerror(-ret));
-	else if (json)
-		print_json(&t, &info);
+	else if (opt.json)
+		print_json(&t, &info, overwritten);
 	else
-		print_text(&t, &info);
+		print_text(&t, &info, overwritten);
 	target_close(&t);
 	return ret ? TOOL_FAILED : TOOL_OK;
 }
 
-int cmd_stat(int argc, char **argv)
+static int run(const struct verb *v, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "map", required_argument, NULL, 'm' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
-	const char *map = NULL;
-	bool json = false;
-	int c, rc = TOOL_OK;
+	int rc = TOOL_OK;
 
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, "m:jh", options, NULL)) != -1) {
-		switch (c) {
-		case 'm':
-			map = optarg;
-			break;
-		case 'j':
-			json = true;
-			break;
-		default:
-			return tool_other_option("stat", c, argv, HELP);
-		}
-	}
+	while (options_next(v, argc, argv) != -1)
+		;
 	if (optind == argc)
-		return tool_misuse("stat", "no file given");
-	target_setup(map, argv + optind, argc - optind);
+		return tool_misuse(v->name, "no file given");
+	target_setup(opt.map, argv + optind, argc - optind);
 	for (int i = optind; i < argc; i++) {
-		if (i > optind && !json && !rc)
+		if (i > optind && !opt.json && !rc)
 			putchar('\n');
-		if (show(argv[i], json))
+		if (show(argv[i]))
 			rc = TOOL_FAILED;
 	}
 	return tool_finish(rc);
 }
+
+const struct verb verb_stat = {
+	.name = "stat",
+	.run = run,
+	.what = "show how files are stored",
+	.arguments = "FILE...",
+	.about = "Show how files are stored: size, logs, index records, bytes on disk. FILE is a path below the prefix of\n"
+		 "the mapping, or a path on the backend.\n",
+};

@@ -1,101 +1,54 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The plfs command: picks the verb. Each verb is in a cmd_*.c of its own; what they share is in target.c and here.
+ * The plfs command: chooses the verb. Each verb is a cmd_*.c; their shared functions are in tool.c, options.c
+ * and target.c.
  */
+#include "completion.h"
 #include "tool.h"
 
-#include <stdlib.h>
-
-static const struct verb {
-	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *what;
-} VERBS[] = {
-	{ "run", cmd_run, "run a command with its files below the mapping kept by libplfs" },
-	{ "init", cmd_init, "make a directory a backend that several users share" },
-	{ "stat", cmd_stat, "show how files are stored" },
-	{ "map", cmd_map, "show which log holds which bytes of a file" },
-	{ "gc", cmd_gc, "remove what no file leads to from whole backends" },
-	{ "flatten", cmd_flatten, "turn files into plain files, or copy one to a plain file" },
-	{ "check", cmd_check, "look for damage" },
-	{ "repair", cmd_repair, "set right what check finds, as far as that takes no guessing" },
+static const struct verb *const VERBS[] = {
+	&verb_run,     &verb_init,    &verb_stat,  &verb_map,    &verb_report, &verb_du,    &verb_df,
+	&verb_gc,      &verb_flatten, &verb_compact, &verb_check, &verb_doctor, &verb_repair,
+	&verb_stats,   &verb_watch,   &verb_advise, NULL,
 };
 
-static void say(const char *fmt, va_list args)
-{
-	fflush(stdout);
-	fputs("plfs: ", stderr);
-	vfprintf(stderr, fmt, args);
-}
-
-void tool_error(const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	say(fmt, args);
-	va_end(args);
-	fputc('\n', stderr);
-}
-
-int tool_misuse(const char *verb, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	say(fmt, args);
-	va_end(args);
-	fprintf(stderr, " (see: plfs %s%s--help)\n", verb, *verb ? " " : "");
-	return TOOL_USAGE;
-}
-
-int tool_other_option(const char *verb, int c, char **argv, const char *help)
-{
-	if (c != 'h')
-		return tool_misuse(verb, "bad option or missing value: %s", argv[optind - 1]);
-	fputs(help, stdout);
-	return tool_finish(TOOL_OK);
-}
-
-bool tool_number(const char *text, uint64_t least, uint64_t most, uint64_t *nr)
-{
-	char *end;
-
-	errno = 0;
-	*nr = strtoull(text, &end, 10);
-	return *text >= '0' && *text <= '9' && !*end && !errno && *nr >= least && *nr <= most;
-}
-
-int tool_finish(int rc)
-{
-	if (fflush(stdout) || ferror(stdout)) {
-		tool_error("standard output: %s", strerror(errno));
-		return rc ? rc : TOOL_FAILED;
-	}
-	return rc;
-}
-
-void tool_print_json(const char *s)
-{
-	putchar('"');
-	for (; *s; s++) {
-		if (*s == '"' || *s == '\\')
-			printf("\\%c", *s);
-		else if ((unsigned char)*s < 0x20)
-			printf("\\u%04x", *s);
-		else
-			putchar(*s);
-	}
-	putchar('"');
-}
+/* What people try. */
+static const char *const MEANT[][2] = {
+	{ "exec", "run" },     { "mount", "run" },   { "info", "stat" },       { "status", "stat" },
+	{ "ls", "stat" },      { "fsck", "check" },  { "verify", "check" },    { "scrub", "check" },
+	{ "fix", "repair" },   { "clean", "gc" },    { "prune", "gc" },	       { "recover", "repair" },
+	{ "copy", "flatten" }, { "cat", "flatten" }, { "export", "flatten" },  { "defrag", "compact" },
+	{ "plot", "report" },  { "draw", "report" },
+	{ "create", "init" },  { "quota", "du" },    { "diagnose", "doctor" }, { "counters", "stats" }, { "top", "watch" }, { "tune", "advise" }, { "hints", "advise" },
+};
 
 static int help(void)
 {
 	puts("usage: plfs VERB [OPTION...] [ARGUMENT...]\n");
-	for (size_t i = 0; i < ARRAY_SIZE(VERBS); i++)
-		printf("  %-8s %s\n", VERBS[i].name, VERBS[i].what);
+	for (const struct verb *const *v = VERBS; *v; v++)
+		printf("  %-8s %s\n", (*v)->name, (*v)->what);
 	puts("\nplfs VERB --help shows the options of a verb; the manual pages are plfs(1) and libplfs(7).");
 	return tool_finish(TOOL_OK);
+}
+
+static const char *verb_at(const void *arg, size_t i)
+{
+	(void)arg;
+	return VERBS[i] ? VERBS[i]->name : NULL;
+}
+
+static int no_verb(const char *word)
+{
+	const char *meant = options_similar(word, verb_at, NULL);
+
+	if (!*word)
+		return tool_misuse("", "no verb given");
+	for (size_t i = 0; i < ARRAY_SIZE(MEANT); i++)
+		if (!strcmp(word, MEANT[i][0]))
+			meant = MEANT[i][1];
+	if (meant)
+		return tool_misuse("", "no verb \"%s\": did you mean \"plfs %s\"?", word, meant);
+	return tool_misuse("", "no verb \"%s\"", word);
 }
 
 int main(int argc, char **argv)
@@ -108,10 +61,13 @@ int main(int argc, char **argv)
 		puts("plfs " PLFS_VERSION);
 		return tool_finish(TOOL_OK);
 	}
+	if (!strncmp(verb, "--completion=", 13))
+		return completion_print(VERBS, verb + 13) ? tool_finish(TOOL_OK) :
+							    tool_misuse("", "%s: no such shell", verb);
 	sys_init();
-	mapping_guard();
-	for (size_t i = 0; i < ARRAY_SIZE(VERBS); i++)
-		if (!strcmp(verb, VERBS[i].name))
-			return VERBS[i].run(argc - 1, argv + 1);
-	return *verb ? tool_misuse("", "no verb \"%s\"", verb) : tool_misuse("", "no verb given");
+	guard_handle_faults();
+	for (const struct verb *const *v = VERBS; *v; v++)
+		if (!strcmp(verb, (*v)->name))
+			return (*v)->run(*v, argc - 1, argv + 1);
+	return no_verb(verb);
 }

@@ -1,34 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A progress bar, or a count, on standard error, if that is a terminal; else nothing.
+ * A progress bar, or a count, on standard error; nothing if that is no terminal.
  */
 #ifndef PLFS_PROGRESS_H
 #define PLFS_PROGRESS_H
 
-#include "../core/base.h"
+#include "core/base/base.h"
 
 struct progress {
 	bool on;
-	const char *name;
+	char name[100]; /* the end of it, escaped */
 	uint64_t total;
-	uint64_t begun_ms, shown_ms; /* shown_ms == begun_ms: it is not on the terminal */
+	double part; /* done, for progress_count(); 0: not known */
+	uint64_t begun_ms, shown_ms; /* equal: nothing is on the terminal */
 };
 
 void progress_begin(struct progress *p, const char *name, uint64_t total);
 
-/* @done bytes of the total; draws a few times a second. */
+/* Show @done bytes of the total; draws at most ten times a second. */
 void progress_show(struct progress *p, uint64_t done);
 
-/* The same for what has no bytes: "1234 files", or "1234 of 2000 files" if @total is known. */
+/* Show a count: "1234 files", or "1234 of 2000 files" (@total 0: not known). */
 void progress_tally(struct progress *p, const char *what, uint64_t done, uint64_t total);
 
-/* The same where no total is known: @files of them done, with @bytes, and @bad of them not as they should be. */
-void progress_count(struct progress *p, uint64_t files, uint64_t bytes, uint64_t bad);
+/*
+ * Show a count: @files, their @bytes, and how many are *@bad (NULL: nothing of that); with p->part also the
+ * time left.
+ */
+void progress_count(struct progress *p, uint64_t files, uint64_t bytes, const uint64_t *bad);
 
-/* Take it off the terminal for a line that is about to be printed; it comes back by itself. */
+/* Clear it before a line is printed; the next count draws it again. */
 void progress_hide(struct progress *p);
 
-/* Take the bar off the terminal again. */
+/* Clear it for good. */
 void progress_end(struct progress *p);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From a name on the command line to an open file: below a prefix, on a backend that the settings name, or on
- * one that they do not. The last kind is known by the container directory in it.
+ * From a name on the command line to an open file: below a prefix, on a backend of the settings, or on
+ * another one, which its container directory identifies.
  */
 #include "tool.h"
 
@@ -10,7 +10,7 @@
 
 #define LIBRARY "libplfs.so"
 
-/* ---- the library in front of us ---- */
+/* ---- the library in front of the command ---- */
 
 static bool library_is_active(void)
 {
@@ -24,7 +24,7 @@ static bool library_is_active(void)
 	return !strcmp(slash ? slash + 1 : info.dli_fname, LIBRARY);
 }
 
-/* The library's wrapper of execv() leaves an LD_PRELOAD alone that is set, be it to nothing. */
+/* The library's wrapper of execv() keeps an LD_PRELOAD that is set, even to an empty value. */
 void tool_leave_library(void)
 {
 	const char *preload = getenv("LD_PRELOAD");
@@ -38,7 +38,8 @@ void tool_leave_library(void)
 		return;
 	list = strdup(preload ? preload : "");
 	rest = calloc(1, strlen(list ? list : "") + 2);
-	for (char *p = list ? strtok_r(list, ": ", &save) : NULL; p && rest; p = strtok_r(NULL, ": ", &save)) {
+	for (char *p = list ? strtok_r(list, ": ", &save) : NULL; p && rest;
+	     p = strtok_r(NULL, ": ", &save)) {
 		if (strstr(p, LIBRARY)) {
 			found = true;
 			continue;
@@ -79,21 +80,66 @@ static bool mentions(const char *text, const char *dir)
 	return false;
 }
 
-/* The directory above @path, or itself, that holds containers. False: none does. @path is cut down to it. */
-static bool find_backend(char *path)
+/* @dir as it stands in a mapping, its special characters escaped, into @out (2 * PATH_MAX). */
+static void escape(const char *dir, char *out)
 {
-	char format[PATH_MAX + sizeof("/" PLFS_DIR_NAME "/format")];
-	char *slash;
+	for (; *dir; dir++) {
+		if (strchr(":,={}\\", *dir))
+			*out++ = '\\';
+		*out++ = *dir;
+	}
+	*out = '\0';
+}
 
-	for (;;) {
-		snprintf(format, sizeof(format), "%s/" PLFS_DIR_NAME "/format", path);
-		if (*path && !access(format, F_OK))
+enum has { NO_CONTAINERS, OWN_CONTAINERS, CONTAINERS_OF_OTHERS };
+
+/* What the directory @dir has for files of the user @uid. *@owner: whose its containers are. */
+static enum has look_for_containers(const char *dir, uid_t uid, uid_t *owner)
+{
+	char path[PATH_MAX + sizeof("/" PLFS_DIR_NAME "/format")];
+	struct stat st, plfs;
+
+	snprintf(path, sizeof(path), "%s/" PLFS_DIR_NAME "/format", dir);
+	if (!*dir || access(path, F_OK))
+		return NO_CONTAINERS;
+	*strrchr(path, '/') = '\0';
+	if (lstat(dir, &st) || lstat(path, &plfs))
+		return NO_CONTAINERS;
+	*owner = plfs.st_uid;
+	return plfs_counts(&st, &plfs, uid) ? OWN_CONTAINERS : CONTAINERS_OF_OTHERS;
+}
+
+/*
+ * Shorten @path to the nearest directory, itself or above it, that holds its containers, or is in the
+ * settings @text. Those of others count where there are no better ones. False: none does.
+ */
+static bool find_backend(char *path, const char *text)
+{
+	char others[PATH_MAX] = "", escaped[2 * PATH_MAX], *slash;
+	uid_t owner, owner_of_others = 0;
+	struct stat st;
+
+	for (bool found = !lstat(path, &st); found; *slash = '\0') {
+		enum has has = look_for_containers(path, st.st_uid, &owner);
+
+		escape(path, escaped);
+		if (has == OWN_CONTAINERS || (has && mentions(text, escaped))) {
+			if (*others)
+				tool_error(
+					"%s/" PLFS_DIR_NAME ": user %u owns it, who has no containers of files of user %u: passed over for %s; -m %s takes it",
+					others, (unsigned)owner_of_others, (unsigned)st.st_uid, path, others);
 			return true;
+		}
+		if (has && !*others) {
+			strcpy(others, path);
+			owner_of_others = owner;
+		}
 		slash = strrchr(path, '/');
 		if (!slash)
-			return false;
-		*slash = '\0';
+			break;
 	}
+	strcpy(path, others);
+	return *path;
 }
 
 /* @name as an absolute path. */
@@ -130,14 +176,9 @@ static bool canonical(const char *name, char *path)
 static void add_in_place(char **text, const char *dir)
 {
 	size_t len = strlen(*text);
-	char escaped[2 * PATH_MAX], *p = escaped, *grown;
+	char escaped[2 * PATH_MAX], *grown;
 
-	for (; *dir; dir++) {
-		if (strchr(":,={}\\", *dir))
-			*p++ = '\\';
-		*p++ = *dir;
-	}
-	*p = '\0';
+	escape(dir, escaped);
 	if (mentions(*text, escaped))
 		return;
 	grown = realloc(*text, len + strlen(escaped) + 2);
@@ -147,10 +188,11 @@ static void add_in_place(char **text, const char *dir)
 	sprintf(grown + len, "%s%s", len ? ":" : "", escaped);
 }
 
-void target_setup(const char *map, char *const *names, int nr)
+/* @all: a directory that is no backend is mapped too. */
+static void setup(const char *map, char *const *names, int nr, bool all)
 {
 	const char *rc = getenv("PLFSRC");
-	char *text;
+	char *text, *absolute;
 
 	tool_leave_library();
 	if (!map)
@@ -159,15 +201,30 @@ void target_setup(const char *map, char *const *names, int nr)
 		plfs_setup(NULL);
 		return;
 	}
-	text = strdup(map ? map : "");
+	absolute = map ? plfs_map_absolute(map) : NULL;
+	text = strdup(absolute ? absolute : map ? map : "");
+	mem_free(absolute);
 	for (int i = 0; text && i < nr; i++) {
 		char path[PATH_MAX];
+		struct stat st;
 
-		if (canonical(names[i], path) && find_backend(path))
+		if (canonical(names[i], path) && find_backend(path, text))
+			add_in_place(&text, path);
+		else if (all && realpath(names[i], path) && !stat(path, &st) && S_ISDIR(st.st_mode))
 			add_in_place(&text, path);
 	}
 	plfs_setup(text ? text : map);
 	free(text);
+}
+
+void target_setup(const char *map, char *const *names, int nr)
+{
+	setup(map, names, nr, false);
+}
+
+void target_setup_directory(const char *map, char *name)
+{
+	setup(map, &name, 1, true);
 }
 
 /* ---- files ---- */
@@ -184,7 +241,7 @@ bool target_find(const char *name, char *path, struct plfs_mount **m)
 	if (!ret && realpath(full, real)) /* through a symbolic link from outside */
 		ret = plfs_path_map(real, path, m);
 	if (ret == -ENOENT)
-		tool_error("%s: inside a container directory; name the file that is above it", name);
+		tool_error("%s: inside a container directory: name the logical file instead", name);
 	else if (ret < 0)
 		tool_error("%s: %s", name, strerror(-ret));
 	if (!ret) {
@@ -194,7 +251,7 @@ bool target_find(const char *name, char *path, struct plfs_mount **m)
 	return ret >= 0;
 }
 
-/* What the kernel calls the open file, which is what to rename over if links led to it. */
+/* The kernel's name of the open file: a rename must replace that one if symbolic links led to it. */
 static void take_real_path(struct target *t)
 {
 	char link[64];
@@ -206,8 +263,42 @@ static void take_real_path(struct target *t)
 		t->path[n] = '\0';
 }
 
+static void tell_stray(const char *name, const char *base, const char *backend)
+{
+	char there[PATH_MAX];
+
+	snprintf(there, sizeof(there), "%s/%s", backend ? backend : "BACKEND", base);
+	if (backend && access(there, F_OK))
+		tool_error(
+			"%s is a stub; its data is in %s, which this directory is not part of: bring it back to where it was there, or to any place: mv %s %s",
+			name, backend, name, there);
+	else
+		tool_error(
+			"%s is a stub; its data is in %s, which this directory is not part of: plfs flatten -o %s %s",
+			name, backend ? backend : "a backend", name, there);
+}
+
+/*
+ * A stub that lies in no backend: cp, tar or rsync without the library brought it there alone. What it looks
+ * like is not what the file has.
+ */
+static bool is_stray(const struct target *t)
+{
+	const char *backend, *base = strrchr(t->name, '/');
+	int stray = plfs_is_stray(t->fd, &backend);
+
+	if (stray == PLFS_STRAY_BODY)
+		tool_error(
+			"%s is a stub in a directory that is no backend; its data is behind its first 4096 bytes: tail -c +4097 %s >FILE",
+			t->name, t->name);
+	else if (stray == PLFS_STRAY_CONTAINER)
+		tell_stray(t->name, base ? base + 1 : t->name, backend);
+	return stray > 0;
+}
+
 bool target_open(struct target *t, const char *name)
 {
+	char holder[128];
 	const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 	off_t size;
 
@@ -223,12 +314,19 @@ bool target_open(struct target *t, const char *name)
 			t->fd = -errno;
 	}
 	if (t->fd < 0) {
-		tool_error("%s: %s", name, strerror(-t->fd));
+		tool_error("%s: %s%s%s", name, strerror(-t->fd),
+			   t->fd == -EBUSY ? tool_holder(t->path, holder, sizeof(holder)) : "",
+			   t->fd == -ENOENT && !plfs_mount_at(0) ?
+			   "; there is no mapping: give one with -m, or name the file on its backend" : "");
 		return false;
 	}
 	take_real_path(t);
 	if (fstat(t->fd, &t->st) || !S_ISREG(t->st.st_mode)) {
-		tool_error("%s: %s", name, S_ISDIR(t->st.st_mode) ? "a directory" : "no regular file");
+		tool_error("%s: %s", name, S_ISDIR(t->st.st_mode) ? "a directory" : "not a regular file");
+		target_close(t);
+		return false;
+	}
+	if (!t->file && is_stray(t)) {
 		target_close(t);
 		return false;
 	}
@@ -244,7 +342,7 @@ bool target_open(struct target *t, const char *name)
 
 void target_close(struct target *t)
 {
-	/* The kernel's first: its descriptor says that somebody has the file open. */
+	/* The kernel's descriptor first: its lock says that the file is in use. */
 	if (t->fd >= 0)
 		close(t->fd);
 	if (t->file)

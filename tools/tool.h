@@ -1,52 +1,60 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the verbs of the plfs command share: their exit codes, what they say, and how the FILE on the command
- * line becomes an open file. The command runs without the library in front of it: it may call libc by name.
+ * Shared by the verbs of the plfs command: exit codes, messages, and how a FILE on the command line becomes
+ * an open file. The library is not in front of the command, so it may call libc by name.
  */
 #ifndef PLFS_TOOL_H
 #define PLFS_TOOL_H
 
-#include "../core/plfs.h"
+#include "core/plfs_admin.h"
 
-enum { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_USAGE = 2, TOOL_SETTINGS = 78 };
-
-/* A verb: argv[0] is its name. Returns an exit code. */
-int cmd_run(int argc, char **argv);
-int cmd_init(int argc, char **argv);
-int cmd_stat(int argc, char **argv);
-int cmd_map(int argc, char **argv);
-int cmd_gc(int argc, char **argv);
-int cmd_flatten(int argc, char **argv);
-int cmd_check(int argc, char **argv);
-int cmd_repair(int argc, char **argv);
-
-/* One line to standard error, "plfs: " before it. */
-void tool_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-/* The same for a misuse of @verb, with a pointer to its help. Returns TOOL_USAGE. */
-int tool_misuse(const char *verb, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+enum { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_USAGE = 2, TOOL_STALLED = 3, TOOL_SETTINGS = 78 };
 
 /*
- * For what getopt_long() returned, @c, that the verb has no case of its own for: -h prints @help, all else is a misuse. Returns the
- * exit code.
+ * Print one line to standard output. Names in it may hold anything: what is no printable character is escaped
+ * (printable.h), here and in all that follows.
  */
-int tool_other_option(const char *verb, int c, char **argv, const char *help);
+void tool_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Whether all of @text is a number from @least to @most, which then is in *@nr. */
+/* Print one line to standard error, beginning with "plfs: ". */
+void tool_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same for a misuse of @verb, with a hint to its help. Returns TOOL_USAGE. */
+int tool_misuse(const char *verb, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The mapping of several options -m: the one so far, or NULL, and @more. For the rest of the process. */
+const char *tool_join_map(const char *map, const char *more);
+
+/* Parse @text as a number from @least to @most into *@nr. False: it is none. */
 bool tool_number(const char *text, uint64_t least, uint64_t most, uint64_t *nr);
 
-/* The -j of a verb that works with threads: 1 to so many. */
-#define TOOL_JOBS_MAX 64
+/*
+ * " (process 1234, python3, of user 1000)" into @out of @len bytes: one that has the file @path open, other
+ * than this one. "": none is found. Returns @out.
+ */
+const char *tool_holder(const char *path, char *out, size_t len);
 
-/* Flush standard output: a verb's last word. @rc, or TOOL_FAILED if what was printed did not arrive. */
+extern bool tool_in_bytes; /* sizes are printed as numbers of bytes */
+
+/* "1.2 KiB", "47 bytes" into @out; with tool_in_bytes always the latter. Returns @out. */
+#define TOOL_SIZE_LEN 32
+const char *tool_size(uint64_t bytes, char *out);
+
+/*
+ * Flush standard output at the end of a verb. Returns @rc, or TOOL_FAILED if the output could not be written.
+ */
 int tool_finish(int rc);
 
-/* @s in quotes, as JSON wants it, to standard output. */
+/*
+ * Print @s to standard output as a JSON string. A byte B that is no part of UTF-8 becomes the character
+ * U+DC00 + B, as in Python.
+ */
 void tool_print_json(const char *s);
 
 /*
- * If the library is in front of us, start over without it, with the arguments of the process: below it every name
- * would be translated twice, and a stub show its contents instead of its header.
+ * If the library is in front of this process, execute the command again without it, with the same arguments.
+ * With it, every name would be translated twice, and a stub would show the file's bytes instead of its
+ * header.
  */
 void tool_leave_library(void);
 
@@ -58,27 +66,30 @@ struct target {
 	struct plfs_mount *m;   /* NULL: below no mapping */
 	int fd;                 /* read-only */
 	struct plfs_file *file; /* NULL: a plain file */
-	struct stat st;         /* of the stub or plain file, as the kernel says it */
+	struct stat st;         /* of the stub or plain file, from the kernel */
 	uint64_t size;          /* logical */
 };
 
 /*
- * Settings, once, before any target: @map replaces PLFS_MAP unless NULL. A backend that one of @names lies below
- * need not be in them: it is found by the container directory in it. Exits with TOOL_SETTINGS if they are bad.
- * Leaves the library first.
+ * Read the settings, once, before any target. @map replaces PLFS_MAP unless NULL. The backends above @names
+ * need not be in the settings: their container directory identifies them. Leaves the library first. Exits
+ * with TOOL_SETTINGS if the settings are bad.
  */
 void target_setup(const char *map, char *const *names, int nr);
 
+/* The same for one directory @name, which is mapped in place if it is no backend yet. */
+void target_setup_directory(const char *map, char *name);
+
 /*
- * Where the name leads: *@m and a backend path, or NULL and an absolute path, in @path (PATH_MAX). False after an error
- * that has been told.
+ * Find the file @name. @path (PATH_MAX) is a backend path below *@m, or an absolute path if *@m is NULL.
+ * False: an error was printed.
  */
 bool target_find(const char *name, char *path, struct plfs_mount **m);
 
-/* Open a regular file for reading. False after an error that has been told: then there is nothing to close. */
+/* Open a regular file for reading. False: an error was printed, and nothing is open. */
 bool target_open(struct target *t, const char *name);
 
-/* Close it. If it has lost its last name, its container goes too. */
+/* Close it. If the file has lost its last name, its container is removed. */
 void target_close(struct target *t);
 
 #endif

@@ -13,7 +13,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 
-#include "../job.h"
+#include "../lib/job.h"
 
 enum { MAX_RANKS = 64 };
 
@@ -22,8 +22,8 @@ static const char *const mode_names[] = { "n1", "nn", "one" };
 /* What can be measured, in the order in which it is done. */
 enum phase { WRITE, READ_SHIFTED, READ_SCATTERED, READ_SEQUENTIAL, READ_RESTART, WRITE_FSYNC, NR_PHASES };
 
-static const char *const phase_names[NR_PHASES] = { "write", "read_shifted", "read_scattered", "read_sequential", "read_restart",
-						    "write_fsync" };
+static const char *const phase_names[NR_PHASES] = { "write",	       "read_shifted", "read_scattered",
+						    "read_sequential", "read_restart", "write_fsync" };
 
 struct bench {
 	int nr_ranks;
@@ -52,7 +52,9 @@ static inline void bench_options(struct bench *b, int argc, char **argv)
 {
 	int c;
 
-	*b = (struct bench){ .nr_ranks = 4, .block_len = 4096, .nr_blocks = 100, .wanted = { [WRITE] = true } };
+	*b = (struct bench){
+		.nr_ranks = 4, .block_len = 4096, .nr_blocks = 100, .wanted = { [WRITE] = true }
+	};
 	while ((c = getopt(argc, argv, "p:b:n:m:r:w:t")) != -1)
 		switch (c) {
 		case 'p':
@@ -82,16 +84,22 @@ static inline void bench_options(struct bench *b, int argc, char **argv)
 		default:
 			exit(2);
 		}
-	if (optind != argc - 1 || b->nr_ranks < 1 || b->nr_ranks > MAX_RANKS || !b->block_len || b->nr_blocks < 1) {
-		fprintf(stderr, "usage: %s [-p RANKS] [-b BLOCK] [-n BLOCKS_PER_RANK] [-m n1|nn|one] [-r ROUND] [-w PHASE,...] "
-			"[-t] DIR\n", argv[0]);
+	if (optind != argc - 1 || b->nr_ranks < 1 || b->nr_ranks > MAX_RANKS || !b->block_len ||
+	    b->nr_blocks < 1) {
+		fprintf(stderr,
+			"usage: %s [-p RANKS] [-b BLOCK] [-n BLOCKS_PER_RANK] [-m n1|nn|one] [-r ROUND] [-w PHASE,...] "
+			"[-t] DIR\n",
+			argv[0]);
 		exit(2);
 	}
 	b->dir = argv[optind];
 }
 
 static inline size_t bench_rank_len(const struct bench *b) { return b->block_len * (size_t)b->nr_blocks; }
-static inline size_t bench_total_len(const struct bench *b) { return bench_rank_len(b) * (size_t)b->nr_ranks; }
+static inline size_t bench_total_len(const struct bench *b)
+{
+	return bench_rank_len(b) * (size_t)b->nr_ranks;
+}
 
 /* The file that holds the data of @rank. */
 static inline void bench_path(const struct bench *b, int rank, char *out, size_t len)
@@ -153,7 +161,10 @@ static inline int bench_open(const char *path, int flags)
 	return fd;
 }
 
-/* Nothing of the file system of @dir is dirty afterwards: neither what was written before nor its removal meets the clock. */
+/*
+ * Nothing of the file system of @dir is dirty afterwards: neither what was written before nor its removal
+ * meets the clock.
+ */
 static inline void bench_settle(const char *dir)
 {
 	int fd = bench_open(dir, O_RDONLY | O_DIRECTORY);

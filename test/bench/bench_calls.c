@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What calls cost that have nothing to do with a mapped file: on a plain file in the page cache, by its absolute path
- * and by its name in the working directory. Prints nanoseconds per call, of each the least of many short stretches,
- * which take turns.
+ * What calls cost that have nothing to do with a mapped file: on a plain file in the page cache, by its
+ * absolute path and by its name in the working directory. Prints nanoseconds per call, of each the least of
+ * many short stretches, which take turns.
  *
  *     bench_calls FILE
  */
@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "../job.h"
+#include "../lib/job.h"
 
 enum { CALLS = 200, STRETCHES = 40 };
 
@@ -158,7 +158,8 @@ int main(int argc, char **argv)
 {
 	const char *slash = argc == 2 ? strrchr(argv[1], '/') : NULL;
 
-	if (!slash || slash == argv[1] || strlen(argv[1]) >= sizeof(absolute) || strlen(slash) >= sizeof(name)) {
+	if (!slash || slash == argv[1] || strlen(argv[1]) >= sizeof(absolute) ||
+	    strlen(slash) >= sizeof(name)) {
 		fprintf(stderr, "usage: bench_calls /DIRECTORY/FILE\n");
 		return 2;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What many small files cost: each is created, written once and closed; then all are looked at by stat(), one of
- * them again and again, and one whose writer was killed, all are read and removed, phase by phase. Prints one JSON object: the seconds of each phase.
- * Nothing is dirty at the beginning; between the phases nothing is synced, since the disk would then take the time for
- * giving up blocks again.
+ * What many small files cost: each is created, written once and closed; then all are looked at by stat(), one
+ * of them again and again, and one whose writer was killed, all are read and removed, phase by phase. Prints
+ * one JSON object: the seconds of each phase. Nothing is dirty at the beginning; between the phases nothing
+ * is synced, since the disk would then take the time for giving up blocks again.
  *
  *     bench_files [-n FILES] [-s BYTES] DIR
  */
@@ -66,7 +66,10 @@ static const struct {
 
 enum { NR_PHASES_OF_FILES = sizeof(phases) / sizeof(phases[0]) };
 
-/* Looking at all files, or as often at one: seconds of the quickest of several times, when nobody else was in the way. */
+/*
+ * Looking at all files, or as often at one: seconds of the quickest of several times, when nobody else was in
+ * the way.
+ */
 static double look_again(bool one)
 {
 	int times = one ? STRETCHES : PASSES, calls = one ? CALLS : nr_files;
@@ -83,7 +86,10 @@ static double look_again(bool one)
 	return least_s / calls * nr_files;
 }
 
-/* The same of a file in pieces that a process was writing when it was killed, with none of them told to the stub. */
+/*
+ * The same of a file in pieces that a process was writing when it was killed, with none of them told to the
+ * stub.
+ */
 static double look_at_killed(const char *dir)
 {
 	char path[256];
@@ -148,7 +154,8 @@ int main(int argc, char **argv)
 			phases[i].call(n);
 		printf("%s\"%s\": %.9f", i ? ", " : "{", phases[i].name, now_s() - start_s);
 		if (phases[i].call == create)
-			printf(", \"stat\": %.9f, \"stat_one\": %.9f, \"stat_killed\": %.9f", look_again(false), look_again(true), look_at_killed(dir));
+			printf(", \"stat\": %.9f, \"stat_one\": %.9f, \"stat_killed\": %.9f",
+			       look_again(false), look_again(true), look_at_killed(dir));
 	}
 	printf("}\n");
 	return 0;

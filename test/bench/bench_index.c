@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files with many records, made by many processes, and a reader of them: how long it takes from open to the first byte,
- * what memory it needs, and whether everything is right.
+ * Files with many records, made by many processes, and a reader of them: how long it takes from open to the
+ * first byte, what memory it needs, and whether everything is right.
  *
  *     bench_index make -k KIND -p LOGS -n RECORDS_OF_EACH -b BLOCK [-u HOSTS] FILE
  *     bench_index open|read|empty -k KIND -p LOGS -n RECORDS_OF_EACH -b BLOCK [-l BYTES] FILE
  *
- * Each log is written by a process of its own, with -u under that many host names (which needs root). "open" reads one
- * byte, "read" reads and checks everything, or the first BYTES, as well; "empty" is the same process with an empty file.
- * Prints a JSON object.
+ * Each log is written by a process of its own, with -u under that many host names (which needs root). "open"
+ * reads one byte, "read" reads and checks everything, or the first BYTES, as well; "empty" is the same
+ * process with an empty file. Prints a JSON object.
  */
 #include "bench.h"
 
@@ -260,9 +260,11 @@ int main(int argc, char **argv)
 		default:
 			return 2;
 		}
-	if (optind != argc - 2 || !nr_logs || nr_records < ROWS || nr_records % ROWS || !block || block > sizeof(buf) ||
-	    hosts > MAX_RANKS || (kind == RANDOM && (nr_logs * nr_records & (nr_logs * nr_records - 1)))) {
-		fprintf(stderr, "usage: bench_index make|open|read|empty -k KIND -p LOGS -n RECORDS -b BLOCK [-u HOSTS] [-l BYTES] FILE\n");
+	if (optind != argc - 2 || !nr_logs || nr_records < ROWS || nr_records % ROWS || !block ||
+	    block > sizeof(buf) || hosts > MAX_RANKS ||
+	    (kind == RANDOM && (nr_logs * nr_records & (nr_logs * nr_records - 1)))) {
+		fprintf(stderr,
+			"usage: bench_index make|open|read|empty -k KIND -p LOGS -n RECORDS -b BLOCK [-u HOSTS] [-l BYTES] FILE\n");
 		return 2;
 	}
 	path = argv[argc - 1];

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * N-1 or N-N strided by forked processes. The clock runs from the barrier before open to the close of the
- * slowest rank; what a rank writes was made before, and nobody checks bytes or ends while another is still measured.
- * Everything is in the page cache, and nothing is dirty when the clock starts.
+ * slowest rank; what a rank writes was made before, and nobody checks bytes or ends while another is still
+ * measured. Everything is in the page cache, and nothing is dirty when the clock starts.
  *
- * The shifted reader of rank i reads, block by block, what rank i + 1 wrote; the scattered one reads these blocks out of
- * order. The sequential one reads everything in one process into one small buffer, as cp and md5sum do. A restart has one
- * rank less than there were writers, and each reads its part of the file from end to end.
+ * The shifted reader of rank i reads, block by block, what rank i + 1 wrote; the scattered one reads these
+ * blocks out of order. The sequential one reads everything in one process into one small buffer, as cp and
+ * md5sum do. A restart has one rank less than there were writers, and each reads its part of the file from
+ * end to end.
  */
 #include "bench.h"
 
@@ -77,7 +78,8 @@ static bool write_one(const struct bench *b)
 	start_clock(b, 0);
 	fd = bench_open(path, O_WRONLY | O_CREAT);
 	for (size_t pos = 0; pos < total; pos += WINDOW_LEN)
-		write_all(fd, all + pos, total - pos < WINDOW_LEN ? total - pos : WINDOW_LEN, (off_t)pos, path);
+		write_all(fd, all + pos, total - pos < WINDOW_LEN ? total - pos : WINDOW_LEN, (off_t)pos,
+			  path);
 	if (close(fd))
 		die("%s: close", path);
 	stop_clock(b, 0);
@@ -86,7 +88,10 @@ static bool write_one(const struct bench *b)
 
 static long common_divisor(long a, long b) { return b ? common_divisor(b, a % b) : a; }
 
-/* From one of @nr blocks to the next where they are read out of order: each once, and none close to the one before. */
+/*
+ * From one of @nr blocks to the next where they are read out of order: each once, and none close to the one
+ * before.
+ */
 static long far_step(long nr)
 {
 	long step = nr * 5 / 8 + 1;
@@ -104,8 +109,10 @@ static bool read_shifted(const struct bench *b, int rank, bool in_order)
 	bench_path(b, writer, path, sizeof(path));
 	start_clock(b, rank);
 	fd = bench_open(path, O_RDONLY);
-	for (long i = 0, k = 0, step = in_order ? 1 : far_step(b->nr_blocks); i < b->nr_blocks; i++, k = (k + step) % b->nr_blocks)
-		if (read_all(fd, buf + (size_t)k * b->block_len, b->block_len, bench_off(b, writer, k), path) < b->block_len)
+	for (long i = 0, k = 0, step = in_order ? 1 : far_step(b->nr_blocks); i < b->nr_blocks;
+	     i++, k = (k + step) % b->nr_blocks)
+		if (read_all(fd, buf + (size_t)k * b->block_len, b->block_len, bench_off(b, writer, k),
+			     path) < b->block_len)
 			die("%s: short", path);
 	close(fd);
 	stop_clock(b, rank);
@@ -126,8 +133,9 @@ static bool check(const struct bench *b)
 		bench_path(b, r, path, sizeof(path));
 		fd = bench_open(path, O_RDONLY);
 		for (done = 0; good && (n = read(fd, buf, COPY_LEN)) > 0; done += (size_t)n)
-			good = b->nn ? pattern_check(buf, (size_t)n, ((uint64_t)r << 40) + done, b->round) == (size_t)n
-				     : bench_good_at(b, buf, done, (size_t)n);
+			good = b->nn ? pattern_check(buf, (size_t)n, ((uint64_t)r << 40) + done, b->round) ==
+					       (size_t)n :
+				       bench_good_at(b, buf, done, (size_t)n);
 		good = good && !n && done == file_len;
 		close(fd);
 	}
@@ -250,7 +258,8 @@ int main(int argc, char **argv)
 		if (!b.wanted[i])
 			continue;
 		seconds[i] = run(&b, (enum phase)i, &good);
-		if (good && (i == WRITE_FSYNC || (i == WRITE && !b.wanted[READ_SHIFTED] && !b.wanted[READ_SEQUENTIAL])))
+		if (good && (i == WRITE_FSYNC ||
+			     (i == WRITE && !b.wanted[READ_SHIFTED] && !b.wanted[READ_SEQUENTIAL])))
 			good = check(&b);
 	}
 	bench_unlink(&b);

@@ -28,7 +28,8 @@ static double transfer(const struct bench *b, enum phase phase, int owner, char 
 	MPI_Barrier(MPI_COMM_WORLD);
 	start_s = now_s();
 	ok(MPI_File_open(b->nn ? MPI_COMM_SELF : MPI_COMM_WORLD, path,
-			 reading ? MPI_MODE_RDONLY : MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &fh), "open");
+			 reading ? MPI_MODE_RDONLY : MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &fh),
+	   "open");
 	for (long k = 0; k < b->nr_blocks; k++) {
 		char *block = buf + (size_t)k * b->block_len;
 

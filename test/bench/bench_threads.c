@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One process whose threads write one file through one descriptor, each every nth block, and read it back, each what its
- * neighbour wrote. The clock runs from open to close; the threads are there before, and check after.
+ * One process whose threads write one file through one descriptor, each every nth block, and read it back,
+ * each what its neighbour wrote. The clock runs from open to close; the threads are there before, and check
+ * after.
  *
  *     bench_threads -p THREADS -b BLOCK -n BLOCKS_PER_THREAD -r ROUND DIR
  */
@@ -53,7 +54,8 @@ static void *read_blocks(void *arg)
 	memset(w->buf, 0x5a, bench_rank_len(&b));
 	begin();
 	for (long k = 0; k < b.nr_blocks; k++)
-		if (read_all(fd, w->buf + (size_t)k * b.block_len, b.block_len, bench_off(&b, other, k), path) < b.block_len)
+		if (read_all(fd, w->buf + (size_t)k * b.block_len, b.block_len, bench_off(&b, other, k),
+			     path) < b.block_len)
 			die("%s: short", path);
 	finish();
 	w->good = bench_good(&b, w->buf, other);

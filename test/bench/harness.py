@@ -16,7 +16,8 @@ LIBRARY = os.environ.get("PRELOAD") or BUILD + "/libplfs.so"
 BIN = BUILD + "/test/bench"
 CFLAGS = "-std=gnu11 -O2 -Wall -Wextra -Wshadow -pthread".split()
 MIB = 1 << 20
-QUIET = ("LD_PRELOAD", "PLFS_MAP", "PLFSRC", "PLFS_DEBUG", "PLFS_CONSISTENCY", "PLFS_VERIFY")
+QUIET = ("LD_PRELOAD", "PLFS_MAP", "PLFSRC", "PLFS_DEBUG", "PLFS_CONSISTENCY", "PLFS_VERIFY", "PLFS_STATS", "PLFS_TRACE",
+         "PLFS_HINTS")
 
 
 class Wrong(Exception):

@@ -4,8 +4,9 @@ import contextlib
 import glob
 import os
 import subprocess
+import time
 
-from harness import MIB, PLAIN, clean_env, run, spread_text
+from harness import BUILD, MIB, PLAIN, Wrong, clean_env, run, spread_text
 
 PATTERNS = ["strided", "header", "2d", "3d", "arrays"]
 JUDGED = PATTERNS[:4]
@@ -109,6 +110,23 @@ def section_open(places, out):
     with dataset(place, "strided", 10240, 3072, 16, hosts=hosts) as d:
         look_often(out, d, "logs", rounds, 3 * rounds)
         memory(out, d)
+        report(out, d)
+
+
+def report(out, d):
+    """plfs report of 31 million pieces: its time and memory, of the command and of the page's program."""
+    page = d.room + "/../report.html"
+    begin = time.monotonic()
+    process = subprocess.Popen([BUILD + "/plfs", "report", "-o", page, d.room + "/" + os.path.basename(d.path)])
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise Wrong("plfs report has failed")
+    out.figure("report/seconds", [time.monotonic() - begin])
+    out.figure("report/memory", [usage.ru_maxrss * 1024 / 1e6])
+    out.figure("report/page", [os.path.getsize(page) / 1e6])
+    print("%-34s plfs report: %.1f s, %.0f MB of memory, a page of %.2f MB" % (
+        "", *(out.figures["report/" + what][0] for what in ("seconds", "memory", "page"))), flush=True)
+    os.unlink(page)
 
 
 def memory(out, d):

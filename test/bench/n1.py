@@ -135,7 +135,7 @@ def section_restart(places, out):
 
 
 def section_verify(places, out):
-    print("\nReads with PLFS_VERIFY=read over reads without, by 4 ranks (shifted; scattered: out of order) and by one: MB/s without, with, "
+    print("\nFirst reads with PLFS_VERIFY=read over reads without, by 4 ranks (shifted; scattered: out of order) and by one: MB/s without, with, "
           "ratio of speeds")
     for place in places:
         for block in (4096, 47001, MIB):

@@ -38,6 +38,8 @@ def rows_of_opening():
     yield Row("index/random", "index on disk, random offsets, a record", 16, False, "B")
     for which in ("first", "cached", "reading"):
         yield Row(f"memory {which}", f"reader's memory, {which}: 31M strided records in 10240 logs", 50, False, "MB")
+    for what, goal, unit in (("seconds", 10, "s"), ("memory", 200, "MB"), ("page", 5, "MB")):
+        yield Row(f"report/{what}", f"plfs report, {what}: 31M strided records in 10240 logs", goal, False, unit)
 
 
 def rows_of_files():
@@ -51,6 +53,11 @@ def rows_of_files():
                           False, "")
 
 
+def rows_of_counting():
+    yield Row("counted/counters", "PLFS_STATS: what it adds to a write of 64 B", 2, False, "ns")
+    yield Row("counted/trace", "PLFS_TRACE: what it adds to a write of 64 B", 30, False, "ns")
+
+
 # Measured by make bench-cluster, which leaves them in bench-cluster.json in the build directory.
 CLUSTER = [
     Row("cluster/N-1/4096", "make bench-cluster: CephFS, 2 hosts: N-1 over direct N-1, 4 KiB", 12, True, ""),
@@ -59,7 +66,7 @@ CLUSTER = [
     Row("cluster/N-N/47001", "make bench-cluster: CephFS, 2 hosts: N-1 over N-N, 47001 B", 0.9, True, ""),
 ]
 
-GOALS = [*rows_of_writing(), *rows_of_reading(), *rows_of_opening(), *CLUSTER, *rows_of_files()]
+GOALS = [*rows_of_writing(), *rows_of_reading(), *rows_of_opening(), *CLUSTER, *rows_of_files(), *rows_of_counting()]
 
 
 def others(figures):

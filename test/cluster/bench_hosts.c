@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The N-1 benchmark on several hosts that share a kernel: one such program runs on each host and forks the ranks of that host;
- * all ranks meet at a barrier in a file that every host maps. Rank 0 makes the file, the others open it after that, as MPI-IO does.
- * The clock runs from the barrier before that to the close of the slowest rank, with an fsync before it; then rank i reads what
- * rank i + 1 wrote, which is on the other host if there are two, and checks it.
+ * The N-1 benchmark on several hosts that share a kernel: one such program runs on each host and forks the
+ * ranks of that host; all ranks meet at a barrier in a file that every host maps. Rank 0 makes the file, the
+ * others open it after that, as MPI-IO does. The clock runs from the barrier before that to the close of the
+ * slowest rank, with an fsync before it; then rank i reads what rank i + 1 wrote, which is on the other host
+ * if there are two, and checks it.
  *
  *     bench_hosts FILE FIRST COUNT -p RANKS -b BLOCK -n BLOCKS_PER_RANK -m n1|nn -r ROUND DIR
  *
- * FILE holds the barrier: empty, and a new one for each run; ranks FIRST to FIRST + COUNT - 1 are those of this host. Whoever has
- * rank 0 prints the seconds, and all say by their exit status whether all bytes were right.
+ * FILE holds the barrier: empty, and a new one for each run; ranks FIRST to FIRST + COUNT - 1 are those of
+ * this host. Whoever has rank 0 prints the seconds, and all say by their exit status whether all bytes were
+ * right.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -35,7 +37,8 @@ static void map_shared(const char *path, int nr_ranks)
 	if (shared == MAP_FAILED)
 		die("%s: mmap", path);
 	close(fd);
-	if (__atomic_compare_exchange_n(&shared->ready, &none, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+	if (__atomic_compare_exchange_n(&shared->ready, &none, 1, false, __ATOMIC_SEQ_CST,
+					__ATOMIC_SEQ_CST)) {
 		pthread_barrierattr_init(&attr);
 		pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
 		pthread_barrier_init(&shared->barrier, &attr, (unsigned)nr_ranks);
@@ -91,7 +94,8 @@ static void read_shifted(const struct bench *b, int rank)
 	if (fd < 0)
 		die("%s: open", path);
 	for (long k = 0; k < b->nr_blocks; k++)
-		if (read_all(fd, buf + (size_t)k * b->block_len, b->block_len, bench_off(b, writer, k), path) < b->block_len)
+		if (read_all(fd, buf + (size_t)k * b->block_len, b->block_len, bench_off(b, writer, k),
+			     path) < b->block_len)
 			die("%s: short", path);
 	close(fd);
 	shared->end_s[1][rank] = now_s();

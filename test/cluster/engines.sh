@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A file system of several hosts, from nothing to two mounts and back. Sourced after ../jobs.sh and ../mpi/hosts.sh: defines fs, where
+# A file system of several hosts, from nothing to two mounts and back. Sourced after ../lib/jobs.sh and ../mpi/hosts.sh: defines fs, where
 # hosts h1 and h2 have it.
 
 . ../cluster/ceph.sh

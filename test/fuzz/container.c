@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A whole logical file of a stranger's making: stub, container and what is in it are laid out as the input says, in a directory in
- * memory, and the file is opened, measured, read, written, cut and made a plain one, as a program would. No input may crash that, keep it
- * long, take memory beyond its size, or make it read or write a file outside of the container.
+ * A whole logical file of a stranger's making: stub, container and what is in it are laid out as the input
+ * says, in a directory in memory, and the file is opened, measured, read, written, cut and made a plain one,
+ * as a program would. No input may crash that, keep it long, take memory beyond its size, or make it read or
+ * write a file outside of the container.
  *
  * An input is a byte of flags, one that says what is done, and droppings:
  *   0  1  kind   see make_dropping()
@@ -10,20 +11,41 @@
  *   2  1  size   0: as long as its bytes; else 2^size bytes, most of them a hole
  *   3  2  len    bytes that follow; a live file's are packed (droppings.h)
  */
-#include "../scratch.h"
+#include "test/lib/scratch.h"
 
 #include "fuzz.h"
 
-#include "../../core/plfs.h"
-#include "../../core/stub.h"
-#include "../../index/merge.h"
+#include "core/plfs.h"
+#include "core/dropping/datalog.h"
+#include "core/backend/host.h"
+#include "core/backend/stub.h"
+#include "index/map/merge.h"
 
 #include "droppings.h"
 
 const char fuzz_name[] = "container";
 
-enum { MAKE_LOG, MAKE_LIVE, MAKE_INDEX, MAKE_GLOBAL, MAKE_NAMED, MAKE_LINK, MAKE_FIFO, MAKE_DIRECTORY, NR_MAKE };
-enum { DO_WRITE = 1, DO_TRUNCATE = 2, DO_EXTEND = 4, DO_FLATTEN = 8, DO_APPEND = 16, DO_REOPEN = 32, DO_SYNC = 64, DO_CREATE = 128 };
+enum {
+	MAKE_LOG,
+	MAKE_LIVE,
+	MAKE_INDEX,
+	MAKE_GLOBAL,
+	MAKE_NAMED,
+	MAKE_LINK,
+	MAKE_FIFO,
+	MAKE_DIRECTORY,
+	NR_MAKE
+};
+enum {
+	DO_WRITE = 1,
+	DO_TRUNCATE = 2,
+	DO_EXTEND = 4,
+	DO_FLATTEN = 8,
+	DO_APPEND = 16,
+	DO_REOPEN = 32,
+	DO_SYNC = 64,
+	DO_CREATE = 128
+};
 
 #define HEAD_LEN (2 + 128 + 8)
 #define SECRET "these bytes are nobody's business"
@@ -96,8 +118,9 @@ static void make_dropping(int kind, unsigned slot, unsigned size, uint8_t *p, si
 	size_t live_len;
 	uint8_t *live;
 
-	snprintf(host, sizeof(host), "%s", slot & 3 ? hosts[slot & 3] : dropping_host());
-	snprintf(hostdir, sizeof(hostdir), "%s/hostdir.%u", dir, slot >> 2 & 3 ? slot >> 2 & 3 : crc32c(0, host, strlen(host)) % 32);
+	snprintf(host, sizeof(host), "%s", slot & 3 ? hosts[slot & 3] : host_name());
+	snprintf(hostdir, sizeof(hostdir), "%s/hostdir.%u", dir,
+		 slot >> 2 & 3 ? slot >> 2 & 3 : crc32c(0, host, strlen(host)) % 32);
 	mkdir(hostdir, 0755);
 	snprintf(name, sizeof(name), "%s.%u.%u", host, slot >> 4 & 3, slot >> 6 & 1);
 	switch (kind % NR_MAKE) {
@@ -117,7 +140,8 @@ static void make_dropping(int kind, unsigned slot, unsigned size, uint8_t *p, si
 		if (fix)
 			fix_blocks(p, len);
 		snprintf(path, sizeof(path), "%s/index.%s", hostdir, host);
-		put_file(path, p, len, size > 20 && size < 35 ? 20 : size); /* holes take long to be read: test_hostile.c has one */
+		/* holes take long to be read: unit/file/hostile.c has one */
+		put_file(path, p, len, size > 20 && size < 35 ? 20 : size);
 		return;
 	case MAKE_GLOBAL:
 		snprintf(path, sizeof(path), "%s/index.global", dir);
@@ -132,7 +156,8 @@ static void make_dropping(int kind, unsigned slot, unsigned size, uint8_t *p, si
 				uint64_t number = stx.stx_ino;
 
 				if (stx.stx_mask & STATX_BTIME)
-					number ^= (uint64_t)stx.stx_btime.tv_sec * 1000000000 + stx.stx_btime.tv_nsec;
+					number ^= (uint64_t)stx.stx_btime.tv_sec * 1000000000 +
+						  stx.stx_btime.tv_nsec;
 				if (pwrite(fd, &number, 8, 128) < 0)
 					must(false, "a map can be confirmed");
 			}
@@ -177,7 +202,9 @@ static bool lay_out(uint8_t *p, size_t len, bool fix)
 		fix_crc(p, 12, STUB_HEADER_LEN);
 	}
 	fd = open(stub_path, O_RDWR | O_CREAT | O_TRUNC, 0644);
-	must(fd >= 0 && pwrite(fd, p, 128, 0) == 128 && !ftruncate(fd, PLFS_BODY_OFF + (off_t)(get_le64(p + 128) >> 2)) && !fchmod(fd, 0644 | S_ISVTX),
+	must(fd >= 0 && pwrite(fd, p, 128, 0) == 128 &&
+		     !ftruncate(fd, PLFS_BODY_OFF + (off_t)(get_le64(p + 128) >> 2)) &&
+		     !fchmod(fd, 0644 | S_ISVTX),
 	     "a stub can be made");
 	close(fd);
 	p += HEAD_LEN - 2;
@@ -211,7 +238,8 @@ static ssize_t read_some(struct lfile *l, uint8_t *buf, size_t len, uint64_t off
 	check_error(n, "a read fails with an error that is documented");
 	must(n <= (ssize_t)len, "no more is read than was asked for");
 	must(n != -EIO || nr_lines > 0, "an error is told of");
-	must(n < (ssize_t)strlen(SECRET) || !memmem(buf, (size_t)n, SECRET, strlen(SECRET)), "what is read is in the container");
+	must(n < (ssize_t)strlen(SECRET) || !memmem(buf, (size_t)n, SECRET, strlen(SECRET)),
+	     "what is read is in the container");
 	return n;
 }
 
@@ -221,7 +249,8 @@ static int count_piece(void *arg, uint64_t logical_off, uint64_t len, const char
 
 	(void)logical_off;
 	(void)log_off;
-	must(len > 0 && (!log || log == plfs_in_stub || !strncmp(log, "hostdir.", 8)), "a piece is of a log in the container");
+	must(len > 0 && (!log || log == plfs_in_stub || !strncmp(log, "hostdir.", 8)),
+	     "a piece is of a log in the container");
 	return ++*nr > 200;
 }
 
@@ -245,7 +274,8 @@ static void change(struct lfile *l, int what, uint64_t size, uint64_t seed)
 		check_error(plfs_truncate(l->f, (off_t)(seed % 2 ? 0 : min_u64(size / 3, 1ull << 43))),
 			    "a truncation fails with an error that is documented");
 	if (what & DO_EXTEND)
-		check_error(plfs_truncate(l->f, (off_t)(seed % 2 ? 1ull << 40 : INT64_MAX)), "a truncation fails with an error that is documented");
+		check_error(plfs_truncate(l->f, (off_t)(seed % 2 ? 1ull << 40 : INT64_MAX)),
+			    "a truncation fails with an error that is documented");
 	if (what & DO_SYNC)
 		check_error(plfs_sync(l->f), "a sync fails with an error that is documented");
 }
@@ -293,7 +323,8 @@ static void use(int what, uint64_t seed)
 	if (what & DO_FLATTEN && !stat(stub_path, &st)) {
 		fix_stat(&st);
 		if (st.st_size <= 1 << 20 && size <= 1 << 20)
-			check_error(plfs_flatten(AT_FDCWD, stub_path, NULL), "flattening fails with an error that is documented");
+			check_error(plfs_flatten(AT_FDCWD, stub_path, NULL),
+				    "flattening fails with an error that is documented");
 	}
 }
 
@@ -303,8 +334,8 @@ static void check_secret(void)
 	int fd = open(secret, O_RDONLY);
 	struct stat st;
 
-	must(fd >= 0 && !fstat(fd, &st) && st.st_size == (off_t)strlen(SECRET) && read(fd, buf, sizeof(buf)) == st.st_size &&
-		     !strcmp(buf, SECRET),
+	must(fd >= 0 && !fstat(fd, &st) && st.st_size == (off_t)strlen(SECRET) &&
+		     read(fd, buf, sizeof(buf)) == st.st_size && !strcmp(buf, SECRET),
 	     "files outside of the container stay as they are");
 	close(fd);
 }
@@ -349,10 +380,14 @@ static uint8_t *end_dropping(uint8_t *p, size_t len)
 	return p + len;
 }
 
-/* One host, whose process wrote and closed one log, and perhaps has another open; and a kept map, or what should not be there. */
+/*
+ * One host, whose process wrote and closed one log, and perhaps has another open; and a kept map, or what
+ * should not be there.
+ */
 static size_t fuzz_valid(uint8_t *buf)
 {
-	static const char *const names[] = { "data.x", "index.x", "live.x", "hostdir.7", "index.global", "lock", "notice.x", "hostdir..", "data.a.1.0" };
+	static const char *const names[] = { "data.x", "index.x",  "live.x",	"hostdir.7", "index.global",
+					     "lock",   "notice.x", "hostdir..", "data.a.1.0" };
 	unsigned slot = (unsigned)rnd(128);
 	struct stub stub = { .has_container = true, .generation_ns = rnd(3) ? 0 : rnd(20) };
 	uint8_t *p = buf;
@@ -365,8 +400,8 @@ static size_t fuzz_valid(uint8_t *buf)
 	put_le64(p + 130, rnd(1ull << rnd(62)));
 	p += HEAD_LEN;
 	p = begin_dropping(p, MAKE_LOG, slot);
-	memset(p, 'a', DROPPING_HEADER_LEN);
-	p = end_dropping(p, DROPPING_HEADER_LEN);
+	memset(p, 'a', DATALOG_HEADER_LEN);
+	p = end_dropping(p, DATALOG_HEADER_LEN);
 	if (rnd(4)) {
 		p = begin_dropping(p, MAKE_INDEX, slot);
 		len = random_block(p, slot >> 4 & 3);
@@ -375,17 +410,19 @@ static size_t fuzz_valid(uint8_t *buf)
 		p = end_dropping(p, len);
 	}
 	if (rnd(3) == 0) {
-		static const uint64_t words[] = { RECORDS_OFF, STAGE_RECORDS_CAP, CHUNKS_OFF, STAGE_CHUNKS_CAP, STAGE_OFF, STAGE_CAP };
+		static const uint64_t words[] = { LIVE_RECORDS_OFF, LIVE_RECORDS_CAP, LIVE_CHUNKS_OFF,
+						  LIVE_CHUNKS_CAP,  LIVE_STAGE_OFF,   LIVE_CAP };
 		uint64_t nr = 1 + rnd(6);
 
 		p = begin_dropping(p, MAKE_LIVE, slot);
 		memset(p, 0, PACKED_LEN);
 		for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 			put_le64(p + 32 + 8 * i, words[i]);
-		snprintf((char *)p + 80, 100, "data.%s.%u.%u", slot & 3 ? "other-12345678" : dropping_host(), slot >> 4 & 3, slot >> 6 & 1);
-		put_le64(p + STATIC_LEN + 8, nr);
-		put_le64(p + STATIC_LEN + 16, 1000);
-		put_le64(p + STATIC_LEN + 24, rnd(3000));
+		snprintf((char *)p + 80, 100, "data.%s.%u.%u", slot & 3 ? "other-12345678" : host_name(),
+			 slot >> 4 & 3, slot >> 6 & 1);
+		put_le64(p + LIVE_FIXED_LEN + 8, nr);
+		put_le64(p + LIVE_FIXED_LEN + 16, 1000);
+		put_le64(p + LIVE_FIXED_LEN + 24, rnd(3000));
 		for (uint64_t i = 0; i < nr; i++) {
 			struct index_record rec = random_record();
 
@@ -409,7 +446,9 @@ static size_t fuzz_valid(uint8_t *buf)
 		p = begin_dropping(p, MAKE_GLOBAL, 1);
 		memset(p, 0, 144);
 		put_le64(p + 32, stub.generation_ns);
-		names_len = (size_t)sprintf((char *)p + 144, "hostdir.%u/data.%s.%u.%u", slot >> 2 & 3, dropping_host(), slot >> 4 & 3, slot >> 6 & 1) + 1;
+		names_len = (size_t)sprintf((char *)p + 144, "hostdir.%u/data.%s.%u.%u", slot >> 2 & 3,
+					    host_name(), slot >> 4 & 3, slot >> 6 & 1) +
+			    1;
 		put_le64(p + 48, names_len);
 		len = (144 + names_len + 7) / 8 * 8;
 		put_le64(p + 56, len);

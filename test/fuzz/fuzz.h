@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the fuzz targets share. Each is a libFuzzer target where it is built with -fsanitize=fuzzer (make fuzz), and else a
- * program that runs the inputs that are kept in corpus/TARGET and a number of mutations of these and of valid ones, always the same:
+ * What the fuzz targets share. Each is a libFuzzer target where it is built with -fsanitize=fuzzer (make
+ * fuzz), and else a program that runs the inputs that are kept in corpus/TARGET and a number of mutations of
+ * these and of valid ones, always the same:
  *
- *   fuzz_TARGET [ITERATIONS [SEED]] [FILE...]
- *                                    FUZZ_VERBOSE=1 shows what the library says; FUZZ_KEEP=FILE gets the input that breaks a promise
- *   fuzz_TARGET --seeds DIRECTORY    writes valid inputs for libFuzzer to begin with
+ *   build/test/fuzz/TARGET [ITERATIONS [SEED]] [FILE...]
+ *                                    FUZZ_VERBOSE=1 shows what the library says; FUZZ_KEEP=FILE gets the
+ *                                    input that breaks a promise
+ *   build/test/fuzz/TARGET --seeds DIRECTORY    writes valid inputs for libFuzzer to begin with
  *
- * The first byte of an input is the target's; its bit 7 (FIX) asks for all checksums and lengths to be made right first, without which
- * hardly a mutation would get beyond them.
+ * The first byte of an input is the target's; its bit 7 (FIX) asks for all checksums and lengths to be made
+ * right first, without which hardly a mutation would get beyond them.
  */
 #ifndef TEST_FUZZ_H
 #define TEST_FUZZ_H
 
-#include "../../core/alloc.h"
-#include "../../core/bytes.h"
-#include "../../core/crc32c.h"
-#include "../../core/log.h"
-#include "../../core/sys.h"
+#include "core/base/alloc.h"
+#include "core/base/bytes.h"
+#include "core/base/crc32c.h"
+#include "core/base/msg.h"
+#include "core/base/sys.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -63,7 +65,10 @@ __attribute__((unused)) static void must_be(bool ok, int ret, const char *what)
 	must(ok, what);
 }
 
-/* The input behind its first byte, in memory of its own that may be changed: free() it. NULL if there is not even that byte. */
+/*
+ * The input behind its first byte, in memory of its own that may be changed: free() it. NULL if there is not
+ * even that byte.
+ */
 __attribute__((unused)) static uint8_t *copy_behind_head(const uint8_t *data, size_t size)
 {
 	uint8_t *p = size ? malloc(size > 1 ? size - 1 : 1) : NULL;
@@ -113,8 +118,8 @@ __attribute__((unused)) static void fuzz_init(void)
 
 /* ---- memory ---- */
 
-int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void *, size_t), void (*on_free)(const volatile void *))
-	__attribute__((weak));
+int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void *, size_t),
+					      void (*on_free)(const volatile void *)) __attribute__((weak));
 size_t __sanitizer_get_allocated_size(const volatile void *p) __attribute__((weak));
 
 static size_t memory_now, memory_peak;
@@ -147,7 +152,8 @@ __attribute__((unused)) static void memory_begin(void)
 __attribute__((unused)) static void memory_end(size_t most)
 {
 	if (memory_peak > most && memory_peak < SIZE_MAX / 2) {
-		fprintf(stderr, "fuzz_%s: %zu bytes of memory, %zu are enough\n", fuzz_name, memory_peak, most);
+		fprintf(stderr, "fuzz_%s: %zu bytes of memory, %zu are enough\n", fuzz_name, memory_peak,
+			most);
 		abort();
 	}
 }
@@ -166,7 +172,9 @@ static uint64_t rnd(uint64_t below)
 
 static size_t mutate(uint8_t *p, size_t len)
 {
-	static const uint64_t odd[] = { 0, 1, 7, 255, UINT32_MAX, INT64_MAX, UINT64_MAX, UINT64_MAX - 1, 1ull << 32, 1ull << 20 };
+	static const uint64_t odd[] = { 0,	    1,	       7,	   255,
+					UINT32_MAX, INT64_MAX, UINT64_MAX, UINT64_MAX - 1,
+					1ull << 32, 1ull << 20 };
 
 	for (uint64_t n = rnd(6); n > 0 && len > 1; n--) {
 		uint64_t at = 1 + rnd(rnd(2) ? len - 1 : min_u64(len - 1, 200)), from;
@@ -178,7 +186,8 @@ static size_t mutate(uint8_t *p, size_t len)
 		case 3:
 			at = 1 + (at - 1) / 8 * 8; /* most fields are aligned to their size */
 			if (at + 8 <= len)
-				put_le64(p + at, rnd(2) ? odd[rnd(ARRAY_SIZE(odd))] : get_le64(p + at) + rnd(17) - 8);
+				put_le64(p + at,
+					 rnd(2) ? odd[rnd(ARRAY_SIZE(odd))] : get_le64(p + at) + rnd(17) - 8);
 			break;
 		case 4:
 			from = 1 + rnd(len - 1);
@@ -240,7 +249,8 @@ static int compare_names(const struct dirent **a, const struct dirent **b)
 /* Weak: libFuzzer's own takes its place. */
 __attribute__((weak)) int main(int argc, char **argv)
 {
-	uint64_t iterations = argc > 1 ? strtoull(argv[1], NULL, 0) : 2000, seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+	uint64_t iterations = argc > 1 ? strtoull(argv[1], NULL, 0) : 2000,
+		 seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
 	char dir[PATH_MAX], path[2 * PATH_MAX];
 	static uint8_t buf[INPUT_MAX];
 	struct dirent **names = NULL;
@@ -269,7 +279,8 @@ __attribute__((weak)) int main(int argc, char **argv)
 		len = *name == '.' || (i >= (uint64_t)nr && rnd(2)) ? fuzz_valid(buf) : read_input(path, buf);
 		run_input(buf, i < (uint64_t)nr ? len : mutate(buf, len));
 	}
-	printf("fuzz_%s: %d kept inputs, %lu mutations from seed %lu\n", fuzz_name, nr > 2 ? nr - 2 : 0, iterations, seed);
+	printf("fuzz_%s: %d kept inputs, %lu mutations from seed %lu\n", fuzz_name, nr > 2 ? nr - 2 : 0,
+	       iterations, seed);
 	for (int i = 0; i < nr; i++)
 		free(names[i]);
 	free(names);

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is asked of every map, whatever it was made from: pieces that begin and end where they may, in any order of asking.
+ * What is asked of every map, whatever it was made from: pieces that begin and end where they may, in any
+ * order of asking.
  */
 #ifndef TEST_LOOKUPS_H
 #define TEST_LOOKUPS_H
 
-#include "../../index/image.h"
-#include "../../index/map.h"
+#include "index/map/image.h"
+#include "index/map/map.h"
 
 static void check_lookup(const struct index_map *map, uint64_t x, uint64_t len, struct index_hint *hint)
 {
 	struct index_piece piece;
 
 	index_map_lookup_near(map, x, len, &piece, hint);
-	must(piece.logical_off == x && piece.len > 0 && piece.len <= len, "a piece begins and ends where it may");
+	must(piece.logical_off == x && piece.len > 0 && piece.len <= len,
+	     "a piece begins and ends where it may");
 	if (piece.log_no < INDEX_LOG_BAD)
-		must(piece.log_off <= INT64_MAX && piece.len <= INT64_MAX - piece.log_off, "a piece is at a place that a log can have");
+		must(piece.log_off <= INT64_MAX && piece.len <= INT64_MAX - piece.log_off,
+		     "a piece is at a place that a log can have");
 }
 
 /* At random places, and around the ends of panels; @seed: any number. */
@@ -46,7 +49,8 @@ __attribute__((unused)) static void check_made(const struct index_map *map)
 	for (int i = 0; i < 2000 && x < map->end; i++, x += piece.len) {
 		index_map_lookup_near(map, x, map->end - x, &piece, &hint);
 		index_map_lookup(map, x, map->end - x, &same);
-		must(piece.len > 0 && piece.len == same.len && piece.log_no == same.log_no && piece.log_off == same.log_off,
+		must(piece.len > 0 && piece.len == same.len && piece.log_no == same.log_no &&
+			     piece.log_off == same.log_off,
 		     "a hint costs time alone");
 		must(piece.log_no != INDEX_LOG_BAD, "a map that was made here names logs that there are");
 	}

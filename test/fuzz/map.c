@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kept maps: the image alone, and index.global with its header, lists and image, in a container with the node index it was made from. An image
- * is looked at verified and not: of one that was damaged after it was verified no lookup may do worse than be wrong.
+ * Kept maps: the image alone, and index.global with its header, lists and image, in a container with the node
+ * index it was made from. An image is looked at verified and not: of one that was damaged after it was
+ * verified no lookup may do worse than be wrong.
  */
 #include "fuzz.h"
 
-#include "../../core/globalindex.h"
-#include "../../index/merge.h"
+#include "core/gather/gather.h"
+#include "index/map/merge.h"
 
 #include "droppings.h"
 #include "lookups.h"
-#include "memstore.h"
+#include "in_memory.h"
 #include "records.h"
 
 const char fuzz_name[] = "map";
@@ -33,8 +34,8 @@ static void check_names(char **logs, uint32_t nr)
 	for (uint32_t i = 0; i < nr; i++) {
 		const char *slash = strchr(logs[i], '/');
 
-		must(!strncmp(logs[i], "hostdir.", 8) && slash && !strchr(slash + 1, '/') && !strncmp(slash, "/data.", 6) &&
-			     strlen(logs[i]) < CONTAINER_PATH_LEN,
+		must(!strncmp(logs[i], "hostdir.", 8) && slash && !strchr(slash + 1, '/') &&
+			     !strncmp(slash, "/data.", 6) && strlen(logs[i]) < CONTAINER_PATH_LEN,
 		     "a kept map names logs of its container");
 	}
 }
@@ -47,7 +48,7 @@ static void drop(struct gathered *g, const struct container *c)
 	mem_free(g->seen);
 	if (!g->mapped)
 		mem_free(g->image);
-	global_close(&g->global, c);
+	kept_map_close(&g->global, c);
 }
 
 static void fuzz_global(const uint8_t *p, size_t len, bool confirm, bool sparse)
@@ -55,22 +56,26 @@ static void fuzz_global(const uint8_t *p, size_t len, bool confirm, bool sparse)
 	struct index_inputs in;
 	struct container c;
 	struct gathered g;
-	struct mem_file *f;
+	struct store_identity id;
 	struct store s;
-	int ret;
+	uint8_t word[8];
+	int ret, h;
 
 	mem_container(&s, &c);
-	f = mem_put(&c, "index.global", p, len, sparse ? 1ull << 40 : 0);
-	if (confirm && len >= 144)
-		put_le64(f->buf + 128, 1 + (uint64_t)(f - mem_files));
+	h = mem_put(&c, "index.global", p, len, sparse ? 1ull << 40 : 0);
+	if (confirm && len >= 144) {
+		must(!store_identify(&s, h, &id), "a file has an identity");
+		put_le64(word, id.ino);
+		must(s.ops->pwrite(&s, h, word, sizeof(word), 128) == sizeof(word), "it is confirmed");
+	}
 	mem_put(&c, "hostdir.1/index.a", p, min_size(len, 96), 0);
 	memory_begin();
 	ret = gather_confirmed(&g, &c, get_le64(len >= 40 ? p + 32 : mem_id));
 	if (!ret) {
 		check_names(g.logs, g.nr_logs);
 		check_lookups(&g.map, crc32c(0, p, len) * 0x9e3779b97f4a7c15);
-		global_is_current(&g.global, &c);
-		global_logs_digest(&g.global);
+		kept_map_is_current(&g.global, &c);
+		kept_map_logs_digest(&g.global);
 		drop(&g, &c);
 	}
 	memset(&g, 0, sizeof(g));
@@ -81,7 +86,7 @@ static void fuzz_global(const uint8_t *p, size_t len, bool confirm, bool sparse)
 	drop(&g, &c);
 	index_inputs_release(&in);
 	memory_end((2 << 20) + 64 * len);
-	mem_clear();
+	store_memory_close(&s);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -107,22 +112,27 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 static size_t valid_global(uint8_t *buf, const void *image, size_t image_len)
 {
-	char *inputs[] = { (char *)"hostdir.1/index.a" }, *logs[] = { (char *)"hostdir.1/data.a.1.0", (char *)"hostdir.1/data.a.2.0" };
+	char *inputs[] = { (char *)"hostdir.1/index.a" },
+	     *logs[] = { (char *)"hostdir.1/data.a.1.0", (char *)"hostdir.1/data.a.2.0" };
 	uint64_t size = 96;
 	struct index_inputs in = { .indexes = inputs, .sizes = &size, .nr_indexes = (uint32_t)rnd(2) };
-	struct global_parts parts = { .inputs = &in, .logs = logs, .nr_logs = (uint32_t)rnd(3), .image = image, .image_len = image_len };
+	struct kept_map_parts parts = { .inputs = &in,
+					.logs = logs,
+					.nr_logs = (uint32_t)rnd(3),
+					.image = image,
+					.image_len = image_len };
 	struct container c;
 	struct store s;
-	size_t len;
+	ssize_t len;
 	int h;
 
 	mem_container(&s, &c);
-	h = global_create(&c, &parts);
+	h = kept_map_create(&c, &parts);
 	must(h >= 0, "a map can be kept");
-	len = min_size(mem_files[h].len, INPUT_MAX - 1);
-	memcpy(buf, mem_files[h].buf, len);
-	mem_clear();
-	return len;
+	len = s.ops->pread(&s, h, buf, INPUT_MAX - 1, 0);
+	must(len >= 0, "and read");
+	store_memory_close(&s);
+	return (size_t)len;
 }
 
 static size_t fuzz_valid(uint8_t *buf)

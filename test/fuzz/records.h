@@ -5,8 +5,8 @@
 #ifndef TEST_RECORDS_H
 #define TEST_RECORDS_H
 
-#include "../../index/block.h"
-#include "../../index/chunks.h"
+#include "index/record/block.h"
+#include "index/record/chunks.h"
 
 __attribute__((unused)) static struct index_record random_record(void)
 {
@@ -14,7 +14,9 @@ __attribute__((unused)) static struct index_record random_record(void)
 	struct index_record rec;
 
 	if (rnd(12) == 0)
-		return (struct index_record){ .type = INDEX_TRUNCATE, .logical_off = rnd(1 << 20), .stamp_ns = rnd(100) };
+		return (struct index_record){ .type = INDEX_TRUNCATE,
+					      .logical_off = rnd(1 << 20),
+					      .stamp_ns = rnd(100) };
 	rec = (struct index_record){ .type = INDEX_WRITE,
 				     .logical_off = rnd(1 << 16),
 				     .length = 1 + rnd(stride),
@@ -28,14 +30,18 @@ __attribute__((unused)) static struct index_record random_record(void)
 	}
 	if (rnd(8) == 0)
 		rec.logical_off += 1ull << rnd(62);
-	return index_record_valid(&rec) ? rec : (struct index_record){ .type = INDEX_WRITE, .length = 1, .count = 1, .stamp_ns = 5 };
+	return index_record_valid(&rec) ?
+		       rec :
+		       (struct index_record){ .type = INDEX_WRITE, .length = 1, .count = 1, .stamp_ns = 5 };
 }
 
 /* A block of some records; returns its length, of at most 5000 bytes. */
 __attribute__((unused)) static size_t random_block(uint8_t *buf, uint32_t pid)
 {
 	struct index_record recs[32];
-	struct index_block block = { .pid = pid, .seq = (uint32_t)rnd(3), .log_len = 1 << 19, .records = recs };
+	struct index_block block = {
+		.pid = pid, .seq = (uint32_t)rnd(3), .log_len = 1 << 19, .records = recs
+	};
 
 	block.nr_records = 1 + (uint32_t)rnd(ARRAY_SIZE(recs));
 	for (uint32_t i = 0; i < block.nr_records; i++)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The header of a stub: any bytes are a header, or an error, or nothing at all; and what is a header is what was encoded.
+ * The header of a stub: any bytes are a header, or an error, or nothing at all; and what is a header is what
+ * was encoded.
  */
 #include "fuzz.h"
 
-#include "../../core/stub.h"
+#include "core/backend/stub.h"
 
 const char fuzz_name[] = "stub";
 
@@ -30,17 +31,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (ret)
 		return 0;
 	must(len >= STUB_HEADER_LEN || !stub.has_container, "a header that is not whole says nothing");
-	must(!stub.cut_ns || (len == sizeof(copy) && stub.has_container), "no truncation is under way where there are no logs");
+	must(!stub.cut_ns || (len == sizeof(copy) && stub.has_container),
+	     "no truncation is under way where there are no logs");
 	stub_encode(&stub, again);
-	must(!stub_decode(&same, again, sizeof(again)) && same.in_body == stub.in_body && same.moving == stub.moving &&
-		     same.generation_ns == stub.generation_ns && same.created_ns == stub.created_ns && !memcmp(same.id, stub.id, STUB_ID_LEN),
+	must(!stub_decode(&same, again, sizeof(again)) && same.in_body == stub.in_body &&
+		     same.moving == stub.moving && same.generation_ns == stub.generation_ns &&
+		     same.created_ns == stub.created_ns && !memcmp(same.id, stub.id, STUB_ID_LEN),
 	     "what was decoded can be encoded");
 	return 0;
 }
 
 static size_t fuzz_valid(uint8_t *buf)
 {
-	struct stub stub = { .in_body = rnd(4) == 0, .moving = rnd(4) == 0, .generation_ns = rnd(3) ? 0 : rnd(1ull << 62),
+	struct stub stub = { .in_body = rnd(4) == 0,
+			     .moving = rnd(4) == 0,
+			     .generation_ns = rnd(3) ? 0 : rnd(1ull << 62),
 			     .created_ns = rnd(1ull << 61) };
 
 	for (int i = 0; i < STUB_ID_LEN; i++)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The alphabet: the calls' words and their text in C, and a model of names and descriptors that says which calls can be tried. No file is touched here. */
+/*
+ * The alphabet: the calls' words and their text in C, and a model of names and descriptors that says which
+ * calls can be tried. No file is touched here.
+ */
 #define _GNU_SOURCE
 #include "histories.h"
 
@@ -27,7 +30,8 @@ static const struct {
 	[FSTAT] = { "fstat", "fstat(fd, &st)" },
 	[STAT] = { "stat", "stat(f, &st)" },
 	[END] = { "end", "lseek(fd, 0, SEEK_END)" },
-	[STORE] = { "store", "memset(map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) + 20, '%c', 10) /* or into the map that there is */" },
+	[STORE] = { "store",
+		    "memset(map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) + 20, '%c', 10) /* or into the map that there is */" },
 	[LOAD] = { "load", "memcpy(buf, map, 100)" },
 	[MSYNC] = { "msync", "msync(map, 4096, MS_SYNC)" },
 	[FSYNC] = { "fsync", "fsync(fd)" },
@@ -37,7 +41,8 @@ static const struct {
 	[EXEC] = { "exec", "execv(...) /* the new image goes on with the descriptors */" },
 	[DUP] = { "dup", "fd = dup(fd)" },
 	[UNLINK] = { "unlink", "unlink(f)" },
-	[OVER] = { "over", "h = open(\"h\", O_RDWR | O_CREAT | O_EXCL, 0644), write(h, \"%c...\", 40), close(h), rename(\"h\", f)" },
+	[OVER] = { "over",
+		   "h = open(\"h\", O_RDWR | O_CREAT | O_EXCL, 0644), write(h, \"%c...\", 40), close(h), rename(\"h\", f)" },
 	[AWAY] = { "away", "rename(f, g)" },
 	[LINK] = { "link", "link(f, g)" },
 	[SWAP] = { "swap", "fd = the one opened before, until this is done again" },
@@ -64,7 +69,15 @@ void call_text(char *buf, size_t size, struct step step, int i)
 bool call_looks(enum call call)
 {
 	switch (call) {
-	case PREAD: case FSTAT: case STAT: case END: case READ: case LOAD: case STAT_G: case LOOK: case LOOK_G:
+	case PREAD:
+	case FSTAT:
+	case STAT:
+	case END:
+	case READ:
+	case LOAD:
+	case STAT_G:
+	case LOOK:
+	case LOOK_G:
 		return true;
 	default:
 		return false;
@@ -208,7 +221,8 @@ void history_text(char *buf, size_t size, const struct history *h)
 
 	buf[0] = 0;
 	for (int i = 0; i < h->nr && len < size; i++)
-		len += (size_t)snprintf(buf + len, size - len, "%s%c.%s", i ? " " : "", "PQRS"[h->steps[i].slot], calls[h->steps[i].call].word);
+		len += (size_t)snprintf(buf + len, size - len, "%s%c.%s", i ? " " : "",
+					"PQRS"[h->steps[i].slot], calls[h->steps[i].call].word);
 }
 
 static const char slots[] = "PQRS";

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The driver's side of a history: servers are started once for each environment, and live until a history ends or kills them; each history has files of its
- * own. The driver ends and makes processes, and is woken for nothing else.
+ * The driver's side of a history: servers are started once for each environment, and live until a history
+ * ends or kills them; each history has files of its own. The driver ends and makes processes, and is woken
+ * for nothing else.
  */
 #define _GNU_SOURCE
 #include "histories.h"
@@ -19,6 +20,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 const struct variant variants[] = {
@@ -31,7 +33,8 @@ const struct variant variants[] = {
 };
 const int nr_variants = sizeof(variants) / sizeof(variants[0]);
 
-enum { ENV_PLAIN, ENV_PRELOAD, ENV_POSIX, NR_ENVS, TIMEOUT_MS = 20000, LOOK_MS = 200 };
+enum { ENV_PLAIN, ENV_PRELOAD, ENV_POSIX, NR_ENVS, TIMEOUT_MS = 20000, LOOK_MS = 200,
+       WAIT_MS = 30 /* then a step waits for another that stands */ };
 
 /* Servers that have the same environment: mappings of all variants that can share it. */
 static struct env {
@@ -66,9 +69,11 @@ static void be_zygote(int e, int board_fd)
 			char one[1024];
 
 			if (variants[i].inplace)
-				snprintf(one, sizeof(one), "%s%s/%s%s", map[0] ? ":" : "", base, variants[i].name, variants[i].options);
+				snprintf(one, sizeof(one), "%s%s/%s%s", map[0] ? ":" : "", base,
+					 variants[i].name, variants[i].options);
 			else
-				snprintf(one, sizeof(one), "%s/plfs-%s=%s/%s%s", map[0] ? ":" : "", variants[i].name, base, variants[i].name, variants[i].options);
+				snprintf(one, sizeof(one), "%s/plfs-%s=%s/%s%s", map[0] ? ":" : "",
+					 variants[i].name, base, variants[i].name, variants[i].options);
 			strcat(map, one);
 		}
 	if (e != ENV_PLAIN && *library) {
@@ -101,7 +106,8 @@ static struct env *env_get(const struct variant *v)
 		env->board_fd = memfd_create("board", MFD_CLOEXEC);
 		if (env->board_fd < 0 || ftruncate(env->board_fd, sizeof(*env->board)))
 			fail("memfd_create");
-		env->board = mmap(NULL, sizeof(*env->board), PROT_READ | PROT_WRITE, MAP_SHARED, env->board_fd, 0);
+		env->board =
+			mmap(NULL, sizeof(*env->board), PROT_READ | PROT_WRITE, MAP_SHARED, env->board_fd, 0);
 		if (env->board == MAP_FAILED)
 			fail("mmap");
 		env->said_fd = open_said();
@@ -145,7 +151,8 @@ void drive_begin(const char *dir, const char *preload, int cpu)
 	library = preload;
 	CPU_ZERO(&cpus);
 	CPU_SET((size_t)cpu, &cpus);
-	sched_setaffinity(0, sizeof(cpus), &cpus); /* a turn is passed on by a switch, without waking another core */
+	/* a turn is passed on by a switch, without waking another core */
+	sched_setaffinity(0, sizeof(cpus), &cpus);
 	for (int i = 0; i < nr_variants; i++) {
 		snprintf(path, sizeof(path), "%s/%s", dir, variants[i].name);
 		if (mkdir(path, 0755) && errno != EEXIST)
@@ -188,7 +195,8 @@ static bool wait_for_turn(struct board *b)
 		if (word_wait_for(&b->driver_word, LOOK_MS))
 			return true;
 		part = &b->parts[b->steps[b->at].slot];
-		if (b->at < b->nr_steps && part->stack[part->depth].pid && kill(part->stack[part->depth].pid, 0))
+		if (b->at < b->nr_steps && part->stack[part->depth].pid &&
+		    kill(part->stack[part->depth].pid, 0))
 			return word_wait_for(&b->driver_word, LOOK_MS);
 	}
 	return false;
@@ -216,7 +224,7 @@ static void ended(struct part *part)
 		part->depth--;
 }
 
-static bool end_process(struct board *b, struct part *part, enum call call)
+static bool end_process(struct part *part, enum call call)
 {
 	struct process *p = &part->stack[part->depth];
 	int pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
@@ -231,7 +239,6 @@ static bool end_process(struct board *b, struct part *part, enum call call)
 	ok = wait_for_end(pidfd);
 	close(pidfd);
 	ended(part);
-	b->inside = false;
 	return ok;
 }
 
@@ -254,6 +261,8 @@ static void begin(const struct variant *v, struct board *b, const struct history
 	b->driver_word = b->fork_word = 0;
 	b->beside = false;
 	memset(b->ended, 0, sizeof(b->ended));
+	memset(b->begun, 0, sizeof(b->begun));
+	memset(b->done, 0, sizeof(b->done));
 }
 
 /* The step at which the board is, and those that follow without the driver. */
@@ -266,7 +275,7 @@ static bool go_on(struct env *env)
 	if (!part->stack[0].pid && !spawn(env, s.slot))
 		return false;
 	if (s.call == EXIT || s.call == KILL) {
-		if (!end_process(b, part, s.call))
+		if (!end_process(part, s.call))
 			return false;
 		b->at++;
 		return true;
@@ -287,7 +296,7 @@ static bool clean_up(struct env *env)
 		struct part *part = &b->parts[s];
 
 		for (b->steps[0] = (struct step){ (uint8_t)s, EXIT }; part->depth && ok;)
-			ok = end_process(b, part, EXIT);
+			ok = end_process(part, EXIT);
 		if (!part->stack[0].pid)
 			continue;
 		last = s;
@@ -338,39 +347,73 @@ bool drive(const struct variant *v, const struct history *h, struct outcome *out
 
 /* ---- a kill at a system call ---- */
 
-static bool stopped(pid_t pid, int *status)
+/* false: it has gone; or, with @timeout_ms, goes on till then, or waits for something. */
+static bool stopped(pid_t pid, int *status, int timeout_ms)
 {
-	return waitpid(pid, status, __WALL) == pid && WIFSTOPPED(*status);
+	const struct timespec pause = { .tv_nsec = 200000 };
+	int waited_us = 0;
+	pid_t got;
+
+	if (timeout_ms < 0)
+		return waitpid(pid, status, __WALL) == pid && WIFSTOPPED(*status);
+	while (!(got = waitpid(pid, status, __WALL | WNOHANG)) && waited_us < timeout_ms * 1000) {
+		nanosleep(&pause, NULL);
+		waited_us += 200;
+	}
+	return got == pid && WIFSTOPPED(*status);
 }
 
-/* Whoever has the turn is let go on to the @nr th call of the step, before which it is stopped. false: it had fewer. */
-static bool step_to(struct board *b, struct process *p, int nr)
-{
-	bool entry, was_beside = b->beside;
-	int status, entries = 0, at = b->at;
-	pid_t pid = p->pid;
+/* A process on its way through the system calls of a step. */
+struct walk {
+	pid_t pid;
+	int step, entries;
+};
 
-	if (ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC) || ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) || !stopped(pid, &status))
+enum arrival { AT_CALL, PAST, NOT_YET };
+
+static struct walk walk_begin(struct board *b, struct process *p)
+{
+	struct walk w = { .pid = p->pid, .step = b->at };
+	int status;
+
+	if (ptrace(PTRACE_SEIZE, w.pid, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC) ||
+	    ptrace(PTRACE_INTERRUPT, w.pid, NULL, NULL) || !stopped(w.pid, &status, -1))
 		fail("ptrace");
 	word_wake(&p->word);
-	ptrace(PTRACE_SYSCALL, pid, NULL, NULL);
-	while (stopped(pid, &status)) {
+	ptrace(PTRACE_SYSCALL, w.pid, NULL, NULL);
+	return w;
+}
+
+/* On to the @nr th call of the step, before which it is stopped. PAST: the step had fewer. */
+static enum arrival walk_to(struct board *b, struct walk *w, int nr, int timeout_ms)
+{
+	int status;
+
+	while (stopped(w->pid, &status, timeout_ms)) {
 		bool call = WSTOPSIG(status) == (SIGTRAP | 0x80);
 		long sig = call || status >> 16 ? 0 : WSTOPSIG(status);
 		struct __ptrace_syscall_info info = { 0 };
+		bool entry;
 
 		if (call)
-			ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(info), &info);
+			ptrace(PTRACE_GET_SYSCALL_INFO, w->pid, sizeof(info), &info);
 		entry = call && info.op == PTRACE_SYSCALL_INFO_ENTRY;
-		if (entry && b->inside && ++entries == nr)
-			return true;
-		if (was_beside ? b->ended[at] : b->at != at) {
-			ptrace(PTRACE_DETACH, pid, NULL, sig);
-			return false;
+		if (b->done[w->step]) {
+			ptrace(PTRACE_DETACH, w->pid, NULL, sig);
+			return PAST;
 		}
-		ptrace(PTRACE_SYSCALL, pid, NULL, sig);
+		if (entry && b->begun[w->step] && ++w->entries == nr)
+			return AT_CALL;
+		ptrace(PTRACE_SYSCALL, w->pid, NULL, sig);
 	}
-	return false;
+	return timeout_ms < 0 ? PAST : NOT_YET;
+}
+
+static bool step_to(struct board *b, struct process *p, int nr)
+{
+	struct walk w = walk_begin(b, p);
+
+	return walk_to(b, &w, nr, -1) == AT_CALL;
 }
 
 static bool step_and_kill(struct board *b, struct process *p, int nr)
@@ -399,7 +442,8 @@ static bool go_to(struct env *env, int last)
 	return ok && (b->parts[b->steps[last].slot].stack[0].pid || spawn(env, b->steps[last].slot));
 }
 
-bool drive_and_kill(const struct variant *v, const struct history *h, int last, int nr, struct outcome *out, bool *done)
+bool drive_and_kill(const struct variant *v, const struct history *h, int last, int nr, struct outcome *out,
+		    bool *done)
 {
 	struct env *env = env_get(v);
 	struct board *b = env->board;
@@ -418,7 +462,6 @@ bool drive_and_kill(const struct variant *v, const struct history *h, int last, 
 		} else {
 			ended(part);
 			b->at = last + 2; /* it is dead already */
-			b->inside = false;
 		}
 	}
 	b->nr_steps = h->nr;
@@ -443,27 +486,27 @@ static struct process *process_of(struct board *b, int step)
 	return &part->stack[part->depth];
 }
 
-bool drive_beside(const struct variant *v, const struct history *h, int last, int nr, struct outcome *out, bool *done)
+static bool begin_beside(struct env *env, const struct variant *v, const struct history *h, int last)
 {
-	struct env *env = env_get(v);
 	struct board *b = env->board;
-	bool ok;
 
 	begin(v, b, h);
-	ok = go_to(env, last) && (b->parts[h->steps[last + 1].slot].stack[0].pid || spawn(env, h->steps[last + 1].slot));
-	if (ok) {
-		struct process *p = process_of(b, last);
+	if (!go_to(env, last) ||
+	    (!b->parts[h->steps[last + 1].slot].stack[0].pid && !spawn(env, h->steps[last + 1].slot)))
+		return false;
+	b->beside = true;
+	return true;
+}
 
-		b->beside = true;
-		*done = !step_to(b, p, nr);
-		b->at = last + 1;
-		word_wake(&process_of(b, last + 1)->word);
-		wait_for_ended(b, last + 1, *done ? TIMEOUT_MS : 30);
-		if (!*done)
-			ptrace(PTRACE_DETACH, p->pid, NULL, NULL);
+/* Both steps have been let go on. The rest follows. */
+static bool end_beside(struct env *env, const struct history *h, int last, struct outcome *out, bool ok)
+{
+	struct board *b = env->board;
+
+	if (ok) {
 		b->at = last;
 		ok = wait_for_ended(b, last, TIMEOUT_MS) && wait_for_ended(b, last + 1, TIMEOUT_MS);
-		b->beside = b->inside = false;
+		b->beside = false;
 		b->driver_word = 0;
 		b->at = last + 2;
 	}
@@ -471,4 +514,52 @@ bool drive_beside(const struct variant *v, const struct history *h, int last, in
 	while (ok && b->at < h->nr)
 		ok = go_on(env);
 	return finish(env, out, ok);
+}
+
+bool drive_beside(const struct variant *v, const struct history *h, int last, int nr, struct outcome *out,
+		  bool *done)
+{
+	struct env *env = env_get(v);
+	struct board *b = env->board;
+	bool ok = begin_beside(env, v, h, last);
+
+	if (ok) {
+		struct process *p = process_of(b, last);
+
+		*done = !step_to(b, p, nr);
+		b->at = last + 1;
+		word_wake(&process_of(b, last + 1)->word);
+		wait_for_ended(b, last + 1, *done ? TIMEOUT_MS : WAIT_MS);
+		if (!*done)
+			ptrace(PTRACE_DETACH, p->pid, NULL, NULL);
+	}
+	return end_beside(env, h, last, out, ok);
+}
+
+bool drive_crossed(const struct variant *v, const struct history *h, int last, int nr, int nr_next,
+		   struct outcome *out, bool *done, bool *done_next)
+{
+	struct env *env = env_get(v);
+	struct board *b = env->board;
+	bool ok = begin_beside(env, v, h, last);
+
+	if (ok) {
+		struct process *p = process_of(b, last);
+		struct walk next;
+		enum arrival at;
+
+		*done = !step_to(b, p, nr);
+		b->at = last + 1;
+		next = walk_begin(b, process_of(b, last + 1));
+		at = walk_to(b, &next, nr_next, *done ? -1 : WAIT_MS);
+		if (!*done)
+			ptrace(PTRACE_DETACH, p->pid, NULL, NULL);
+		wait_for_ended(b, last, at == AT_CALL ? WAIT_MS : TIMEOUT_MS);
+		if (at == NOT_YET) /* it waited for the other, which has ended */
+			at = walk_to(b, &next, nr_next, -1);
+		*done_next = at == PAST;
+		if (at == AT_CALL)
+			ptrace(PTRACE_DETACH, next.pid, NULL, NULL);
+	}
+	return end_beside(env, h, last, out, ok);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All short histories of two processes on one file, each on a plain directory and under the library, compared call by call. This file says which there
- * are: the states that they begin in, the calls, and the looks at the end.
+ * All short histories of two processes on one file, each on a plain directory and under the library, compared
+ * call by call. This file says which there are: the states that they begin in, the calls, and the looks at
+ * the end.
  */
 #define _GNU_SOURCE
 #include "histories.h"
@@ -17,7 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How a history begins. @alike: P and Q are in the same position, so that a history that Q begins is one that P begins. */
+/*
+ * How a history begins. @alike: P and Q are in the same position, so that a history that Q begins is one that
+ * P begins.
+ */
 static const struct {
 	const char *name, *steps;
 	bool alike;
@@ -31,18 +35,23 @@ static const struct {
 	{ "open and written", "P.open P.w0", false },
 	{ "open in both, written by one", "P.open P.w0 Q.open", false },
 	{ "open in both, written and read by both", "P.open P.w0 Q.open Q.w50 Q.pread P.pread", false },
-	{ "being read by one, and written by the other", "R.open R.w0 R.close P.rdonly P.pread Q.open Q.w50", false },
+	{ "being read by one, and written by the other", "R.open R.w0 R.close P.rdonly P.pread Q.open Q.w50",
+	  false },
 	{ "open in both for appending", "P.append P.write Q.append Q.write", false },
 	{ "in its body and open in both", "P.open P.w0 Q.open Q.pread P.store", false },
 	{ "removed while open in both", "P.open P.w0 Q.open Q.unlink", false },
-	{ "cut by another, with a descriptor for appending and one for writing", "P.append P.write P.open P.fstat Q.open Q.cut0", false },
+	{ "cut by another, with a descriptor for appending and one for writing",
+	  "P.append P.write P.open P.fstat Q.open Q.cut0", false },
 	{ "cut while open in both", "P.open P.w0 Q.open Q.pread Q.fcut30", false },
+	{ "about to be too large for its stub", "P.append P.write P.write P.write P.write P.pread Q.append",
+	  false },
 };
 enum { NR_STATES = sizeof(states) / sizeof(states[0]) };
 
 static struct {
-	int length, min_length, jobs, part, nr_parts, examples, state, at_step, at_call;
+	int length, min_length, jobs, part, nr_parts, examples, state, at_step, at_call, at_next;
 	bool kills, beside, one; /* one: each history under one of the variants, in turn */
+	unsigned crossed; /* one of so many pairs of calls; 0: not so */
 	unsigned long random, seed, every;
 	uint32_t variants;
 	bool calls[NR_CALLS];
@@ -73,7 +82,10 @@ static void fds_looked_at(struct history *h, const struct scene *sc, int slot, b
 		history_add(h, (enum slot)slot, LOAD);
 }
 
-/* By all who have it open, by a process that has not, by parents whose children have ended, and when all is closed. The order is another for each history. */
+/*
+ * By all who have it open, by a process that has not, by parents whose children have ended, and when all is
+ * closed. The order is another for each history.
+ */
 static void add_looks(struct history *h, struct scene *sc, uint64_t nr)
 {
 	bool size_first = nr & 1, backwards = nr & 2;
@@ -144,10 +156,14 @@ static void try_history(const struct history *h, const struct scene *sc)
 
 	if (!is_mine())
 		return;
-	if (opt.kills || opt.beside) {
+	if (opt.kills || opt.beside || opt.crossed) {
 		for (int i = 1; i < nr_variants; i++)
-			if (variants_for(mixed(next_history)) & 1u << i)
-				(opt.kills ? killed_try : beside_try)(&variants[i], h);
+			if (variants_for(mixed(next_history)) & 1u << i) {
+				if (opt.crossed)
+					crossed_try(&variants[i], h, opt.crossed);
+				else
+					(opt.kills ? killed_try : beside_try)(&variants[i], h);
+			}
 		return;
 	}
 	add_looks(&whole, &end, next_history);
@@ -182,7 +198,8 @@ static void try_from(const struct history *h, const struct scene *sc, int left, 
 			struct history longer = *h;
 			struct scene then = *sc;
 
-			if (!opt.calls[call] || !scene_step(&then, (struct step){ (uint8_t)slot, (uint8_t)call }))
+			if (!opt.calls[call] ||
+			    !scene_step(&then, (struct step){ (uint8_t)slot, (uint8_t)call }))
 				continue;
 			history_add(&longer, (enum slot)slot, (enum call)call);
 			if (!in_order(&longer))
@@ -268,7 +285,7 @@ static void run_one(const char *dir, const char *preload, const char *text)
 {
 	struct history h;
 	char a[400], b[400];
-	bool done;
+	bool done, done_next;
 
 	if (history_parse(&h, text)) {
 		fprintf(stderr, "not a history: %s\n", text);
@@ -279,15 +296,20 @@ static void run_one(const char *dir, const char *preload, const char *text)
 	for (int v = 1; v < nr_variants; v++) {
 		if (!(opt.variants & 1u << v))
 			continue;
-		if (opt.at_step)
-			(opt.beside ? drive_beside : drive_and_kill)(&variants[v], &h, opt.at_step - 1, opt.at_call, got, &done);
+		if (opt.at_next)
+			drive_crossed(&variants[v], &h, opt.at_step - 1, opt.at_call, opt.at_next, got, &done,
+				      &done_next);
+		else if (opt.at_step)
+			(opt.beside ? drive_beside : drive_and_kill)(&variants[v], &h, opt.at_step - 1,
+								     opt.at_call, got, &done);
 		else
 			drive(&variants[v], &h, got);
 		printf("%s\n", variants[v].name);
 		for (int i = 0; i < h.nr; i++) {
 			outcome_text(a, sizeof(a), &want[i]);
 			outcome_text(b, sizeof(b), &got[i]);
-			printf("  %c.%-8s %-40s", "PQRS"[h.steps[i].slot], call_word((enum call)h.steps[i].call), a);
+			printf("  %c.%-8s %-40s", "PQRS"[h.steps[i].slot],
+			       call_word((enum call)h.steps[i].call), a);
 			puts(outcome_equal(&want[i], &got[i]) ? "" : b);
 		}
 	}
@@ -310,19 +332,33 @@ static void choose_calls(const char *words, bool only)
 		const char *at = strstr(words, call_word((enum call)c));
 		size_t len = strlen(call_word((enum call)c));
 
-		for (; at && ((at != words && at[-1] != ',') || (at[len] && at[len] != ',')); at = strstr(at + 1, call_word((enum call)c)))
+		for (; at && ((at != words && at[-1] != ',') || (at[len] && at[len] != ','));
+		     at = strstr(at + 1, call_word((enum call)c)))
 			;
 		opt.calls[c] = only ? at != NULL : opt.calls[c] && !at;
 	}
 }
 
 static const struct option options[] = {
-	{ "length", required_argument, NULL, 'l' }, { "min-length", required_argument, NULL, 'm' }, { "random", required_argument, NULL, 'r' },
-	{ "seed", required_argument, NULL, 's' }, { "jobs", required_argument, NULL, 'j' }, { "part", required_argument, NULL, 'p' },
-	{ "variants", required_argument, NULL, 'v' }, { "examples", required_argument, NULL, 'e' }, { "run", required_argument, NULL, 'R' },
-	{ "kills", no_argument, NULL, 'k' }, { "state", required_argument, NULL, 'S' }, { "every", required_argument, NULL, 'E' },
-	{ "at", required_argument, NULL, 'a' }, { "beside", no_argument, NULL, 'b' }, { "one", no_argument, NULL, '1' },
-	{ "only", required_argument, NULL, 'o' }, { "without", required_argument, NULL, 'w' }, { NULL, 0, NULL, 0 },
+	{ "length", required_argument, NULL, 'l' },
+	{ "min-length", required_argument, NULL, 'm' },
+	{ "random", required_argument, NULL, 'r' },
+	{ "seed", required_argument, NULL, 's' },
+	{ "jobs", required_argument, NULL, 'j' },
+	{ "part", required_argument, NULL, 'p' },
+	{ "variants", required_argument, NULL, 'v' },
+	{ "examples", required_argument, NULL, 'e' },
+	{ "run", required_argument, NULL, 'R' },
+	{ "kills", no_argument, NULL, 'k' },
+	{ "state", required_argument, NULL, 'S' },
+	{ "every", required_argument, NULL, 'E' },
+	{ "at", required_argument, NULL, 'a' },
+	{ "beside", no_argument, NULL, 'b' },
+	{ "crossed", required_argument, NULL, 'c' },
+	{ "one", no_argument, NULL, '1' },
+	{ "only", required_argument, NULL, 'o' },
+	{ "without", required_argument, NULL, 'w' },
+	{ NULL, 0, NULL, 0 },
 };
 
 static const char *take_options(int argc, char **argv)
@@ -345,8 +381,9 @@ static const char *take_options(int argc, char **argv)
 		case 'E': opt.every = strtoul(optarg, NULL, 10); break;
 		case 'R': text = optarg; break;
 		case 'k': opt.kills = true; break;
-		case 'a': sscanf(optarg, "%d/%d", &opt.at_step, &opt.at_call); break;
+		case 'a': sscanf(optarg, "%d/%d/%d", &opt.at_step, &opt.at_call, &opt.at_next); break;
 		case 'b': opt.beside = true; break;
+		case 'c': opt.crossed = (unsigned)atoi(optarg); break;
 		case '1': opt.one = true; break;
 		case 'S': opt.state = atoi(optarg); break;
 		case 'o': choose_calls(optarg, true); break;
@@ -367,7 +404,8 @@ int main(int argc, char **argv)
 	struct tally *t;
 
 	if (argc == 4 && !strcmp(argv[1], "--serve")) {
-		struct board *board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED, BOARD_FD, 0);
+		struct board *board =
+			mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED, BOARD_FD, 0);
 
 		if (board == MAP_FAILED)
 			return 2;
@@ -395,6 +433,7 @@ int main(int argc, char **argv)
 	t = tally();
 	if (judge_report(opt.examples))
 		ret = 1;
-	printf("%lu of %lu histories, %lu runs under the library, %lu kills, %lu differ, %lu of them not again\n", t->histories, t->possible, t->runs, t->kills, t->differences, t->not_again);
+	printf("%lu of %lu histories, %lu runs under the library, %lu kills, %lu differ, %lu of them not again\n",
+	       t->histories, t->possible, t->runs, t->kills, t->differences, t->not_again);
 	return ret;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All short histories of a few processes on one file: what a step is, what it comes to, and who plays which part.
- * The driver (drive.c) runs without the library. Servers (serve.c) carry out steps on a plain directory, or on mapped ones under the library; the
- * same program is both. Nothing here judges: judge.c does.
+ * All short histories of a few processes on one file: what a step is, what it comes to, and who plays which
+ * part. The driver (drive.c) runs without the library. Servers (serve.c) carry out steps on a plain
+ * directory, or on mapped ones under the library; the same program is both. Nothing here judges: judge.c
+ * does.
  */
 #ifndef HISTORIES_H
 #define HISTORIES_H
@@ -13,7 +14,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* P and Q make the histories, R those of three processes; S only looks, with a process that has nothing of the file yet. */
+/*
+ * P and Q make the histories, R those of three processes; S only looks, with a process that has nothing of
+ * the file yet.
+ */
 enum slot { P, Q, R, S, NR_SLOTS };
 
 enum call {
@@ -33,9 +37,23 @@ struct step {
 	uint8_t slot, call;
 };
 
-enum { STEPS_MAX = 64, RUNS_MAX = 14, DEPTH_MAX = 3, FDS_MAX = 3, NO_FD = 1000, NO_MAP, NO_ROOM, BUS, HANG, GONE };
+enum {
+	STEPS_MAX = 64,
+	RUNS_MAX = 14,
+	DEPTH_MAX = 3,
+	FDS_MAX = 3,
+	NO_FD = 1000,
+	NO_MAP,
+	NO_ROOM,
+	BUS,
+	HANG,
+	GONE
+};
 
-/* What a step came to. Bytes that were read are runs of one value each, since each call writes a value of its own. */
+/*
+ * What a step came to. Bytes that were read are runs of one value each, since each call writes a value of its
+ * own.
+ */
 struct outcome {
 	int64_t ret;    /* a count, a size; 0 where it only says that all went well */
 	int32_t err;    /* errno, or NO_FD..GONE */
@@ -66,9 +84,9 @@ struct board {
 	char f[256], g[256], h[256];
 	uint32_t driver_word, zygote_word, fork_word;
 	int zygote_slot, nr_steps, at;
-	bool inside; /* a step is being carried out: for who counts its system calls */
+	bool begun[STEPS_MAX], done[STEPS_MAX]; /* the system calls between the two are counted */
 	bool beside; /* two are: each tells the driver when it is done, and passes nothing on */
-	bool ended[STEPS_MAX];
+	bool ended[STEPS_MAX]; /* of two beside each other: and the driver is told */
 	struct part parts[NR_SLOTS];
 	struct step steps[STEPS_MAX];
 	struct outcome outcomes[STEPS_MAX];
@@ -131,12 +149,26 @@ extern const int nr_variants; /* the first is the plain directory */
 void drive_begin(const char *dir, const char *preload, int cpu);
 /* Outcomes of all steps. false: somebody did not come back; the outcome of the step says HANG. */
 bool drive(const struct variant *v, const struct history *h, struct outcome *out);
-/* Whether a server has written to its standard error since this was asked last, as the library does when something is wrong; the first line of it. */
+/*
+ * Whether a server has written to its standard error since this was asked last, as the library does when
+ * something is wrong; the first line of it.
+ */
 bool drive_said(const struct variant *v, char *line, size_t size);
 /* As drive(), and who does step @last is killed at its @nr th system call. *done: it had fewer. */
-bool drive_and_kill(const struct variant *v, const struct history *h, int last, int nr, struct outcome *out, bool *done);
-/* As drive(), and the next step is carried out while who does step @last stands before its @nr th system call; or behind it, if that waits for something. */
-bool drive_beside(const struct variant *v, const struct history *h, int last, int nr, struct outcome *out, bool *done);
+bool drive_and_kill(const struct variant *v, const struct history *h, int last, int nr, struct outcome *out,
+		    bool *done);
+/*
+ * As drive(), and the next step is carried out while who does step @last stands before its @nr th system
+ * call; or behind it, if that waits for something.
+ */
+bool drive_beside(const struct variant *v, const struct history *h, int last, int nr, struct outcome *out,
+		  bool *done);
+/*
+ * As drive_beside(), but the next step is stopped too, before its @nr_next th system call, until the first
+ * has ended. *done_next: it had fewer.
+ */
+bool drive_crossed(const struct variant *v, const struct history *h, int last, int nr, int nr_next,
+		   struct outcome *out, bool *done, bool *done_next);
 void drive_anew(void); /* all servers are replaced */
 void drive_end(void);
 
@@ -146,11 +178,13 @@ void drive_end(void);
 enum allowance { A_PART_OF_A_WRITE, NR_ALLOWANCES };
 
 struct tally {
-	unsigned long possible, histories, runs, kills, differences, allowed[NR_ALLOWANCES], explained, not_again;
+	unsigned long possible, histories, runs, kills, differences, allowed[NR_ALLOWANCES], explained,
+		not_again;
 };
 
 void judge_begin(void);     /* before the drivers are forked: what they find is shared */
-void judge(const struct variant *v, const struct history *h, const struct outcome *want, const struct outcome *got);
+void judge(const struct variant *v, const struct history *h, const struct outcome *want,
+	   const struct outcome *got);
 bool outcome_equal(const struct outcome *a, const struct outcome *b);
 void outcome_text(char *buf, size_t size, const struct outcome *o);
 void allow(enum allowance allowance); /* counts it */
@@ -158,14 +192,31 @@ struct tally *tally(void);  /* shared by all drivers; adding is atomic */
 /* What was found, at most @examples of it; how many differences. */
 unsigned long judge_report(int examples);
 
-/* At the step @at: neither @before nor @after, after a kill at the @nr th system call of the step @last, or when the next step was beside it there. */
-void inner_found(const struct variant *v, const struct history *h, int last, int nr, int at, bool beside, const struct outcome *before,
-		 const struct outcome *after, const struct outcome *got);
+/*
+ * What happened at the @nr th system call of the step @last: it was killed; or the next step was carried out
+ * there; or that was stopped itself before its @nr_next th call, until the first had ended.
+ */
+struct inner {
+	enum { KILLED, BESIDE, CROSSED } what;
+	int last, nr, nr_next;
+};
+
+/* At the step @at: neither @before nor @after. */
+void inner_found(const struct variant *v, const struct history *h, struct inner in, int at,
+		 const struct outcome *before, const struct outcome *after, const struct outcome *got);
 
 /* killed.c: the same with kills. The last step of @h is killed at each of its system calls,. */
 void killed_try(const struct variant *v, const struct history *h);
 
-/* beside.c: the last step of @h is carried out in the middle of the one before, at each of its system calls. */
+/*
+ * beside.c: the last step of @h is carried out in the middle of the one before, at each of its system calls.
+ */
 void beside_try(const struct variant *v, const struct history *h);
+
+/*
+ * The same, but both stop: the first before each of its system calls, and then the last before each of its
+ * own, until the first has ended. So many are tried as @sample says: one of @sample pairs of calls.
+ */
+void crossed_try(const struct variant *v, const struct history *h, unsigned sample);
 
 #endif

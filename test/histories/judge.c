@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What differs from the plain directory: whether a promise allows it, what is the shortest history that differs so, and what is told of it. What a known
- * shortest history is a part of, at the same call, is counted with that one.
+ * What differs from the plain directory: whether a promise allows it, what is the shortest history that
+ * differs so, and what is told of it. What a known shortest history is a part of, at the same call, is
+ * counted with that one.
  */
 #define _GNU_SOURCE
 #include "histories.h"
@@ -16,7 +17,8 @@
 static const struct {
 	const char *item, *words;
 } allowances[NR_ALLOWANCES] = {
-	[A_PART_OF_A_WRITE] = { "After a write returns (a process that is killed)", "of an unfinished write any part may be there" },
+	[A_PART_OF_A_WRITE] = { "After a write returns (a process that is killed)",
+				"of an unfinished write any part may be there" },
 };
 
 enum { FINDINGS_MAX = 4000 };
@@ -28,8 +30,8 @@ struct finding {
 	unsigned long count;
 	int of;    /* the finding with simpler calls that this one is counted with, or itself */
 	bool once; /* it did not come again */
-	int at, last, killed_at; /* of one with a kill: the step, and at which call of it; 0: there was none */
-	bool beside;         /* not killed: the next step came there */
+	int at; /* the step that differs */
+	struct inner in; /* in.nr 0: nothing happened inside a step */
 	char after[160];
 };
 
@@ -50,7 +52,8 @@ static struct shared {
 
 void judge_begin(void)
 {
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (shared == MAP_FAILED)
 		abort();
 }
@@ -93,19 +96,24 @@ bool outcome_equal(const struct outcome *a, const struct outcome *b)
 
 static const char *error_text(int err)
 {
-	static const char *const own[] = { "no descriptor", "no map", "no room", "SIGBUS", "no answer, or a crash", "not done" };
+	static const char *const own[] = { "no descriptor",	    "no map",  "no room", "SIGBUS",
+					   "no answer, or a crash", "not done" };
 
 	return err >= NO_FD ? own[err - NO_FD] : strerrorname_np(err);
 }
 
 void outcome_text(char *buf, size_t size, const struct outcome *o)
 {
-	size_t len = (size_t)(o->err ? snprintf(buf, size, "%s", error_text(o->err)) : snprintf(buf, size, "%ld", (long)o->ret));
+	size_t len = (size_t)(o->err ? snprintf(buf, size, "%s", error_text(o->err)) :
+				       snprintf(buf, size, "%ld", (long)o->ret));
 
 	if (o->extra)
-		len += (size_t)snprintf(buf + len, size - len, ", mode %o, %u links", o->extra & 0xfffff, o->extra >> 20);
+		len += (size_t)snprintf(buf + len, size - len, ", mode %o, %u links", o->extra & 0xfffff,
+					o->extra >> 20);
 	for (uint32_t i = 0; i < o->nr_runs && i < RUNS_MAX && len < size; i++)
-		len += (size_t)snprintf(buf + len, size - len, o->runs[i].byte < 32 ? " %u of \\%o" : " %u %c", o->runs[i].len, o->runs[i].byte);
+		len += (size_t)snprintf(buf + len, size - len,
+					o->runs[i].byte < 32 ? " %u of \\%o" : " %u %c", o->runs[i].len,
+					o->runs[i].byte);
 }
 
 /* ---- known ones ---- */
@@ -116,7 +124,8 @@ static bool embeds(const struct history *small, const struct history *h, int at,
 	int k = small->nr - 1, i = at;
 
 	for (; k >= 0 && i >= 0; i--) {
-		if (h->steps[i].call == small->steps[k].call && h->steps[i].slot == names[small->steps[k].slot])
+		if (h->steps[i].call == small->steps[k].call &&
+		    h->steps[i].slot == names[small->steps[k].slot])
 			k--;
 		else if (i == at)
 			return false;
@@ -155,7 +164,8 @@ static bool is_known(const struct variant *v, const struct history *h, int at)
 	for (int i = 0; i < shared->nr && !known; i++) {
 		struct finding *f = &shared->findings[i];
 
-		if (f->once || f->killed_at || !(f->variants & 1u << index_of(v)) || !is_part_of(&f->h, h, at))
+		if (f->once || f->in.nr || !(f->variants & 1u << index_of(v)) ||
+		    !is_part_of(&f->h, h, at))
 			continue;
 		shared->findings[f->of].count++;
 		shared->findings[f->of].variants |= 1u << index_of(v);
@@ -191,7 +201,9 @@ static int finding_of(const struct variant *v, const struct history *h, bool onc
 	int i;
 
 	name_parts(&named);
-	for (i = 0; i < shared->nr && !(same(&shared->findings[i].h, &named) && shared->findings[i].once == once); i++)
+	for (i = 0;
+	     i < shared->nr && !(same(&shared->findings[i].h, &named) && shared->findings[i].once == once);
+	     i++)
 		;
 	if (i == FINDINGS_MAX)
 		return -1;
@@ -225,7 +237,8 @@ static enum kind kind_of(const struct outcome *want, const struct outcome *got)
 	return want->extra != got->extra ? MODE : BYTES;
 }
 
-static struct difference first_difference(const struct variant *v, const struct history *h, const struct outcome *want, const struct outcome *got)
+static struct difference first_difference(const struct variant *v, const struct history *h,
+					  const struct outcome *want, const struct outcome *got)
 {
 	struct difference d = { .at = -1 };
 	bool said = drive_said(v, d.said, sizeof(d.said));
@@ -267,7 +280,8 @@ static bool leave_out(const struct variant *v, struct history *h, struct differe
 {
 	struct history shorter = *h;
 
-	memmove(&shorter.steps[first], &shorter.steps[first + nr], (size_t)(h->nr - first - nr) * sizeof(h->steps[0]));
+	memmove(&shorter.steps[first], &shorter.steps[first + nr],
+		(size_t)(h->nr - first - nr) * sizeof(h->steps[0]));
 	shorter.nr -= nr;
 	return take_if(v, h, &shorter, d);
 }
@@ -341,8 +355,12 @@ static bool simplify(const struct variant *v, struct history *h, struct differen
 	return any;
 }
 
-/* Adds what differs so to what is known, in its exact form as well, so that the next like it needs not be tried again. */
-static void keep(const struct variant *v, const struct history *exact, const struct difference *exact_d, bool again)
+/*
+ * Adds what differs so to what is known, in its exact form as well, so that the next like it needs not be
+ * tried again.
+ */
+static void keep(const struct variant *v, const struct history *exact, const struct difference *exact_d,
+		 bool again)
 {
 	struct history simple = *exact;
 	struct difference d = *exact_d;
@@ -361,7 +379,8 @@ static void keep(const struct variant *v, const struct history *exact, const str
 	unlock();
 }
 
-void judge(const struct variant *v, const struct history *h, const struct outcome *want, const struct outcome *got)
+void judge(const struct variant *v, const struct history *h, const struct outcome *want,
+	   const struct outcome *got)
 {
 	struct difference d = first_difference(v, h, want, got), again;
 	struct history shortest = *h;
@@ -392,13 +411,14 @@ void judge(const struct variant *v, const struct history *h, const struct outcom
 /* The same call is disturbed (by the same), and the same shows it. */
 static bool is_alike(const struct finding *f, const struct history *h, int last, int at)
 {
-	return f->h.steps[f->last].call == h->steps[last].call && f->h.steps[f->at].call == h->steps[at].call &&
-	       (!f->beside || f->h.steps[f->last + 1].call == h->steps[last + 1].call);
+	return f->h.steps[f->in.last].call == h->steps[last].call &&
+	       f->h.steps[f->at].call == h->steps[at].call &&
+	       (f->in.what == KILLED || f->h.steps[f->in.last + 1].call == h->steps[last + 1].call);
 }
 
 /* One example of each call that is killed and each that shows it. */
-void inner_found(const struct variant *v, const struct history *h, int last, int nr, int at, bool beside, const struct outcome *before,
-		 const struct outcome *after, const struct outcome *got)
+void inner_found(const struct variant *v, const struct history *h, struct inner in, int at,
+		 const struct outcome *before, const struct outcome *after, const struct outcome *got)
 {
 	struct finding *f;
 	int i;
@@ -407,14 +427,18 @@ void inner_found(const struct variant *v, const struct history *h, int last, int
 	lock();
 	for (i = 0; i < shared->nr; i++) {
 		f = &shared->findings[i];
-		if (f->killed_at && f->beside == beside && (f->variants & 1u << index_of(v)) && is_alike(f, h, last, at))
+		if (f->in.nr && f->in.what == in.what && (f->variants & 1u << index_of(v)) &&
+		    is_alike(f, h, in.last, at))
 			break;
 	}
 	f = &shared->findings[i < FINDINGS_MAX ? i : FINDINGS_MAX - 1];
 	if (i == shared->nr && i < FINDINGS_MAX) {
-		*f = (struct finding){ .h = *h, .of = i, .last = last, .beside = beside, .killed_at = nr, .variants = 1u << index_of(v) };
+		*f = (struct finding){ .h = *h,
+				       .of = i,
+				       .in = in,
+				       .variants = 1u << index_of(v) };
 		f->at = at;
-		f->h.nr = (at > last ? at : last + 1) + 1;
+		f->h.nr = (at > in.last ? at : in.last + 1) + 1;
 		outcome_text(f->want, sizeof(f->want), before);
 		outcome_text(f->after, sizeof(f->after), after);
 		outcome_text(f->got, sizeof(f->got), got);
@@ -442,7 +466,8 @@ static void tell(const struct finding *f)
 	char text[1024];
 
 	history_text(text, sizeof(text), &f->h);
-	printf("\n%s\n   %lu times%s, mapped as", text, f->count, f->once ? " but not again when tried by itself" : "");
+	printf("\n%s\n   %lu times%s, mapped as", text, f->count,
+	       f->once ? " but not again when tried by itself" : "");
 	for (int i = 1; i < nr_variants; i++)
 		if (f->variants & 1u << i)
 			printf(" %s", variants[i].name);
@@ -451,12 +476,20 @@ static void tell(const struct finding *f)
 		call_text(text, sizeof(text), f->h.steps[i], i);
 		printf("\t/* %c */ %s;\n", "PQRS"[f->h.steps[i].slot], text);
 	}
-	if (f->killed_at)
-		printf("\t/* step %d differs: %s the system call %d of \"%s\"; plain %s: %s, %s: %s\n\t   libplfs: %s */\n",
-		       f->at + 1, f->beside ? "the next step came at" : "killed at", f->killed_at, call_word((enum call)f->h.steps[f->last].call),
-		       f->beside ? "if it comes before" : "without it", f->want, f->beside ? "after" : "with it", f->after, f->got);
-	else
+	if (f->in.nr) {
+		bool killed = f->in.what == KILLED;
+
+		printf("\t/* step %d differs: %s the system call %d of \"%s\"", f->at + 1,
+		       killed ? "killed at" : "the next step came at", f->in.nr,
+		       call_word((enum call)f->h.steps[f->in.last].call));
+		if (f->in.what == CROSSED)
+			printf(", and stood at its own %d till that had ended", f->in.nr_next);
+		printf("; plain %s: %s, %s: %s\n\t   libplfs: %s */\n",
+		       killed ? "without it" : "if it comes before", f->want, killed ? "with it" : "after",
+		       f->after, f->got);
+	} else {
 		printf("\t/* plain: %s\n\t   libplfs: %s */\n", f->want, f->got);
+	}
 }
 
 unsigned long judge_report(int examples)
@@ -475,6 +508,7 @@ unsigned long judge_report(int examples)
 		printf("\nand %d more\n", nr - examples);
 	for (int i = 0; i < NR_ALLOWANCES; i++)
 		if (shared->tally.allowed[i])
-			printf("allowed %lu times by \"%s\": %s\n", shared->tally.allowed[i], allowances[i].item, allowances[i].words);
+			printf("allowed %lu times by \"%s\": %s\n", shared->tally.allowed[i],
+			       allowances[i].item, allowances[i].words);
 	return shared->tally.differences;
 }

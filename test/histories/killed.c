@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A history whose last call is killed at each of its system calls. A plain directory says what it is without that call, and with it: what is then read, by
- * those who live on and by a process that comes later, is byte by byte one or the other, and stays so. Acknowledged bytes are in both.
+ * A history whose last call is killed at each of its system calls. A plain directory says what it is without
+ * that call, and with it: what is then read, by those who live on and by a process that comes later, is byte
+ * by byte one or the other, and stays so. Acknowledged bytes are in both.
  */
 #define _GNU_SOURCE
 #include "histories.h"
@@ -29,7 +30,10 @@ static void bytes_of(struct bytes *b, const struct outcome *o)
 			b->at[off++] = o->runs[i].byte;
 }
 
-/* Between the two: a size between the sizes, each byte that of one of them, or zero where one of them has none. */
+/*
+ * Between the two: a size between the sizes, each byte that of one of them, or zero where one of them has
+ * none.
+ */
 static bool is_between(const struct outcome *x, const struct outcome *y, const struct outcome *o)
 {
 	static struct bytes a, b, c;
@@ -44,7 +48,8 @@ static bool is_between(const struct outcome *x, const struct outcome *y, const s
 	for (long i = 0; i < c.len && o->nr_runs; i++) {
 		bool cut = i >= a.len || i >= b.len;
 
-		if (!(i < a.len && c.at[i] == a.at[i]) && !(i < b.len && c.at[i] == b.at[i]) && !(cut && !c.at[i]))
+		if (!(i < a.len && c.at[i] == a.at[i]) && !(i < b.len && c.at[i] == b.at[i]) &&
+		    !(cut && !c.at[i]))
 			return false;
 	}
 	return true;
@@ -115,9 +120,12 @@ void killed_try(const struct variant *v, const struct history *h)
 		at = judge_kill(&whole, last, again, again - first);
 		if (at < 0)
 			continue;
-		if (at >= again && (outcome_equal(&before[at], &got[at]) || outcome_equal(&after[at], &got[at]) || is_between(&before[at], &after[at], &got[at])))
+		if (at >= again &&
+		    (outcome_equal(&before[at], &got[at]) || outcome_equal(&after[at], &got[at]) ||
+		     is_between(&before[at], &after[at], &got[at])))
 			before[at] = after[at] = got[at - (again - first)];
-		inner_found(v, &whole, last, nr, at, false, &before[at], &after[at], &got[at]);
+		inner_found(v, &whole, (struct inner){ KILLED, last, nr, 0 }, at, &before[at], &after[at],
+			    &got[at]);
 		break;
 	}
 }

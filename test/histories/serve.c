@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A process that carries out steps when it is its turn, and passes the turn on itself where it can: only what ends or makes a process goes by way of the
- * driver. Its descriptors are in shared memory, so that an image that was exec'ed goes on with them. It runs under the library or without.
+ * A process that carries out steps when it is its turn, and passes the turn on itself where it can: only what
+ * ends or makes a process goes by way of the driver. Its descriptors are in shared memory, so that an image
+ * that was exec'ed goes on with them. It runs under the library or without.
  */
 #define _GNU_SOURCE
 #include "histories.h"
@@ -109,7 +110,8 @@ static void on_bus(int sig)
 static void store(struct outcome *o, int i)
 {
 	if (!me->map) {
-		void *map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, me->nr_fds ? me->fds[me->nr_fds - 1] : -1, 0);
+		void *map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
+				 me->nr_fds ? me->fds[me->nr_fds - 1] : -1, 0);
 
 		if (map == MAP_FAILED) {
 			keep(o, -1);
@@ -197,7 +199,17 @@ static void close_all(void)
 static bool needs_fd(enum call call)
 {
 	switch (call) {
-	case PREAD: case W0: case W50: case WFAR: case READ: case WRITE: case FCUT30: case FCUT200: case FSTAT: case END: case FSYNC:
+	case PREAD:
+	case W0:
+	case W50:
+	case WFAR:
+	case READ:
+	case WRITE:
+	case FCUT30:
+	case FCUT200:
+	case FSTAT:
+	case END:
+	case FSYNC:
 	case LOCK: case UNLOCK: case DUP: case SWAP: case CLOSE:
 		return true;
 	default:
@@ -313,7 +325,7 @@ static void perform(int i)
 
 	memset(o, 0, sizeof(*o));
 	me->step = i;
-	b->inside = true;
+	b->begun[i] = true;
 	if (call == EXIT)
 		exit(0);
 	if (needs_fd(call) && !me->nr_fds)
@@ -324,7 +336,7 @@ static void perform(int i)
 		on_fd(o, call, i, me->fds[me->nr_fds - 1]);
 	else
 		on_name(o, call, i);
-	b->inside = false;
+	b->done[i] = true;
 }
 
 /* ---- turns ---- */
@@ -396,13 +408,13 @@ void serve(struct board *board, int slot, int depth)
 		my_depth = depth;
 		me = &b->parts[slot].stack[depth];
 		me->map = NULL;
+		b->done[me->step] = true;
 		if (b->beside) {
 			end_beside();
 			take_turns();
 		}
 		word_wake(&me->word); /* the step is done: its outcome is there, all zeros */
 		b->at++;
-		b->inside = false;
 		if (!is_my_turn()) {
 			word_wait(&me->word);
 			pass_turn();

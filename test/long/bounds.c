@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Long runs in one process: what grows with the number of writes, opens or files, and should not. Memory and descriptors are
- * looked at after a tenth of the run and at its end. Every byte is checked.
+ * Long runs in one process: what grows with the number of writes, opens or files, and should not. Memory and
+ * descriptors are looked at after a tenth of the run and at its end. Every byte is checked.
  *
  *     bounds writes|append|opens FILE NUMBER     so many small writes, or so many opens with a write each
  *     bounds sparse FILE                         a file of 5 TiB with a few bytes in it
@@ -14,7 +14,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "../job.h"
+#include "../lib/job.h"
 
 enum { WRITE_LEN = 100, LINE_LEN = 24, FILE_LEN = 200, FILES_IN_DIR = 1000, GROWTH_KB = 12 * 1024 };
 
@@ -58,7 +58,8 @@ static void look(long i, long nr)
 	kb = resident_kb();
 	fds = descriptors();
 	errno = 0;
-	printf("memory %ld kB after a tenth, %ld kB at the end; descriptors %ld, %ld\n", in_tenth, kb, fds_in_tenth, fds);
+	printf("memory %ld kB after a tenth, %ld kB at the end; descriptors %ld, %ld\n", in_tenth, kb,
+	       fds_in_tenth, fds);
 	if (kb > in_tenth + GROWTH_KB)
 		die("memory has grown from %ld to %ld kB", in_tenth, kb);
 	if (fds > fds_in_tenth)
@@ -101,7 +102,9 @@ static void check_all(const char *path, off_t len)
 	close_file(fd, path);
 }
 
-/* Block number @i of @nr in an order without a pattern: a permutation, for @nr is no multiple of the prime. */
+/*
+ * Block number @i of @nr in an order without a pattern: a permutation, for @nr is no multiple of the prime.
+ */
 static long somewhere(long i, long nr)
 {
 	return (long)((unsigned __int128)i * 2654435761u % (unsigned long)nr);
@@ -187,9 +190,11 @@ static void sparse(const char *path)
 	for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
 		off_t hole = at[i] ? at[i] - 2 * WRITE_LEN : WRITE_LEN;
 
-		if (read_all(fd, got, sizeof(got), at[i], path) != sizeof(got) || pattern_check(got, sizeof(got), (uint64_t)at[i], 1) != sizeof(got))
+		if (read_all(fd, got, sizeof(got), at[i], path) != sizeof(got) ||
+		    pattern_check(got, sizeof(got), (uint64_t)at[i], 1) != sizeof(got))
 			die("%s: the bytes at %lld", path, (long long)at[i]);
-		if (read_all(fd, got, sizeof(got), hole, path) != sizeof(got) || memcmp(got, zeros, sizeof(got)))
+		if (read_all(fd, got, sizeof(got), hole, path) != sizeof(got) ||
+		    memcmp(got, zeros, sizeof(got)))
 			die("%s: the hole at %lld", path, (long long)hole);
 		if (lseek(fd, at[i], SEEK_DATA) != at[i])
 			die("%s: no data at %lld", path, (long long)at[i]);
@@ -245,7 +250,8 @@ static void tree(const char *dir, long nr)
 		snprintf(path, sizeof(path), "%s/%ld/%ld", dir, i / FILES_IN_DIR, i);
 		int fd = open_file(path, O_RDONLY);
 
-		if (read_all(fd, buf, sizeof(buf), 0, path) != sizeof(buf) || pattern_check(buf, sizeof(buf), (uint64_t)i, 1) != sizeof(buf))
+		if (read_all(fd, buf, sizeof(buf), 0, path) != sizeof(buf) ||
+		    pattern_check(buf, sizeof(buf), (uint64_t)i, 1) != sizeof(buf))
 			die("%s: its bytes", path);
 		close_file(fd, path);
 	}

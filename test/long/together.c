@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Processes that do everything to the same few names at once: create, O_TRUNC, write, append, truncate, rename over, link, unlink,
- * flatten, fsync, read. A model in shared memory knows what must be there: what names lead to which file, and what the bytes
- * of each file are. Whoever changes a file, or compares it, holds its lock in the model, and whoever changes names that of the names: so what one
- * process has done must be what the next one sees, through descriptors opened long ago and through new ones; and files
- * are renamed, linked and removed while others are at them. With "locks" they lock the file itself (fcntl) for each change and
- * comparison, as programs do that overwrite each other's bytes; with "trust" they do not; with "apart" neither, but each overwrites
- * its own part only.
+ * Processes that do everything to the same few names at once: create, O_TRUNC, write, append, truncate,
+ * rename over, link, unlink, flatten, fsync, read. A model in shared memory knows what must be there: what
+ * names lead to which file, and what the bytes of each file are. Whoever changes a file, or compares it,
+ * holds its lock in the model, and whoever changes names that of the names: so what one process has done must
+ * be what the next one sees, through descriptors opened long ago and through new ones; and files are renamed,
+ * linked and removed while others are at them. With "locks" they lock the file itself (fcntl) for each change
+ * and comparison, as programs do that overwrite each other's bytes; with "trust" they do not; with "apart"
+ * neither, but each overwrites its own part only.
  *
- *     together locks|trust|apart DIR SECONDS PROCESSES SEED [PLFS]     PLFS: the command, to flatten files with
+ *     together locks|trust|apart DIR SECONDS PROCESSES SEED [PLFS]     PLFS: the command, to flatten files
+ *                                                                      with
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -18,7 +20,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "../job.h"
+#include "../lib/job.h"
 
 enum { NR_NAMES = 6, NR_FILES = 64, FILE_LEN = 200 * 1024, NR_FDS = 6, NO_FILE = -1 };
 
@@ -118,15 +120,16 @@ static void compare(const struct file *f, int fd)
 	static unsigned char buf[FILE_LEN + 100];
 	off_t off = rnd(2) ? 0 : (off_t)rnd((uint64_t)f->size + 1);
 	size_t len = rnd(2) ? sizeof(buf) : 1 + rnd(5000);
-	size_t want = (size_t)(f->size - off) < len ? (size_t)(f->size - off) : len, n = read_all(fd, buf, len, off, what);
+	size_t want = (size_t)(f->size - off) < len ? (size_t)(f->size - off) : len,
+	       n = read_all(fd, buf, len, off, what);
 
 	errno = 0;
 	if (n != want)
 		fail("%zu bytes at %lld, not %zu (size %lld)", n, (long long)off, want, (long long)f->size);
 	for (size_t i = 0; i < n; i++)
 		if (buf[i] != f->bytes[off + (off_t)i])
-			fail("byte %lld is %02x, not %02x (size %lld)", (long long)off + (long long)i, buf[i], f->bytes[off + (off_t)i],
-			     (long long)f->size);
+			fail("byte %lld is %02x, not %02x (size %lld)", (long long)off + (long long)i, buf[i],
+			     f->bytes[off + (off_t)i], (long long)f->size);
 	compare_size(f, fd);
 }
 
@@ -301,7 +304,8 @@ static void link_one(int from, int to)
 static void unlink_one(int name)
 {
 	DOING("unlink");
-	if (unlink(path_of(name)) ? model->name[name] != NO_FILE || errno != ENOENT : model->name[name] == NO_FILE)
+	if (unlink(path_of(name)) ? model->name[name] != NO_FILE || errno != ENOENT :
+				    model->name[name] == NO_FILE)
 		fail("%s", path_of(name));
 	drop_name(name);
 }

@@ -8,7 +8,7 @@
  */
 #include <hdf5.h>
 
-#include "../job.h"
+#include "../lib/job.h"
 
 enum { ROWS = 240, COLS = 500 };
 
@@ -56,9 +56,11 @@ int main(int argc, char **argv)
 	ok(H5Pset_fapl_mpio(access, MPI_COMM_WORLD, MPI_INFO_NULL), "H5Pset_fapl_mpio");
 	file = ok(H5Fcreate(argv[2], H5F_ACC_TRUNC, H5P_DEFAULT, access), "H5Fcreate");
 	space = ok(H5Screate_simple(2, dims, NULL), "H5Screate_simple");
-	dataset = ok(H5Dcreate2(file, "field", H5T_STD_I32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), "H5Dcreate2");
+	dataset = ok(H5Dcreate2(file, "field", H5T_STD_I32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+		     "H5Dcreate2");
 	transfer = ok(H5Pcreate(H5P_DATASET_XFER), "H5Pcreate");
-	ok(H5Pset_dxpl_mpio(transfer, strcmp(argv[1], "collective") ? H5FD_MPIO_INDEPENDENT : H5FD_MPIO_COLLECTIVE),
+	ok(H5Pset_dxpl_mpio(transfer,
+			    strcmp(argv[1], "collective") ? H5FD_MPIO_INDEPENDENT : H5FD_MPIO_COLLECTIVE),
 	   "H5Pset_dxpl_mpio");
 	write_rows(dataset, transfer, rank, nr_ranks);
 	ok(H5Pclose(transfer), "H5Pclose");

@@ -19,12 +19,14 @@ int main(int argc, char **argv)
 {
 	struct table t = table_init(argc, argv);
 	hsize_t p = (hsize_t)t.nr_ranks, r = (hsize_t)t.rank, dims[2] = { ROWS, COLS }, chunk[2] = { 16, 64 };
-	hid_t access = h5(H5Pcreate(H5P_FILE_ACCESS), "H5Pcreate"), transfer = h5(H5Pcreate(H5P_DATASET_XFER), "H5Pcreate");
+	hid_t access = h5(H5Pcreate(H5P_FILE_ACCESS), "H5Pcreate"),
+	      transfer = h5(H5Pcreate(H5P_DATASET_XFER), "H5Pcreate");
 	hid_t space = h5(H5Screate_simple(2, dims, NULL), "H5Screate_simple"), memory, file, set;
 	int *v;
 
 	h5(H5Pset_fapl_mpio(access, MPI_COMM_WORLD, MPI_INFO_NULL), "H5Pset_fapl_mpio");
-	h5(H5Pset_dxpl_mpio(transfer, t.collective ? H5FD_MPIO_COLLECTIVE : H5FD_MPIO_INDEPENDENT), "H5Pset_dxpl_mpio");
+	h5(H5Pset_dxpl_mpio(transfer, t.collective ? H5FD_MPIO_COLLECTIVE : H5FD_MPIO_INDEPENDENT),
+	   "H5Pset_dxpl_mpio");
 	if (t.writing) {
 		hsize_t start[2] = { r, 0 }, stride[2] = { p, 1 }, count[2] = { ROWS / p, COLS };
 		hid_t layout = h5(H5Pcreate(H5P_DATASET_CREATE), "H5Pcreate");
@@ -32,9 +34,11 @@ int main(int argc, char **argv)
 		v = table_rows(&t);
 		file = h5(H5Fcreate(t.path, H5F_ACC_TRUNC, H5P_DEFAULT, access), "H5Fcreate");
 		h5(H5Pset_chunk(layout, 2, chunk), "H5Pset_chunk");
-		set = h5(H5Dcreate2(file, "table", H5T_STD_I32LE, space, H5P_DEFAULT, layout, H5P_DEFAULT), "H5Dcreate2");
+		set = h5(H5Dcreate2(file, "table", H5T_STD_I32LE, space, H5P_DEFAULT, layout, H5P_DEFAULT),
+			 "H5Dcreate2");
 		memory = h5(H5Screate_simple(2, count, NULL), "H5Screate_simple");
-		h5(H5Sselect_hyperslab(space, H5S_SELECT_SET, start, stride, count, NULL), "H5Sselect_hyperslab");
+		h5(H5Sselect_hyperslab(space, H5S_SELECT_SET, start, stride, count, NULL),
+		   "H5Sselect_hyperslab");
 		h5(H5Dwrite(set, H5T_NATIVE_INT, memory, space, transfer, v), "H5Dwrite");
 		h5(H5Pclose(layout), "H5Pclose");
 	} else {
@@ -44,7 +48,8 @@ int main(int argc, char **argv)
 		file = h5(H5Fopen(t.path, H5F_ACC_RDONLY, access), "H5Fopen");
 		set = h5(H5Dopen2(file, "table", H5P_DEFAULT), "H5Dopen2");
 		memory = h5(H5Screate_simple(2, count, NULL), "H5Screate_simple");
-		h5(H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL), "H5Sselect_hyperslab");
+		h5(H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL),
+		   "H5Sselect_hyperslab");
 		h5(H5Dread(set, H5T_NATIVE_INT, memory, space, transfer, v), "H5Dread");
 		table_check(&t, v);
 	}

@@ -85,6 +85,23 @@ two_hosts() {
 	tools_agree "$dir" "$plain"
 }
 
+# host_histories OPTION...: all short histories of two hosts (two_hosts_histories.py), or some. In a case of test/cluster the plain directory
+# of the same file system is beside: what differs there too is not the library's.
+host_histories() {
+	local dir=$mnt/histories plain=$work/plain/histories others
+	need_hosts
+	mkdir -p "$plain"
+	under mkdir -p "$dir"
+	others=("mapped=$dir")
+	if [ -n "$fs" ]; then
+		in_host h1 mkdir -p "$fs/plain/histories"
+		others+=("plain=$fs/plain/histories")
+	fi
+	timeout -k 5 "${LIMIT_S:-180}" python3 two_hosts_histories.py "$@" "$plain" "${others[@]}" \
+		-- $(enter_host h1) env "${under_env[@]}" -- $(enter_host h2) env "${under_env[@]}"
+	under rmdir "$dir"
+}
+
 # on_hosts COMMAND...: one of the other jobs, with Open MPI's ranks on both hosts. Its mpirun is on neither, but on their network.
 # (The MPICH of Debian 12 often does not end when its ranks are on several hosts.)
 on_hosts() {
@@ -93,7 +110,7 @@ on_hosts() {
 		local stack=$1 ranks=$2
 		shift 2
 		run_launcher nsenter -t "$(cat "$HOSTS/h1")" -n mpirun.openmpi --mca plm_rsh_agent "$PWD/nsrsh" \
-			--mca oob_tcp_if_include wire --mca btl_tcp_if_include wire --mca io "${stack/romio/romio321}" \
+			--mca oob_tcp_if_include wire --mca btl_tcp_if_include wire --mca io "${stack/romio/$romio}" \
 			--map-by node -H "h1:$ranks,h2:$ranks" $(mpi_env -x =) -n "$ranks" "$@"
 	}
 	"$@"

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An MPI job that is killed while all its ranks write one file, started again on the same file, killed again, ..., and who kills and
- * checks it. What its ranks have been told is written they note outside, in the progress file of records.h, when the
- * call has returned; of a collective write when it has returned to all of them, for until then another rank may be at it.
+ * An MPI job that is killed while all its ranks write one file, started again on the same file, killed again,
+ * ..., and who kills and checks it. What its ranks have been told is written they note outside, in the
+ * progress file of records.h, when the call has returned; of a collective write when it has returned to all
+ * of them, for until then another rank may be at it.
  *
- *     killed write posix|ind|coll|append FILE PROGRESS SEED HOW    the job; HOW is a seed as well: how it is killed, and when
- *     killed kill PROGRESS RANKS HOW LAUNCHER                      kills it, or waits till it has killed itself
+ *     killed write posix|ind|coll|append FILE PROGRESS SEED HOW    the job; HOW is a seed as well: how it is
+ *                                                                  killed, and when
+ *     killed kill PROGRESS RANKS HOW LAUNCHER                      kills it, or waits till it has killed
+ *                                                                  itself
  *     killed finish MODE FILE PROGRESS SEED                        a job that ends
- *     killed check MODE FILE PROGRESS SEED RANKS                   a process that has seen nothing of all this
+ *     killed check MODE FILE PROGRESS SEED RANKS                   a process that has seen nothing of all
+ *                                                                  this
  *
- * posix: strided pwrite(), now and then an fsync() or a close() and open(). ind and coll: the same by MPI-IO. append: O_APPEND.
+ * posix: strided pwrite(), now and then an fsync() or a close() and open(). ind and coll: the same by MPI-IO.
+ * append: O_APPEND.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -17,7 +22,7 @@
 #include <signal.h>
 #include <sys/syscall.h>
 
-#include "../crash/records.h"
+#include "../crash/jobs/records.h"
 #include "mpi_job.h"
 
 enum { FINISH_RECORDS = 20 };
@@ -25,9 +30,18 @@ enum { FINISH_RECORDS = 20 };
 static uint64_t how;
 
 /* How a job ends. */
-enum way { ONE_KILLED, ALL_KILLED, LAUNCHER_TERMINATED, TERMINATED_THEN_KILLED, BY_ITSELF, ANY_MOMENT, NR_WAYS };
+enum way {
+	ONE_KILLED,
+	ALL_KILLED,
+	LAUNCHER_TERMINATED,
+	TERMINATED_THEN_KILLED,
+	BY_ITSELF,
+	ANY_MOMENT,
+	NR_WAYS
+};
 static const char *const WAY_NAMES[] = {
-	"one killed", "all killed", "launcher terminated", "all terminated, then killed", "by itself", "at any moment",
+	"one killed", "all killed",    "launcher terminated", "all terminated, then killed",
+	"by itself",  "at any moment",
 };
 
 static enum way chosen_way(void) { return (enum way)(mix64(how + 1) % NR_WAYS); }
@@ -57,7 +71,10 @@ static void end_by_itself(void)
 	}
 }
 
-/* Ranks of several hosts number their processes each for itself. Whoever asks who holds a lock gets its number in his own terms. */
+/*
+ * Ranks of several hosts number their processes each for itself. Whoever asks who holds a lock gets its
+ * number in his own terms.
+ */
 static struct flock rank_lock(int of)
 {
 	return (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = of, .l_len = 1 };
@@ -115,7 +132,8 @@ static void write_mpiio(MPI_File file, const char *buf, size_t len, long k, bool
 	int n;
 
 	if (coll)
-		ok(MPI_File_write_at_all(file, off, buf, (int)len, MPI_BYTE, &status), "write_at_all", shared_path);
+		ok(MPI_File_write_at_all(file, off, buf, (int)len, MPI_BYTE, &status), "write_at_all",
+		   shared_path);
 	else
 		ok(MPI_File_write_at(file, off, buf, (int)len, MPI_BYTE, &status), "write_at", shared_path);
 	MPI_Get_count(&status, MPI_BYTE, &n);
@@ -128,7 +146,8 @@ static void write_mpiio(MPI_File file, const char *buf, size_t len, long k, bool
 
 static void write_records(const char *mode, bool finish)
 {
-	bool append = !strcmp(mode, "append"), posix = append || !strcmp(mode, "posix"), coll = !strcmp(mode, "coll");
+	bool append = !strcmp(mode, "append"), posix = append || !strcmp(mode, "posix"),
+	     coll = !strcmp(mode, "coll");
 	long end, last = finish ? LIFE_RECORDS : last_moment();
 	struct life *life = this_life(rank);
 	char *buf = malloc(LARGE_LEN);
@@ -138,7 +157,9 @@ static void write_records(const char *mode, bool finish)
 	if (posix)
 		fd = open_file(append);
 	else
-		ok(MPI_File_open(MPI_COMM_WORLD, shared_path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file), "open", shared_path);
+		ok(MPI_File_open(MPI_COMM_WORLD, shared_path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+				 &file),
+		   "open", shared_path);
 	let_find_me();
 	atomic_fetch_add(&progress->ready, 1);
 	end = life->first + (finish ? FINISH_RECORDS : LIFE_RECORDS);
@@ -186,7 +207,10 @@ static int run_job(int argc, char **argv)
 
 /* ---- who kills it ---- */
 
-/* Whether a process runs that was started with the name of the progress file, as the launcher and the ranks are. */
+/*
+ * Whether a process runs that was started with the name of the progress file, as the launcher and the ranks
+ * are.
+ */
 static bool is_running(const char *name, int sig)
 {
 	DIR *dir = opendir("/proc");
@@ -219,7 +243,8 @@ static void signal_ranks(int sig, int only)
 	for (int w = 0; w < nr_writers; w++) {
 		struct flock its = rank_lock(w);
 
-		if ((only < 0 || only == w) && !fcntl(progress_fd, F_GETLK, &its) && its.l_type != F_UNLCK && its.l_pid > 0)
+		if ((only < 0 || only == w) && !fcntl(progress_fd, F_GETLK, &its) && its.l_type != F_UNLCK &&
+		    its.l_pid > 0)
 			kill(its.l_pid, sig);
 	}
 }
@@ -254,7 +279,9 @@ static void kill_job(const char *name, int launcher, pid_t launcher_pid)
 
 	if (way == ANY_MOMENT)
 		us = mix64(how + 4) % (scale() * 400000);
-	for (int i = 0; way != ANY_MOMENT && i < 30000 && atomic_load(&progress->ready) < nr_writers && !has_ended(launcher, 1); i++)
+	for (int i = 0; way != ANY_MOMENT && i < 30000 && atomic_load(&progress->ready) < nr_writers &&
+			!has_ended(launcher, 1);
+	     i++)
 		;
 	if (way != BY_ITSELF)
 		sleep_us(us);
@@ -295,7 +322,8 @@ static int run_killer(char **argv)
 	for (int i = 0; is_running(argv[2], i < 2000 && has_ended(launcher, 0) ? 0 : SIGKILL); i++)
 		sleep_us(1000);
 	progress_end_life();
-	printf("%s after %.0f ms, gone after %.0f ms\n", WAY_NAMES[chosen_way()], 1000 * (end - begin), 1000 * (now_s() - begin));
+	printf("%s after %.0f ms, gone after %.0f ms\n", WAY_NAMES[chosen_way()], 1000 * (end - begin),
+	       1000 * (now_s() - begin));
 	return 0;
 }
 

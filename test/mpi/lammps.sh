@@ -8,6 +8,10 @@
 
 lmp_steps=400 lmp_every=50
 
+# A LAMMPS of 2024 and later has no MPI-IO: its rank 0 writes for all. Its files then end in "restart".
+lmp_io=mpiio
+if command -v lmp >/dev/null && ! lmp -h 2>/dev/null | grep -qw MPIIO; then lmp_io=restart; fi
+
 lammps_input() { # DIR [RESTART_FILE]
 	local dir=$1
 	if [ -n "$2" ]; then
@@ -30,8 +34,8 @@ lammps_input() { # DIR [RESTART_FILE]
 		neighbor 0.3 bin
 		neigh_modify every 20 delay 0 check no
 		fix 1 all nve
-		dump 1 all atom/mpiio $lmp_every $dir/traj.mpiio
-		restart $lmp_every $dir/ck.*.mpiio
+		dump 1 all atom$([ $lmp_io = restart ] || echo /mpiio) $lmp_every $dir/traj.$lmp_io
+		restart $lmp_every $dir/ck.*.$lmp_io
 		thermo $lmp_every
 		thermo_modify flush yes
 		run $lmp_steps upto
@@ -40,12 +44,20 @@ lammps_input() { # DIR [RESTART_FILE]
 
 # The thermodynamic lines of a log: step, temperature, energies, pressure.
 lammps_lines() {
-	awk '/^Step /{ on = 1; next } /^Loop time/{ on = 0 } on && $1 ~ /^[0-9]+$/ && NF == 6' "$@"
+	awk '/^ *Step /{ on = 1; next } /^Loop time/{ on = 0 } on && $1 ~ /^[0-9]+$/ && NF == 6' "$@"
 }
 
-# The last step whose line is in the log, so whose checkpoint is complete.
-lammps_complete() {
+# The last step whose line is in the log.
+lammps_last() {
 	lammps_lines "$1" | awk '$1 > 0 { n = $1 } END { print n + 0 }'
+}
+
+# The last step whose checkpoint is complete. A LAMMPS without MPI-IO prints the line before it writes that.
+lammps_complete() {
+	local last
+	last=$(lammps_last "$1")
+	[ $lmp_io = mpiio ] || [ "$last" = 0 ] || last=$((last - lmp_every))
+	echo "$last"
 }
 
 # An uninterrupted run in a plain directory that it makes, without the library.
@@ -71,13 +83,13 @@ lammps_killed() { # STACK RANKS DIR AFTER
 		sleep 0.05
 	done
 	ranks=$(cat /proc/[0-9]*/stat 2>/dev/null | awk -v parent=$launcher '$2 == "(lmp)" && $4 == parent { print $1 }')
-	while [ ! -e "$backend/ck.$next.mpiio" ]; do
+	while [ ! -e "$backend/ck.$next.$lmp_io" ]; do
 		kill -0 $launcher || { echo "the job ended by itself"; cat "$work/log/killed"; return 1; }
 	done
 	# Rank 0 makes the file and writes some 900 bytes; what comes then is everybody's. To get there and not
 	# past it, the ranks run in slices from here on.
 	kill -STOP $ranks
-	while [ "$(stat -c %s "$backend/ck.$next.mpiio")" -lt 6000 ]; do
+	while [ "$(stat -c %s "$backend/ck.$next.$lmp_io")" -lt 6000 ]; do
 		kill -CONT $ranks
 		kill -STOP $ranks
 	done
@@ -96,14 +108,14 @@ lammps_killed() { # STACK RANKS DIR AFTER
 lammps_torn() { # PLAIN_DIR DIR
 	local step
 	step=$(under ls "$2" | awk -F. '$1 == "ck" && $2 > n { n = $2 } END { print n }')
-	{ under cmp -l "$1/ck.$step.mpiio" "$2/ck.$step.mpiio" || [ $? = 1 ]; } >"$work/missing" 2>/dev/null
+	{ under cmp -l "$1/ck.$step.$lmp_io" "$2/ck.$step.$lmp_io" || [ $? = 1 ]; } >"$work/missing" 2>/dev/null
 	awk -v step="$step" '$3 != 0 && $1 > 1024 { wrong++ } END { print "checkpoint " step ": " NR + 0 " bytes missing, " wrong + 0 " wrong"
 		exit wrong > 0 }' "$work/missing"
 }
 
 # Go on from the last complete checkpoint to the end.
 lammps_restarted() { # STACK RANKS DIR
-	lammps_input "$3" "$3/ck.$(lammps_complete "$work/log.killed").mpiio" >"$work/in.restarted"
+	lammps_input "$3" "$3/ck.$(lammps_complete "$work/log.killed").$lmp_io" >"$work/in.restarted"
 	launch "$1" "$2" lmp -in "$work/in.restarted" -log "$work/log.restarted" -screen none
 }
 
@@ -114,12 +126,12 @@ lammps_same() { # PLAIN_DIR DIR
 	local step from
 	from=$(lammps_complete "$work/log.killed")
 	lammps_lines "$work/log.restarted" | diff <(awk "\$1 >= $from" "$work/thermo.whole") -
-	lammps_lines "$work/log.killed" | diff <(awk "\$1 <= $from" "$work/thermo.whole") -
+	lammps_lines "$work/log.killed" | diff <(awk "\$1 <= $(lammps_last "$work/log.killed")" "$work/thermo.whole") -
 	for ((step = lmp_every; step <= from; step += lmp_every)); do
-		under cmp "$1/ck.$step.mpiio" "$2/ck.$step.mpiio"
+		under cmp "$1/ck.$step.$lmp_io" "$2/ck.$step.$lmp_io"
 	done
 	for ((; step <= lmp_steps; step += lmp_every)); do
-		[ "$(under stat -c %s "$2/ck.$step.mpiio")" = "$(stat -c %s "$1/ck.$step.mpiio")" ]
+		[ "$(under stat -c %s "$2/ck.$step.$lmp_io")" = "$(stat -c %s "$1/ck.$step.$lmp_io")" ]
 	done
 	under awk -v from="$from" -v to="$lmp_steps" -v every="$lmp_every" '
 		function frame_end() { if (want != seen) { print "step " step ": " seen " atoms of " want; bad = 1 } }
@@ -127,5 +139,5 @@ lammps_same() { # PLAIN_DIR DIR
 		item == "TIMESTEP" { step = $1 }
 		item == "NUMBER" { want = $1 }
 		item == "ATOMS" { if ($1 in ids || NF != 5) bad = 1; ids[$1]; seen++ }
-		END { frame_end(); exit bad || frames != (to - from) / every + 1 }' "$2/traj.mpiio"
+		END { frame_end(); exit bad || frames != (to - from) / every + 1 }' "$2/traj.$lmp_io"
 }

@@ -7,7 +7,7 @@
 #ifndef TEST_LAYOUT_H
 #define TEST_LAYOUT_H
 
-#include "../job.h"
+#include "../lib/job.h"
 
 enum layout { STRIDED, SEGMENTED, NESTED, NR_LAYOUTS };
 
@@ -83,14 +83,16 @@ static inline void part_path(const struct part *p, char *out, size_t len, const 
 
 /* Calls @fn for every file of way @how of writing; nr_ranks of the part is @nr_ranks. */
 static inline void layout_each(const char *dir, const char *how, int rank, int nr_ranks,
-			       void (*fn)(const struct part *p, const char *path, const char *how, unsigned round),
+			       void (*fn)(const struct part *p, const char *path, const char *how,
+					  unsigned round),
 			       unsigned round)
 {
 	char path[4096];
 
 	for (int l = 0; l < NR_LAYOUTS; l++)
 		for (int s = 0; s < NR_SIZES; s++) {
-			long nr = strcmp(how, "coll") ? layout_sizes[s].nr_blocks : layout_sizes[s].nr_blocks_coll;
+			long nr = strcmp(how, "coll") ? layout_sizes[s].nr_blocks :
+							layout_sizes[s].nr_blocks_coll;
 			struct part p = { (enum layout)l, layout_sizes[s].block_len, nr, rank, nr_ranks };
 
 			part_path(&p, path, sizeof(path), dir, how);

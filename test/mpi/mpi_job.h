@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the MPI programs of this directory share: giving up, and the main function of the N-1 jobs of layout.h.
+ * What the MPI programs of this directory share: giving up, and the main function of the N-1 jobs of
+ * layout.h.
  */
 #ifndef TEST_MPI_JOB_H
 #define TEST_MPI_JOB_H
@@ -22,9 +23,10 @@ static inline void ok(int rc, const char *what, const char *path)
 }
 
 /* PROGRAM write|read DIR ROUND: calls @write_file or @read_file for every file of the two @ways. */
-static inline int n1_main(int argc, char **argv, const char *const ways[2],
-			  void (*write_file)(const struct part *p, const char *path, const char *how, unsigned round),
-			  void (*read_file)(const struct part *p, const char *path, const char *how, unsigned round))
+static inline int
+n1_main(int argc, char **argv, const char *const ways[2],
+	void (*write_file)(const struct part *p, const char *path, const char *how, unsigned round),
+	void (*read_file)(const struct part *p, const char *path, const char *how, unsigned round))
 {
 	int rank, nr_ranks;
 	bool writing;

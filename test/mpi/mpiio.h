@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For the MPI-IO cases: a program of cases, all run by all ranks, one after another. A rank says what it sees; after
- * each case rank 0 prints what all said, in the order of their ranks. run compares that, and the files that are left, with
- * a plain directory. Each rank's bytes are the pattern of job.h with 1 + its rank as the round.
+ * For the MPI-IO cases: a program of cases, all run by all ranks, one after another. A rank says what it
+ * sees; after each case rank 0 prints what all said, in the order of their ranks. run compares that, and the
+ * files that are left, with a plain directory. Each rank's bytes are the pattern of job.h with 1 + its rank
+ * as the round.
  *
  *     PROGRAM DIR [CASE]
  *     PROGRAM list
@@ -21,14 +22,14 @@ struct test_case {
 };
 static struct test_case *cases, **cases_end = &cases;
 
-#define CASE(fn)                                                                                                  \
-	static void fn(void);                                                                                     \
-	static struct test_case case_##fn = { #fn, fn, NULL };                                                    \
-	static __attribute__((constructor)) void add_##fn(void)                                                   \
-	{                                                                                                         \
-		*cases_end = &case_##fn;                                                                          \
-		cases_end = &case_##fn.next;                                                                      \
-	}                                                                                                         \
+#define CASE(fn) \
+	static void fn(void); \
+	static struct test_case case_##fn = { #fn, fn, NULL }; \
+	static __attribute__((constructor)) void add_##fn(void) \
+	{ \
+		*cases_end = &case_##fn; \
+		cases_end = &case_##fn.next; \
+	} \
 	static void fn(void)
 
 static const char *dir;
@@ -95,13 +96,20 @@ static inline const char *class_name(int rc)
 		int class;
 		const char *name;
 	} known[] = {
-		{ MPI_SUCCESS, "ok" },			 { MPI_ERR_ACCESS, "ACCESS" },
-		{ MPI_ERR_AMODE, "AMODE" },		 { MPI_ERR_ARG, "ARG" },
-		{ MPI_ERR_BAD_FILE, "BAD_FILE" },	 { MPI_ERR_FILE_EXISTS, "FILE_EXISTS" },
-		{ MPI_ERR_FILE_IN_USE, "FILE_IN_USE" },	 { MPI_ERR_IO, "IO" },
-		{ MPI_ERR_NO_SPACE, "NO_SPACE" },	 { MPI_ERR_NO_SUCH_FILE, "NO_SUCH_FILE" },
-		{ MPI_ERR_QUOTA, "QUOTA" },		 { MPI_ERR_READ_ONLY, "READ_ONLY" },
-		{ MPI_ERR_OTHER, "OTHER" },		 { MPI_ERR_UNSUPPORTED_OPERATION, "UNSUPPORTED_OPERATION" },
+		{ MPI_SUCCESS, "ok" },
+		{ MPI_ERR_ACCESS, "ACCESS" },
+		{ MPI_ERR_AMODE, "AMODE" },
+		{ MPI_ERR_ARG, "ARG" },
+		{ MPI_ERR_BAD_FILE, "BAD_FILE" },
+		{ MPI_ERR_FILE_EXISTS, "FILE_EXISTS" },
+		{ MPI_ERR_FILE_IN_USE, "FILE_IN_USE" },
+		{ MPI_ERR_IO, "IO" },
+		{ MPI_ERR_NO_SPACE, "NO_SPACE" },
+		{ MPI_ERR_NO_SUCH_FILE, "NO_SUCH_FILE" },
+		{ MPI_ERR_QUOTA, "QUOTA" },
+		{ MPI_ERR_READ_ONLY, "READ_ONLY" },
+		{ MPI_ERR_OTHER, "OTHER" },
+		{ MPI_ERR_UNSUPPORTED_OPERATION, "UNSUPPORTED_OPERATION" },
 		{ MPI_ERR_UNSUPPORTED_DATAREP, "UNSUPPORTED_DATAREP" },
 	};
 	static char other[32];
@@ -116,32 +124,32 @@ static inline const char *class_name(int rc)
 }
 
 /* Make a call and say how it went. */
-#define T(call)                                                                                                   \
-	({                                                                                                        \
-		int t_rc = (call);                                                                                \
-		say("%s: %s\n", #call, class_name(t_rc));                                                         \
-		t_rc;                                                                                             \
+#define T(call) \
+	({ \
+		int t_rc = (call); \
+		say("%s: %s\n", #call, class_name(t_rc)); \
+		t_rc; \
 	})
 
 /* A call that moves data: also how many bytes (status @st is of MPI_BYTE transfers or multiples). */
-#define X(call)                                                                                                   \
-	({                                                                                                        \
-		MPI_Status st;                                                                                    \
-		int x_rc = (call), x_n = -1;                                                                      \
-		if (!x_rc)                                                                                        \
-			MPI_Get_count(&st, MPI_BYTE, &x_n);                                                       \
-		say("%s: %s, %d bytes\n", #call, class_name(x_rc), x_n);                                          \
-		x_rc;                                                                                             \
+#define X(call) \
+	({ \
+		MPI_Status st; \
+		int x_rc = (call), x_n = -1; \
+		if (!x_rc) \
+			MPI_Get_count(&st, MPI_BYTE, &x_n); \
+		say("%s: %s, %d bytes\n", #call, class_name(x_rc), x_n); \
+		x_rc; \
 	})
 
 /* What a nonblocking call did, when it is done. */
-#define W(request)                                                                                                \
-	({                                                                                                        \
-		MPI_Status w_st;                                                                                  \
-		int w_rc = MPI_Wait(&(request), &w_st), w_n = -1;                                                 \
-		if (!w_rc)                                                                                        \
-			MPI_Get_count(&w_st, MPI_BYTE, &w_n);                                                     \
-		say("wait %s: %s, %d bytes\n", #request, class_name(w_rc), w_n);                                  \
+#define W(request) \
+	({ \
+		MPI_Status w_st; \
+		int w_rc = MPI_Wait(&(request), &w_st), w_n = -1; \
+		if (!w_rc) \
+			MPI_Get_count(&w_st, MPI_BYTE, &w_n); \
+		say("wait %s: %s, %d bytes\n", #request, class_name(w_rc), w_n); \
 	})
 
 static inline uint64_t hash_of(const void *buf, size_t len)
@@ -173,8 +181,8 @@ static inline void say_hash(const char *what, const void *buf, size_t len)
 }
 
 /*
- * Opened together, not before all are here: a rank that opens a file again while others still close it meets OMPIO
- * removing its semaphore, fails, and the others wait for ever.
+ * Opened together, not before all are here: a rank that opens a file again while others still close it meets
+ * OMPIO removing its semaphore, fails, and the others wait for ever.
  */
 static inline MPI_File open_file(const char *name, int amode, MPI_Info info)
 {
@@ -215,8 +223,8 @@ static inline void all_synced(MPI_File fh)
 }
 
 /*
- * The process that writes a rank's bytes, and the one that reads them for it, may be on different hosts: then a sync is
- * needed even for what a rank has written itself (libplfs.7, LIMITS).
+ * The process that writes a rank's bytes, and the one that reads them for it, may be on different hosts: then
+ * a sync is needed even for what a rank has written itself (libplfs.7, LIMITS).
  */
 static inline void hosts_synced(MPI_File fh)
 {
@@ -232,7 +240,10 @@ static inline void hosts_synced(MPI_File fh)
 
 enum { RDWR_NEW = MPI_MODE_CREATE | MPI_MODE_RDWR };
 
-/* Old bytes below what has holes: where there are none, MPI libraries fill holes with what they have in memory. */
+/*
+ * Old bytes below what has holes: where there are none, MPI libraries fill holes with what they have in
+ * memory.
+ */
 static inline void fill_old(const char *name, int len)
 {
 	char *old = mine((size_t)len, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI-IO cases without a sync between a write and a read. In atomic mode ROMIO locks the bytes of each call; OMPIO trusts
- * that the file system shows every write at once. See mpiio.h.
+ * MPI-IO cases without a sync between a write and a read. In atomic mode ROMIO locks the bytes of each call;
+ * OMPIO trusts that the file system shows every write at once. See mpiio.h.
  */
 #include "mpiio.h"
 
@@ -54,9 +54,11 @@ CASE(atomic_mode_overlapping)
 		say("each place is a write of its own\n");
 	else if (!T(MPI_File_set_atomicity(fh, 1)))
 		for (int round = 0; round < 10; round++) {
-			ok(MPI_File_write_at(fh, 0, buf, sizeof(buf), MPI_BYTE, MPI_STATUS_IGNORE), "write_at", "overlap");
+			ok(MPI_File_write_at(fh, 0, buf, sizeof(buf), MPI_BYTE, MPI_STATUS_IGNORE),
+			   "write_at", "overlap");
 			MPI_Barrier(MPI_COMM_WORLD);
-			ok(MPI_File_read_at(fh, 0, back, sizeof(back), MPI_BYTE, MPI_STATUS_IGNORE), "read_at", "overlap");
+			ok(MPI_File_read_at(fh, 0, back, sizeof(back), MPI_BYTE, MPI_STATUS_IGNORE),
+			   "read_at", "overlap");
 			for (size_t i = 1; i < sizeof(back); i++)
 				mixed += back[i] != back[0];
 			MPI_Barrier(MPI_COMM_WORLD);
@@ -67,8 +69,9 @@ CASE(atomic_mode_overlapping)
 }
 
 /*
- * The processes that read for a rank, two of all, need not be those that wrote for it: each finds its own bytes still. The barrier is for OMPIO, which lets
- * a rank go before the other process has written for it, and finds zeros then on a plain file system as well.
+ * The processes that read for a rank, two of all, need not be those that wrote for it: each finds its own
+ * bytes still. The barrier is for OMPIO, which lets a rank go before the other process has written for it,
+ * and finds zeros then on a plain file system as well.
  */
 CASE(own_bytes_by_way_of_others)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI-IO cases about moving data: explicit offsets, individual and shared pointers, collective, nonblocking and split
- * calls, views, datatypes. See mpiio.h.
+ * MPI-IO cases about moving data: explicit offsets, individual and shared pointers, collective, nonblocking
+ * and split calls, views, datatypes. See mpiio.h.
  */
 #include "mpiio.h"
 
@@ -43,7 +43,8 @@ CASE(independent_interleaved)
 		MPI_Offset off = (MPI_Offset)(i * nr_ranks + rank) * 47;
 		char *buf = mine(47, off);
 
-		ok(MPI_File_write_at(fh, off, buf, 47, MPI_BYTE, MPI_STATUS_IGNORE), "write_at", "interleaved");
+		ok(MPI_File_write_at(fh, off, buf, 47, MPI_BYTE, MPI_STATUS_IGNORE), "write_at",
+		   "interleaved");
 		free(buf);
 	}
 	T(MPI_File_close(&fh));
@@ -100,7 +101,8 @@ static int *ints(int nr)
 	return v;
 }
 
-static void through_view(const char *name, MPI_Offset disp, MPI_Datatype view, int nr, int coll, MPI_Info info)
+static void through_view(const char *name, MPI_Offset disp, MPI_Datatype view, int nr, int coll,
+			 MPI_Info info)
 {
 	int *v = ints(nr), *back = memset(malloc((size_t)nr * sizeof(int)), '?', (size_t)nr * sizeof(int));
 	MPI_File fh = open_file(name, RDWR_NEW, info);
@@ -119,7 +121,8 @@ static void through_view(const char *name, MPI_Offset disp, MPI_Datatype view, i
 		X(MPI_File_write(fh, v + nr / 2, nr - nr / 2, MPI_INT, &st));
 		X(MPI_File_read_at(fh, 1, back, nr - 1, MPI_INT, &st));
 	}
-	say("%s\n", memcmp(v + 1, back, (size_t)(nr - 1) * sizeof(int)) ? "read other ints" : "read the same");
+	say("%s\n",
+	    memcmp(v + 1, back, (size_t)(nr - 1) * sizeof(int)) ? "read other ints" : "read the same");
 	T(MPI_File_close(&fh));
 	say_file(name);
 	free(v);
@@ -162,7 +165,10 @@ CASE(view_with_holes)
 	MPI_Type_free(&t);
 }
 
-/* ROMIO's ways to write strided data: data sieving (read, modify, write under a lock), piece by piece, two-phase. */
+/*
+ * ROMIO's ways to write strided data: data sieving (read, modify, write under a lock), piece by piece,
+ * two-phase.
+ */
 CASE(view_with_each_hint)
 {
 	static const struct {
@@ -171,9 +177,18 @@ CASE(view_with_each_hint)
 	} hints[] = {
 		{ "hint.sieve", { "romio_ds_write", "ind_wr_buffer_size" }, { "enable", "512" }, 0 },
 		{ "hint.pieces", { "romio_ds_write", "romio_ds_read" }, { "disable", "disable" }, 0 },
-		{ "hint.twophase", { "romio_cb_write", "cb_buffer_size", "cb_nodes" }, { "enable", "256", "2" }, 1 },
-		{ "hint.nocoll", { "romio_cb_write", "romio_cb_read", "romio_ds_write" }, { "disable", "disable", "enable" }, 1 },
-		{ "hint.nofrills", { "romio_no_indep_rw", "romio_cb_write", "romio_cb_read" }, { "true", "enable", "enable" }, 1 },
+		{ "hint.twophase",
+		  { "romio_cb_write", "cb_buffer_size", "cb_nodes" },
+		  { "enable", "256", "2" },
+		  1 },
+		{ "hint.nocoll",
+		  { "romio_cb_write", "romio_cb_read", "romio_ds_write" },
+		  { "disable", "disable", "enable" },
+		  1 },
+		{ "hint.nofrills",
+		  { "romio_no_indep_rw", "romio_cb_write", "romio_cb_read" },
+		  { "true", "enable", "enable" },
+		  1 },
 	};
 	MPI_Datatype t = every_nth(nr_ranks + 1);
 
@@ -193,7 +208,8 @@ CASE(view_with_each_hint)
 CASE(view_subarray_and_darray)
 {
 	int sizes[2] = { 8, 6 * nr_ranks }, sub[2] = { 8, 6 }, start[2] = { 0, 6 * rank };
-	int distrib[2] = { MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK }, dargs[2] = { 2, MPI_DISTRIBUTE_DFLT_DARG };
+	int distrib[2] = { MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK },
+	    dargs[2] = { 2, MPI_DISTRIBUTE_DFLT_DARG };
 	int grid[2] = { 0, 0 };
 	MPI_Datatype t;
 
@@ -203,7 +219,8 @@ CASE(view_subarray_and_darray)
 	through_view("subarray.coll", 16, t, 48, 1, MPI_INFO_NULL);
 	MPI_Type_free(&t);
 	MPI_Dims_create(nr_ranks, 2, grid);
-	MPI_Type_create_darray(nr_ranks, rank, 2, sizes, distrib, dargs, grid, MPI_ORDER_FORTRAN, MPI_INT, &t);
+	MPI_Type_create_darray(nr_ranks, rank, 2, sizes, distrib, dargs, grid, MPI_ORDER_FORTRAN, MPI_INT,
+			       &t);
 	MPI_Type_commit(&t);
 	through_view("darray.coll", 0, t, 48, 1, MPI_INFO_NULL);
 	MPI_Type_free(&t);
@@ -217,7 +234,8 @@ CASE(view_indexed_and_struct_in_memory)
 		short s[3];
 	} *cells = calloc(NR, sizeof(*cells)), *back = calloc(NR, sizeof(*cells));
 	int lens[3] = { 1, 1, 3 }, blocks[4] = { 1, 3, 2, 1 }, places[4];
-	MPI_Aint where[3] = { offsetof(struct cell, tag), offsetof(struct cell, value), offsetof(struct cell, s) };
+	MPI_Aint where[3] = { offsetof(struct cell, tag), offsetof(struct cell, value),
+			      offsetof(struct cell, s) };
 	MPI_Datatype parts[3] = { MPI_CHAR, MPI_DOUBLE, MPI_SHORT }, bare, cell, file;
 	MPI_File fh;
 	int size;
@@ -229,7 +247,8 @@ CASE(view_indexed_and_struct_in_memory)
 	MPI_Type_commit(&cell);
 	MPI_Type_size(cell, &size); /* the holes in memory are not written */
 	for (int i = 0; i < NR; i++)
-		cells[i] = (struct cell){ (char)('a' + i % 26), rank + i / 7.0, { (short)rank, (short)i, -1 } };
+		cells[i] =
+			(struct cell){ (char)('a' + i % 26), rank + i / 7.0, { (short)rank, (short)i, -1 } };
 	for (int i = 0; i < 4; i++)
 		places[i] = 5 * i + rank % 2;
 	MPI_Type_indexed(4, blocks, places, MPI_BYTE, &bare);
@@ -315,7 +334,8 @@ CASE(nonblocking_many_in_a_view)
 
 	T(MPI_File_set_view(fh, rank * 12, MPI_INT, t, "native", MPI_INFO_NULL));
 	for (int i = 0; i < NR; i++)
-		ok(MPI_File_iwrite_at(fh, i * 30, v + i * 30, 30, MPI_INT, &r[i]), "iwrite_at", "nonblocking.view");
+		ok(MPI_File_iwrite_at(fh, i * 30, v + i * 30, 30, MPI_INT, &r[i]), "iwrite_at",
+		   "nonblocking.view");
 	for (int i = 0; i < NR; i++)
 		ok(MPI_Wait(&r[i], MPI_STATUS_IGNORE), "wait", "nonblocking.view");
 	T(MPI_File_close(&fh));
@@ -395,7 +415,8 @@ CASE(shared_pointer)
 			break;
 		}
 	}
-	MPI_Gather(rank ? back : MPI_IN_PLACE, each * 16, MPI_BYTE, back, each * 16, MPI_BYTE, 0, MPI_COMM_WORLD);
+	MPI_Gather(rank ? back : MPI_IN_PLACE, each * 16, MPI_BYTE, back, each * 16, MPI_BYTE, 0,
+		   MPI_COMM_WORLD);
 	if (rank == 0)
 		say_records("read by all", back, total);
 	T(MPI_File_close(&fh));

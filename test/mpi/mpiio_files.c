@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI-IO cases about files: modes of opening, sizes, errors, who sees what when, other communicators. See mpiio.h.
+ * MPI-IO cases about files: modes of opening, sizes, errors, who sees what when, other communicators. See
+ * mpiio.h.
  */
 #include <sys/stat.h>
 
@@ -144,8 +145,8 @@ CASE(sync_barrier_sync)
 }
 
 /*
- * By each rank for itself, in turn: OMPIO guards its shared pointers with one semaphore for all files of a name, and
- * ranks that make and remove it at once fail, or wait for ever.
+ * By each rank for itself, in turn: OMPIO guards its shared pointers with one semaphore for all files of a
+ * name, and ranks that make and remove it at once fail, or wait for ever.
  */
 static MPI_File open_alone(const char *name, int amode)
 {

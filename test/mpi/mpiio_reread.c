@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every file that other jobs left in a directory, read collectively by as many ranks as there happen to be: its name,
- * its size and a hash of each 64 KiB. See mpiio.h.
+ * Every file that other jobs left in a directory, read collectively by as many ranks as there happen to be:
+ * its name, its size and a hash of each 64 KiB. See mpiio.h.
  */
 #include <dirent.h>
 
@@ -31,7 +31,8 @@ CASE(every_file)
 			MPI_Status st;
 			int n;
 
-			ok(MPI_File_read_at_all(fh, at_byte, buf, CHUNK, MPI_BYTE, &st), "read_at_all", names[i]->d_name);
+			ok(MPI_File_read_at_all(fh, at_byte, buf, CHUNK, MPI_BYTE, &st), "read_at_all",
+			   names[i]->d_name);
 			MPI_Get_count(&st, MPI_BYTE, &n);
 			if (n)
 				say("%s@%lld: %d %016llx\n", names[i]->d_name, (long long)at_byte, n,

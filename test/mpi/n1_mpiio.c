@@ -48,7 +48,8 @@ static void write_view(const struct part *p, MPI_File fh, const char *path, bool
 		MPI_Status st;
 
 		for (long i = 0; i < per_call; i++)
-			pattern_fill(buf + (size_t)i * p->block_len, p->block_len, (uint64_t)part_off(p, k + i), round);
+			pattern_fill(buf + (size_t)i * p->block_len, p->block_len,
+				     (uint64_t)part_off(p, k + i), round);
 		ok(coll ? MPI_File_write_all(fh, buf, (int)len, MPI_BYTE, &st)
 			: MPI_File_write(fh, buf, (int)len, MPI_BYTE, &st), "write", path);
 		full(&st, (int)len, "write", path);
@@ -66,8 +67,9 @@ static void write_blocks(const struct part *p, MPI_File fh, const char *path, bo
 		MPI_Status st;
 
 		pattern_fill(buf, p->block_len, (uint64_t)off, round);
-		ok(coll ? MPI_File_write_at_all(fh, off, buf, (int)p->block_len, MPI_BYTE, &st)
-			: MPI_File_write_at(fh, off, buf, (int)p->block_len, MPI_BYTE, &st), "write_at", path);
+		ok(coll ? MPI_File_write_at_all(fh, off, buf, (int)p->block_len, MPI_BYTE, &st) :
+			  MPI_File_write_at(fh, off, buf, (int)p->block_len, MPI_BYTE, &st),
+		   "write_at", path);
 		full(&st, (int)p->block_len, "write_at", path);
 	}
 	free(buf);
@@ -78,7 +80,8 @@ static void write_file(const struct part *p, const char *path, const char *how, 
 	bool coll = !strcmp(how, "coll");
 	MPI_File fh;
 
-	ok(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &fh), "open", path);
+	ok(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &fh), "open",
+	   path);
 	if (p->layout == NESTED)
 		write_view(p, fh, path, coll, round);
 	else
@@ -99,7 +102,8 @@ static void read_file(const struct part *p, const char *path, const char *how, u
 	ok(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &fh), "open", path);
 	ok(MPI_File_get_size(fh, &size), "get_size", path);
 	if (size != want) {
-		fprintf(stderr, "%s: %lld bytes long instead of %lld\n", path, (long long)size, (long long)want);
+		fprintf(stderr, "%s: %lld bytes long instead of %lld\n", path, (long long)size,
+			(long long)want);
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	}
 	for (int i = 0; i < PIECES; i++) {

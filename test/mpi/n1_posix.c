@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The same N-1 job without MPI-IO: every rank opens each file of layout.h by itself, all at once and each with
- * O_CREAT, and writes its blocks with pwrite ("pwrite") or with lseek and write ("seek"). The reading job
- * may have any number of ranks and checks every byte.
+ * The same N-1 job without MPI-IO: every rank opens each file of layout.h by itself, all at once and each
+ * with O_CREAT, and writes its blocks with pwrite ("pwrite") or with lseek and write ("seek"). The reading
+ * job may have any number of ranks and checks every byte.
  *
  *     n1_posix write|read DIR ROUND
  */
@@ -27,7 +27,8 @@ static void write_file(const struct part *p, const char *path, const char *how, 
 		pattern_fill(buf, p->block_len, (uint64_t)off, round);
 		if (!seek)
 			write_all(fd, buf, p->block_len, off, path);
-		else if (lseek(fd, off, SEEK_SET) != off || write(fd, buf, p->block_len) != (ssize_t)p->block_len ||
+		else if (lseek(fd, off, SEEK_SET) != off ||
+			 write(fd, buf, p->block_len) != (ssize_t)p->block_len ||
 			 lseek(fd, 0, SEEK_CUR) != off + (off_t)p->block_len)
 			die("%s: lseek and write at %lld", path, (long long)off);
 	}
@@ -49,12 +50,15 @@ static void read_file(const struct part *p, const char *path, const char *how, u
 		die("%s: open", path);
 	errno = 0;
 	if (st.st_size != part_size(p))
-		die("%s: %lld bytes long instead of %lld", path, (long long)st.st_size, (long long)part_size(p));
+		die("%s: %lld bytes long instead of %lld", path, (long long)st.st_size,
+		    (long long)part_size(p));
 	while (off < share * (p->rank + 1) && off < part_size(p)) {
-		size_t n = read_all(fd, buf, sizeof(buf), off, path), good = pattern_check(buf, n, (uint64_t)off, round);
+		size_t n = read_all(fd, buf, sizeof(buf), off, path),
+		       good = pattern_check(buf, n, (uint64_t)off, round);
 
 		if (!n || good < n)
-			die("%s: %s byte at %lld", path, n ? "wrong" : "no", (long long)off + (long long)good);
+			die("%s: %s byte at %lld", path, n ? "wrong" : "no",
+			    (long long)off + (long long)good);
 		off += (off_t)n;
 	}
 	close(fd);

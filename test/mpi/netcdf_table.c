@@ -27,7 +27,8 @@ int main(int argc, char **argv)
 		ptrdiff_t stride[2] = { t.nr_ranks, 1 };
 
 		v = table_rows(&t);
-		nc(nc_create_par(t.path, NC_NETCDF4 | NC_CLOBBER, MPI_COMM_WORLD, MPI_INFO_NULL, &file), "create");
+		nc(nc_create_par(t.path, NC_NETCDF4 | NC_CLOBBER, MPI_COMM_WORLD, MPI_INFO_NULL, &file),
+		   "create");
 		nc(nc_def_dim(file, "row", ROWS, &dims[0]), "def_dim");
 		nc(nc_def_dim(file, "column", COLS, &dims[1]), "def_dim");
 		nc(nc_def_var(file, "table", NC_INT, 2, dims, &var), "def_var");

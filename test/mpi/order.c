@@ -174,8 +174,8 @@ static const char *whose(const unsigned char *bytes, off_t off)
 
 		if (off < w->off || off >= w->off + w->len || bytes[off] != pattern_byte((uint64_t)off, n))
 			continue;
-		snprintf(out, sizeof(text[0]), "of write %u, rank %d's %lld@%lld", n, w->who, (long long)w->len,
-			 (long long)w->off);
+		snprintf(out, sizeof(text[0]), "of write %u, rank %d's %lld@%lld", n, w->who,
+			 (long long)w->len, (long long)w->off);
 		break;
 	}
 	return out;

@@ -21,10 +21,12 @@ int main(int argc, char **argv)
 	int *v;
 
 	if (t.writing) {
-		MPI_Offset start[2] = { t.rank, 0 }, count[2] = { ROWS / t.nr_ranks, COLS }, stride[2] = { t.nr_ranks, 1 };
+		MPI_Offset start[2] = { t.rank, 0 }, count[2] = { ROWS / t.nr_ranks, COLS },
+			   stride[2] = { t.nr_ranks, 1 };
 
 		v = table_rows(&t);
-		nc(ncmpi_create(MPI_COMM_WORLD, t.path, NC_CLOBBER | NC_64BIT_DATA, MPI_INFO_NULL, &file), "create");
+		nc(ncmpi_create(MPI_COMM_WORLD, t.path, NC_CLOBBER | NC_64BIT_DATA, MPI_INFO_NULL, &file),
+		   "create");
 		nc(ncmpi_def_dim(file, "row", NC_UNLIMITED, &dims[0]), "def_dim");
 		nc(ncmpi_def_dim(file, "column", COLS, &dims[1]), "def_dim");
 		nc(ncmpi_def_var(file, "table", NC_INT, 2, dims, &var), "def_var");
@@ -38,7 +40,8 @@ int main(int argc, char **argv)
 			nc(ncmpi_end_indep_data(file), "end_indep_data");
 		}
 	} else {
-		MPI_Offset start[2] = { 0, t.rank * (COLS / t.nr_ranks) }, count[2] = { ROWS, COLS / t.nr_ranks };
+		MPI_Offset start[2] = { 0, t.rank * (COLS / t.nr_ranks) },
+			   count[2] = { ROWS, COLS / t.nr_ranks };
 
 		v = malloc(sizeof(int) * ROWS * (size_t)(COLS / t.nr_ranks));
 		nc(ncmpi_open(MPI_COMM_WORLD, t.path, NC_NOWRITE, MPI_INFO_NULL, &file), "open");

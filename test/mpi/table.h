@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For the jobs of the array libraries: a table of 32-bit integers whose element (r, c) is r * 1000 + c. Ranks write every
- * nr_ranks-th row; a job of any number of ranks reads stretches of columns and checks every element.
+ * For the jobs of the array libraries: a table of 32-bit integers whose element (r, c) is r * 1000 + c. Ranks
+ * write every nr_ranks-th row; a job of any number of ranks reads stretches of columns and checks every
+ * element.
  *
  *     PROGRAM write|read independent|collective FILE
  */
@@ -26,7 +27,8 @@ static inline struct table table_init(int argc, char **argv)
 	MPI_Comm_rank(MPI_COMM_WORLD, &t.rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &t.nr_ranks);
 	if (argc != 4 || ROWS % t.nr_ranks || COLS % t.nr_ranks) {
-		fprintf(stderr, "usage: %s write|read independent|collective FILE, 1, 2 or 4 ranks\n", argv[0]);
+		fprintf(stderr, "usage: %s write|read independent|collective FILE, 1, 2 or 4 ranks\n",
+			argv[0]);
 		MPI_Abort(MPI_COMM_WORLD, 2);
 	}
 	t.writing = !strcmp(argv[1], "write");
@@ -52,7 +54,8 @@ static inline void table_check(const struct table *t, const int *v)
 
 	for (int i = 0; i < ROWS * cols; i++)
 		if (v[i] != i / cols * 1000 + t->rank * cols + i % cols) {
-			fprintf(stderr, "%s: wrong element (%d, %d)\n", t->path, i / cols, t->rank * cols + i % cols);
+			fprintf(stderr, "%s: wrong element (%d, %d)\n", t->path, i / cols,
+				t->rank * cols + i % cols);
 			MPI_Abort(MPI_COMM_WORLD, 1);
 		}
 }

@@ -130,7 +130,8 @@ CASE(appended)
 	fd = open(at("f"), O_WRONLY | O_APPEND);
 	memset(cb, 0, sizeof cb);
 	for (i = 0; i < 10; i++) {
-		cb[i].aio_fildes = fd, cb[i].aio_buf = (void *)&text[i], cb[i].aio_nbytes = 3, cb[i].aio_offset = i;
+		cb[i].aio_fildes = fd, cb[i].aio_buf = (void *)&text[i], cb[i].aio_nbytes = 3,
+		cb[i].aio_offset = i;
 		T(aio_write(&cb[i]));
 		ended("append", &cb[i]);
 	}
@@ -152,7 +153,10 @@ CASE(many_at_random_places)
 	for (i = 0; i < nr_requests; i++) {
 		for (j = 0; j < element; j++)
 			out[i][j] = 'a' + (place[i] + j) % 26;
-		cb[i] = (struct aiocb){.aio_fildes = fd, .aio_buf = out[i], .aio_nbytes = element, .aio_offset = (off_t)place[i] * element};
+		cb[i] = (struct aiocb){ .aio_fildes = fd,
+					.aio_buf = out[i],
+					.aio_nbytes = element,
+					.aio_offset = (off_t)place[i] * element };
 		bad += aio_write(&cb[i]) != 0;
 	}
 	for (i = 0; i < nr_requests; i++) {
@@ -198,7 +202,8 @@ static void wait_for_signals(int nr)
 
 	for (int i = 0; nr_signals < nr && i < 5000; i++)
 		nanosleep(&ms, NULL);
-	say("%d signals, values %d, %s\n", (int)nr_signals, (int)sum_of_values, last_code ? "of this process's aio" : "?");
+	say("%d signals, values %d, %s\n", (int)nr_signals, (int)sum_of_values,
+	    last_code ? "of this process's aio" : "?");
 }
 
 CASE(a_signal_tells)
@@ -209,7 +214,9 @@ CASE(a_signal_tells)
 
 	expect_signals();
 	for (i = 0; i < 20; i++) {
-		cb[i] = (struct aiocb){.aio_fildes = fd, .aio_buf = buf + i, .aio_nbytes = 1, .aio_offset = i};
+		cb[i] = (struct aiocb){
+			.aio_fildes = fd, .aio_buf = buf + i, .aio_nbytes = 1, .aio_offset = i
+		};
 		cb[i].aio_sigevent.sigev_notify = SIGEV_SIGNAL;
 		cb[i].aio_sigevent.sigev_signo = SIGRTMIN;
 		cb[i].aio_sigevent.sigev_value.sival_int = i;
@@ -263,7 +270,10 @@ CASE(a_thread_tells)
 static void make_list(struct aiocb *cb, struct aiocb **list, int nr, int fd, int other, char *buf)
 {
 	for (int i = 0; i < nr; i++) {
-		cb[i] = (struct aiocb){.aio_fildes = i % 2 ? fd : other, .aio_buf = buf + 3 * i, .aio_nbytes = 3, .aio_offset = 3 * i};
+		cb[i] = (struct aiocb){ .aio_fildes = i % 2 ? fd : other,
+					.aio_buf = buf + 3 * i,
+					.aio_nbytes = 3,
+					.aio_offset = 3 * i };
 		cb[i].aio_lio_opcode = i % 5 == 4 ? LIO_NOP : i % 3 ? LIO_READ : LIO_WRITE;
 		list[i] = i % 7 == 6 ? NULL : &cb[i];
 	}
@@ -280,7 +290,9 @@ static void say_list(struct aiocb *cb, struct aiocb **list, int nr)
 
 CASE(lists)
 {
-	struct sigevent ev = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN, .sigev_value.sival_int = 42};
+	struct sigevent ev = { .sigev_notify = SIGEV_SIGNAL,
+			       .sigev_signo = SIGRTMIN,
+			       .sigev_value.sival_int = 42 };
 	int fd = given("f"), other = open("/tmp", O_TMPFILE | O_RDWR, 0600);
 	struct aiocb cb[12], *list[12];
 	char buf[37];
@@ -339,7 +351,12 @@ CASE(lists_with_errors)
 /* A function of a library that the program is taken to be linked with: the first of that name, as for it. */
 static void *function_of(const char *lib, const char *name)
 {
-	void *fn = dlopen(lib, RTLD_NOW | RTLD_GLOBAL) ? dlsym(RTLD_DEFAULT, name) : NULL;
+	void *fn = NULL;
+	char t64[64];
+
+	snprintf(t64, sizeof(t64), "%st64", lib); /* as in Debian 13 */
+	if (dlopen(lib, RTLD_NOW | RTLD_GLOBAL) || dlopen(t64, RTLD_NOW | RTLD_GLOBAL))
+		fn = dlsym(RTLD_DEFAULT, name);
 
 	if (!fn)
 		say("process %d has no %s in %s\n", getpid(), name, lib); /* differs, and so fails */
@@ -381,13 +398,14 @@ static void collect(aio_context_t ctx, int nr, struct iocb *cb)
 		got += n;
 	qsort(ev, got, sizeof *ev, by_data);
 	for (int i = 0; i < got; i++)
-		say("%ld: of %ld, %ld %ld\n", (long)ev[i].data, (long)((struct iocb *)(uintptr_t)ev[i].obj - cb), (long)ev[i].res,
-		    (long)ev[i].res2);
+		say("%ld: of %ld, %ld %ld\n", (long)ev[i].data,
+		    (long)((struct iocb *)(uintptr_t)ev[i].obj - cb), (long)ev[i].res, (long)ev[i].res2);
 }
 
 static void kernel_aio(bool lib)
 {
-	int fd = given("f"), other = open("/tmp", O_TMPFILE | O_RDWR, 0600), ro = open(at("f"), O_RDONLY), event = eventfd(0, 0);
+	int fd = given("f"), other = open("/tmp", O_TMPFILE | O_RDWR, 0600), ro = open(at("f"), O_RDONLY),
+	    event = eventfd(0, 0);
 	char in[3][40] = {"", "", ""};
 	struct iovec iov[2] = {{in[1], 4}, {in[2], 5}}, out[2] = {{"vec", 3}, {"tors", 4}};
 	struct iocb cb[8], saved[8], *list[8];
@@ -401,13 +419,15 @@ static void kernel_aio(bool lib)
 		cb[i].aio_data = 10 + i;
 		cb[i].aio_fildes = fd;
 	}
-#define CB(nr, op, buf, len, off)                                                                                 \
-	(cb[nr].aio_lio_opcode = op, cb[nr].aio_buf = (uintptr_t)(buf), cb[nr].aio_nbytes = len, cb[nr].aio_offset = off)
+#define CB(nr, op, buf, len, off) \
+	(cb[nr].aio_lio_opcode = op, cb[nr].aio_buf = (uintptr_t)(buf), cb[nr].aio_nbytes = len, \
+	 cb[nr].aio_offset = off)
 	CB(0, IOCB_CMD_PREAD, in[0], 6, 3);
 	CB(1, IOCB_CMD_PWRITE, "PLAIN", 5, 2), cb[1].aio_fildes = other;
 	CB(2, IOCB_CMD_PREADV, iov, 2, 10);
 	CB(3, IOCB_CMD_PREAD, in[0] + 10, 20, 30);
-	CB(4, IOCB_CMD_PREAD, in[0] + 10, 20, 300), cb[4].aio_flags = IOCB_FLAG_RESFD, cb[4].aio_resfd = event;
+	CB(4, IOCB_CMD_PREAD, in[0] + 10, 20, 300), cb[4].aio_flags = IOCB_FLAG_RESFD,
+						    cb[4].aio_resfd = event;
 	CB(5, IOCB_CMD_FSYNC, NULL, 0, 0);
 	CB(6, IOCB_CMD_FDSYNC, NULL, 0, 0);
 	memcpy(saved, cb, sizeof cb);
@@ -457,8 +477,12 @@ CASE(bad_addresses_of_kernel_aio)
 {
 	long page = sysconf(_SC_PAGESIZE);
 	char *map = mmap(NULL, (size_t)page * 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct iocb cb = {.aio_fildes = (uint32_t)given("f"), .aio_lio_opcode = IOCB_CMD_PWRITE, .aio_buf = (uintptr_t) "some", .aio_nbytes = 4};
-	struct iocb **last = (struct iocb **)(void *)(map + page) - 1, *list[2] = {&cb, (struct iocb *)(map + page)};
+	struct iocb cb = { .aio_fildes = (uint32_t)given("f"),
+			   .aio_lio_opcode = IOCB_CMD_PWRITE,
+			   .aio_buf = (uintptr_t) "some",
+			   .aio_nbytes = 4 };
+	struct iocb **last = (struct iocb **)(void *)(map + page) - 1,
+		    *list[2] = { &cb, (struct iocb *)(map + page) };
 	aio_context_t ctx = 0;
 
 	munmap(map + page, (size_t)page);
@@ -477,7 +501,11 @@ CASE(bad_addresses_of_kernel_aio)
 CASE(an_appending_descriptor_of_kernel_aio)
 {
 	int fd = given("f"), app = open(at("f"), O_WRONLY | O_APPEND);
-	struct iocb cb = {.aio_fildes = app, .aio_lio_opcode = IOCB_CMD_PWRITE, .aio_buf = (uintptr_t) "more", .aio_nbytes = 4}, *list[] = {&cb};
+	struct iocb cb = { .aio_fildes = app,
+			   .aio_lio_opcode = IOCB_CMD_PWRITE,
+			   .aio_buf = (uintptr_t) "more",
+			   .aio_nbytes = 4 },
+		    *list[] = { &cb };
 	struct io_event ev = {.res = 0};
 	aio_context_t ctx = 0;
 	long ret;
@@ -507,7 +535,8 @@ static void outcome(const char *what, long ret)
 CASE(rings)
 {
 	static char ring[4096], params[4096];
-	int (*init)(unsigned, void *, unsigned) = (int (*)(unsigned, void *, unsigned))function_of("liburing.so.2", "io_uring_queue_init");
+	int (*init)(unsigned, void *, unsigned) =
+		(int (*)(unsigned, void *, unsigned))function_of("liburing.so.2", "io_uring_queue_init");
 	int (*init_params)(unsigned, void *, void *) =
 		(int (*)(unsigned, void *, void *))function_of("liburing.so.2", "io_uring_queue_init_params");
 	int r = syscall(SYS_io_uring_setup, 4, params);

@@ -299,8 +299,8 @@ cpio_in_and_out() {
 	ln -s a $P/s/l
 	find $P/s -exec touch -h -d '2021-02-03 04:05:06' {} +
 	cd $P
-	find s | sort | cpio -o -H newc --reproducible --quiet >ar
-	cpio -t --quiet <ar
+	find s | sort | cpio -o -H newc --reproducible --quiet >"ar"
+	cpio -t --quiet <"ar"
 	mkdir x y
 	(cd x && cpio -idm --quiet <../ar)
 	(cd s && find . -depth | cpio -pdml --quiet ../y 2>&1)
@@ -311,6 +311,23 @@ cpio_in_and_out() {
 	(cd s && echo a | cpio -o -A -H ustar --quiet -F ../tar)
 	tar tf tar
 	rm ar tar
+}
+
+# As xz 5.6 and later: it locks itself out of the file system, where the kernel can, and then writes on.
+landlocked() {
+	/usr/bin/python3 - <<'END' 2>&1
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
+out = os.open(os.environ['P'] + '/out', os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+if libc.syscall(444, None, 0, 1) > 0:
+    ruleset = libc.syscall(444, ctypes.byref(ctypes.c_uint64(0x1fff)), 8, 0)
+    libc.prctl(38, 1, 0, 0, 0) or ruleset > 0 and libc.syscall(446, ruleset, 0)
+for n in range(50):
+    os.write(out, bytes([65 + n]) * 10000)
+os.close(out)
+END
+	md5sum <$P/out
 }
 
 zstd_and_xz_on_files() {

@@ -40,7 +40,7 @@ mapping_is_nonsense() {
 	local map
 	for map in = "$PFX=" "=$B" relative "relative=$B" "$PFX=relative" "$PFX==$B" "$PFX=$B=$B" "$PFX=$B:" ":$PFX=$B" "$PFX=$B::" \
 		"$PFX=$B,"  "$PFX=,$B" "$PFX=$B{" "$PFX=$B{mode=log" "$PFX=$B}" "$PFX=$B{mode=odd}" "$PFX=$B{odd=1}" "$PFX=$B{mode}" \
-		"$PFX=$B{match=}" "$PFX=$B{mode=log}x" "$PFX=$B:$PFX=$B" "/=$B" / "$PFX=/" "{mode=log}" : , "$PFX=$B{mode=log,}" \
+		"$PFX=$B{match=}" "$PFX=$B{mode=log}x" "$PFX=$B:$PFX=$B" "/=$B" / "$PFX=/" "{mode=log}" : "," "$PFX=$B{mode=log,}" \
 		"$PFX=$B{,}" "$PFX=$B{{}}" "$(printf '/%05000d' 0)=$B" "$PFX=$(printf '/%05000d' 0)" ' ' "$PFX $B" "../x=$B"; do
 		_refuses "$map"
 	done
@@ -76,12 +76,12 @@ settings_are_nonsense() {
 	printf '# a site\n\n%s\nnonsense\n' "$PFX=$B" >"$W/rc"
 	_refuses "" nonsense
 	printf '# a site\n\n%s{mode=log}\n' "$PFX=$B" >"$W/rc"
-	MAP= _under sh -c "echo x >$PFX/a; cat $PFX/a" >"$W/out"
+	MAP='' _under sh -c "echo x >$PFX/a; cat $PFX/a" >"$W/out"
 	_is output "$(cat "$W/out")" x
 }
 
 no_mapping_is_no_error() {
-	MAP= _under sh -c "echo x >$W/a; cat $W/a" >"$W/out"
+	MAP='' _under sh -c "echo x >$W/a; cat $W/a" >"$W/out"
 	_is "output" "$(cat "$W/out")" x
 	env -u PLFS_MAP LD_PRELOAD="$PRE" cat "$W/a" >"$W/out" || _fail "cat ran"
 }
@@ -188,7 +188,7 @@ plain_files_stay_plain() {
 socket_with_a_longer_name_behind_it() {
 	local long=$B/$(printf '%0100d' 0)
 	mkdir "$long"
-	MAP=$PFX=$long _under python3 -c '
+	MAP=/plfs-s=$long _under python3 -c '
 import os, socket, sys
 p = sys.argv[1] + "/socket"
 s, c = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
@@ -202,7 +202,7 @@ try:
     socket.socket(socket.AF_UNIX).bind(sys.argv[1] + "/" + n)
 except OSError as e:
     print(e.errno)
-' "$PFX" >"$W/out"
+' /plfs-s >"$W/out" # short: python refuses what an address has no room for
 	_is "what came" "$(paste -sd' ' "$W/out")" "b'x' ['socket'] 36"
 	[ -S "$long/socket" ] || _fail "the socket is in the backend"
 }

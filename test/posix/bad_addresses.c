@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * Memory that is not there: calls that are given bad addresses, and the faults of a program itself, with a handler and without.
+ * Memory that is not there: calls that are given bad addresses, and the faults of a program itself, with a
+ * handler and without.
  */
 #include "signals.h"
 
@@ -71,7 +72,8 @@ CASE(bad_addresses) { use_bad_addresses(); }
 CASE(bad_addresses_in_the_middle_of_a_large_read)
 {
 	enum { BLOCK = 4096, NR = 64 };
-	char *map = mmap(NULL, 5 * NR * BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), block[BLOCK];
+	char *map = mmap(NULL, 5 * NR * BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+	     block[BLOCK];
 	int fd;
 
 	for (int child = 0; child < 4; child++) {

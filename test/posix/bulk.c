@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Many of one thing: opens and closes, threads on one file, descriptors closed wholesale. What must not grow with
- * them is memory, descriptors and locks held.
+ * Many of one thing: opens and closes, threads on one file, descriptors closed wholesale. What must not grow
+ * with them is memory, descriptors and locks held.
  */
 #include "posix.h"
 
@@ -59,7 +59,8 @@ static void without_growth(const char *what, int nr, void (*one)(int i))
 		one(i);
 	}
 	now = resident();
-	say("%s: %s, %s\n", what, now - before < 1024 ? "no memory" : "memory has grown", descriptors() == fds ? "no descriptor" : "descriptors");
+	say("%s: %s, %s\n", what, now - before < 1024 ? "no memory" : "memory has grown",
+	    descriptors() == fds ? "no descriptor" : "descriptors");
 	if (getenv("ROUNDS"))
 		fprintf(stderr, "%s: %d times, %ld KiB, then %ld KiB\n", what, nr, before, now);
 }
@@ -102,7 +103,8 @@ static void duplicate(int i)
 {
 	int fd = open(at("f"), O_RDONLY), other = dup(fd);
 
-	if (other < 0 || dup2(other, fd) != fd || fcntl(fd, F_DUPFD, 100) != 100 || close(100) || close(fd) || close(other))
+	if (other < 0 || dup2(other, fd) != fd || fcntl(fd, F_DUPFD, 100) != 100 || close(100) || close(fd) ||
+	    close(other))
 		say("dup %d: %s\n", i, strerrorname_np(errno));
 }
 
@@ -111,7 +113,8 @@ static void look(int i)
 	struct stat st;
 	DIR *d = opendir(at("."));
 
-	if (!d || !readdir(d) || closedir(d) || stat(at("f"), &st) || st.st_size != 6 || access(at("none"), F_OK) != -1)
+	if (!d || !readdir(d) || closedir(d) || stat(at("f"), &st) || st.st_size != 6 ||
+	    access(at("none"), F_OK) != -1)
 		say("look %d: %s\n", i, strerrorname_np(errno));
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the conformance suites for file systems ask beyond the other cases: rare combinations of what is there and how it is asked for. */
+/*
+ * What the conformance suites for file systems ask beyond the other cases: rare combinations of what is there
+ * and how it is asked for.
+ */
 #include "posix.h"
 
 #include <pthread.h>
@@ -102,7 +105,8 @@ CASE(stream_socket_with_a_name)
 CASE(datagram_sockets_with_names)
 {
 	struct sockaddr_un to, from, got;
-	socklen_t to_len = socket_name(&to, at("to")), from_len = socket_name(&from, at("from")), got_len = sizeof got;
+	socklen_t to_len = socket_name(&to, at("to")), from_len = socket_name(&from, at("from")),
+		  got_len = sizeof got;
 	char buf[16] = "";
 	struct iovec iov = {buf, sizeof buf};
 	struct mmsghdr m = {.msg_hdr = {.msg_iov = &iov, .msg_iovlen = 1}};
@@ -241,8 +245,8 @@ static int make_record(struct record *r, int who, int nr)
 }
 
 /*
- * Whether @buf begins with whole records of @nr_writers, each one's in order and without a gap; *@seen is the first of each that
- * has not been there. Returns what is left over at the end.
+ * Whether @buf begins with whole records of @nr_writers, each one's in order and without a gap; *@seen is the
+ * first of each that has not been there. Returns what is left over at the end.
  */
 static long parse_records(const char *buf, long len, int nr_writers, int *seen, bool *right)
 {
@@ -380,7 +384,8 @@ CASE(read_while_others_are_renamed_over_it)
 			int fd = open(at("new"), O_WRONLY | O_CREAT | O_TRUNC, 0644);
 
 			memset(buf, 'a' + i % 26, len);
-			if (write(fd, buf, len) != len || (i % 3 == 0 && fsync(fd)) || close(fd) || rename(at("new"), at("f")))
+			if (write(fd, buf, len) != len || (i % 3 == 0 && fsync(fd)) || close(fd) ||
+			    rename(at("new"), at("f")))
 				_exit(1);
 		}
 		_exit(0);
@@ -492,7 +497,8 @@ CASE(addresses_that_lead_nowhere)
 
 CASE(paths_without_an_end)
 {
-	char *p = mmap(NULL, 4 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *relative = p + 3 * 4096 - 4097;
+	char *p = mmap(NULL, 4 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+	     *relative = p + 3 * 4096 - 4097;
 	struct stat st;
 
 	T(chdir(at("")));
@@ -544,7 +550,8 @@ CASE(times_after_each_way_to_write)
 			stat(at("f"), &after);
 		else
 			fstat(fd, &after);
-		say("%d: modified %s, changed %s\n", way, memcmp(&before.st_mtim, &after.st_mtim, sizeof after.st_mtim) ? "since" : "before",
+		say("%d: modified %s, changed %s\n", way,
+		    memcmp(&before.st_mtim, &after.st_mtim, sizeof after.st_mtim) ? "since" : "before",
 		    memcmp(&before.st_ctim, &after.st_ctim, sizeof after.st_ctim) ? "since" : "before");
 	}
 }

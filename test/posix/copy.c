@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes that go from descriptor to descriptor without a buffer of the program's: copy_file_range, sendfile, splice.
+ * Bytes that go from descriptor to descriptor without a buffer of the program's: copy_file_range, sendfile,
+ * splice.
  */
 #include "posix.h"
 #include <limits.h>
@@ -207,14 +208,16 @@ CASE(random_sends)
 			lseek(in, rnd() % 300000, SEEK_SET);
 		errno = 0;
 		n = sendfile(out, in, rnd() % 2 ? &off : NULL, len);
-		say("%zd %d: %ld, %ld %ld\n", n, errno, off, (long)lseek(in, 0, SEEK_CUR), (long)lseek(out, 0, SEEK_CUR));
+		say("%zd %d: %ld, %ld %ld\n", n, errno, off, (long)lseek(in, 0, SEEK_CUR),
+		    (long)lseek(out, 0, SEEK_CUR));
 	}
 	sum("c");
 }
 
 CASE(sent_between_files)
 {
-	int in = given("in"), out = rw("out"), wo = open(at("in"), O_WRONLY), ro = open(at("out"), O_RDONLY), plain = elsewhere();
+	int in = given("in"), out = rw("out"), wo = open(at("in"), O_WRONLY), ro = open(at("out"), O_RDONLY),
+	    plain = elsewhere();
 	int app = open(at("out"), O_WRONLY | O_APPEND), dir = open(at(""), O_RDONLY), later = rw("out"), p[2];
 	off_t off = 4;
 
@@ -266,7 +269,8 @@ CASE(sent_between_files)
 
 CASE(sent_to_a_device_and_from_one)
 {
-	int in = given("in"), out = rw("out"), null = open("/dev/null", O_WRONLY), zero = open("/dev/zero", O_RDONLY);
+	int in = given("in"), out = rw("out"), null = open("/dev/null", O_WRONLY),
+	    zero = open("/dev/zero", O_RDONLY);
 	off_t off = 0;
 
 	T(sendfile(null, in, NULL, 100));
@@ -356,7 +360,8 @@ static void send_nonblocking(bool own_offset)
 	}
 	shutdown(s, SHUT_WR);
 	pthread_join(t, NULL);
-	say("%zu, %zu %016" PRIx64 ", %s\n", total, nr_received, sum_of(received, nr_received), again ? "had to wait" : "never waited");
+	say("%zu, %zu %016" PRIx64 ", %s\n", total, nr_received, sum_of(received, nr_received),
+	    again ? "had to wait" : "never waited");
 }
 
 CASE(sent_through_a_socket_without_blocking)

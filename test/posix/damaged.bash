@@ -128,9 +128,10 @@ garbage_format_file() {
 	[ -d "$(_container)" ] || _fail "the container is still there"
 }
 
+# The first sector of a stub is lost: the rest of its page says that it was one.
 garbage_stub() {
-	head -c 9000 /dev/urandom >"$B/g"
-	chmod 1644 "$B/g"
+	_under sh -c "seq 1 2000 >$PFX/g"
+	head -c 512 /dev/urandom | dd of="$B/g" conv=notrunc status=none
 	cp -p "$B/g" "$W/copy"
 	_under cat $PFX/g >"$W/out"
 	[ $rc != 0 ] && grep -q 'Input/output error' "$W/err" || _fail "EIO: $(cat "$W/err")"

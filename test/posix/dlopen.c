@@ -10,8 +10,8 @@ static void build(const char *out, const char *options, const char *source)
 {
 	char command[8192];
 
-	snprintf(command, sizeof command, "gcc -shared -fPIC -w -x c -o %s - %s <<'END'\n%s\nEND", *out == '/' ? out : at(out), options,
-		 source);
+	snprintf(command, sizeof command, "gcc -shared -fPIC -w -x c -o %s - %s <<'END'\n%s\nEND",
+		 *out == '/' ? out : at(out), options, source);
 	if (system(command))
 		say("cannot compile %s\n", out);
 }
@@ -62,7 +62,8 @@ CASE(dlopened)
 	say("another: %d\n", b && a != b && *(int *)dlsym(b, "other") == 5);
 	close(fd);
 	make("text.so", "no library");
-	say("none: %d %d %d\n", !dlopen(path("text.so"), RTLD_NOW), !dlopen(path("none.so"), RTLD_NOW), !dlopen(path("."), RTLD_NOW));
+	say("none: %d %d %d\n", !dlopen(path("text.so"), RTLD_NOW), !dlopen(path("none.so"), RTLD_NOW),
+	    !dlopen(path("."), RTLD_NOW));
 	say("not executable is no matter: %d\n", chmod(at("p.so"), 0444) || !dlopen(path("p.so"), RTLD_NOW));
 	T(unlink(at("p.so")));
 	T(unlink(at("held.so")));
@@ -95,7 +96,10 @@ CASE(dlmopened)
 	T(unlink(at("p.so")));
 }
 
-/* A name without a slash is looked for where the caller's RUNPATH says: the caller is not the library in front. */
+/*
+ * A name without a slash is looked for where the caller's RUNPATH says: the caller is not the library in
+ * front.
+ */
 CASE(dlopened_through_the_RUNPATH_of_the_caller)
 {
 	char dir[] = "/tmp/plfs-dl.XXXXXX", so[64], options[128];

@@ -12,10 +12,10 @@
 #endif
 
 /* In a child: its exit status is 100 if the call comes back. */
-#define EXEC(call)                                                                                                \
-	IN_CHILD({                                                                                                \
-		T(call);                                                                                          \
-		_exit(100);                                                                                       \
+#define EXEC(call) \
+	IN_CHILD({ \
+		T(call); \
+		_exit(100); \
 	})
 
 CASE(every_exec)

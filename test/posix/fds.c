@@ -97,13 +97,16 @@ CASE(fork_before_the_first_write)
 
 	IN_CHILD(T(write(fd, "child ", 6)));
 	T(write(fd, "parent ", 7));
-	IN_CHILD(T(write(fd, "second ", 7)); IN_CHILD(T(write(fd, "grandchild ", 11))); T(write(fd, "x ", 2)));
+	IN_CHILD(T(write(fd, "second ", 7)); IN_CHILD(T(write(fd, "grandchild ", 11)));
+		 T(write(fd, "x ", 2)));
 	T(write(fd, "end", 3));
 	T(close(fd));
 	show("f");
 }
 
-/* Locks, opens and syncs are where a process must see what others closed; PLFS_CONSISTENCY=posix needs none. */
+/*
+ * Locks, opens and syncs are where a process must see what others closed; PLFS_CONSISTENCY=posix needs none.
+ */
 static void acquire(int fd)
 {
 	const char *consistency = getenv("PLFS_CONSISTENCY");
@@ -211,13 +214,15 @@ CASE(exec_inherits_descriptors)
 
 	T(write(fd, "one\n", 4));
 	T(write(hidden, "x", 1));
-	IN_CHILD(dup2(fd, 7); execl("/bin/sh", "sh", "-c", "echo two >&7; (echo three; echo four) >&7", NULL));
+	IN_CHILD(dup2(fd, 7);
+		 execl("/bin/sh", "sh", "-c", "echo two >&7; (echo three; echo four) >&7", NULL));
 	T(write(fd, "five\n", 5));
 	IN_CHILD(dup2(fd, 0); lseek(0, 4, SEEK_SET); execlp("cat", "cat", NULL));
 	T(lseek(fd, 0, SEEK_CUR));
 	IN_CHILD(char c[64]; snprintf(c, 64, "echo no >&%d 2>/dev/null || echo closed", hidden);
 		 execl("/bin/sh", "sh", "-c", c, NULL));
-	IN_CHILD(dup2(fd, 1); execve("/bin/echo", (char *[]){"echo", "no environment", NULL}, (char *[]){NULL}));
+	IN_CHILD(dup2(fd, 1);
+		 execve("/bin/echo", (char *[]){ "echo", "no environment", NULL }, (char *[]){ NULL }));
 	IN_CHILD(execl("/nonexistent", "x", NULL); T(write(fd, "after exec\n", 11)));
 	show("f");
 	T(write(fd, "end", 3));
@@ -328,13 +333,16 @@ CASE(passed_over_a_socket_in_a_batch)
 	union {
 		struct cmsghdr h;
 		char space[CMSG_SPACE(sizeof(int))];
-	} u[2] = {{.h = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}}, {.h = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}}};
+	} u[2] = { { .h = { CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS } },
+		   { .h = { CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS } } };
 	struct iovec iov = {"x", 1};
 	struct mmsghdr m[2];
 
 	for (i = 0; i < 2; i++) {
 		memcpy(CMSG_DATA(&u[i].h), &fd, sizeof fd);
-		m[i].msg_hdr = (struct msghdr){.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &u[i], .msg_controllen = sizeof u[i]};
+		m[i].msg_hdr = (struct msghdr){
+			.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &u[i], .msg_controllen = sizeof u[i]
+		};
 	}
 	T(write(fd, "one", 3));
 	T(socketpair(AF_UNIX, SOCK_DGRAM, 0, sv));
@@ -396,8 +404,10 @@ CASE(unlinked_while_appended_to)
 	const int flags = O_RDWR | O_CREAT | O_APPEND;
 	int a, b;
 
-	IN_CHILD(append_and_read(a = open(at("f"), flags, 0644)); T(unlink(at("f"))); append_and_read(a); _exit(0));
-	IN_CHILD(append_and_read(a = open(at("f"), flags, 0644)); T(unlink(at("f"))); append_and_read(a); exit(0));
+	IN_CHILD(append_and_read(a = open(at("f"), flags, 0644)); T(unlink(at("f"))); append_and_read(a);
+		 _exit(0));
+	IN_CHILD(append_and_read(a = open(at("f"), flags, 0644)); T(unlink(at("f"))); append_and_read(a);
+		 exit(0));
 	append_and_read(a = open(at("f"), flags, 0644));
 	T(unlink(at("f")));
 	append_and_read(a);
@@ -586,8 +596,8 @@ CASE(written_while_ending)
 {
 	IN_CHILD(late = fopen(at("f"), "w"); atexit(write_late); fprintf(late, "main "); exit(0));
 	show("f");
-	IN_CHILD(int fd = dup(1); freopen(at("g"), "w", stdout); atexit(write_late); late = stdout; printf("main ");
-		 close(fd); exit(0));
+	IN_CHILD(int fd = dup(1); freopen(at("g"), "w", stdout); atexit(write_late); late = stdout;
+		 printf("main "); close(fd); exit(0));
 	show("g");
 }
 

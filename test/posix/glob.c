@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Patterns and names that the C library expands or makes up by itself: glob, wordexp, mktemp, tempnam and the like. */
+/*
+ * Patterns and names that the C library expands or makes up by itself: glob, wordexp, mktemp, tempnam and the
+ * like.
+ */
 #include "posix.h"
 #include <execinfo.h>
 #include <glob.h>
@@ -150,7 +153,11 @@ static void my_closedir(void *dir) { closedir(dir); }
 
 CASE(glob_with_own_functions)
 {
-	glob_t g = {.gl_opendir = my_opendir, .gl_readdir = my_readdir, .gl_closedir = my_closedir, .gl_stat = stat, .gl_lstat = lstat};
+	glob_t g = { .gl_opendir = my_opendir,
+		     .gl_readdir = my_readdir,
+		     .gl_closedir = my_closedir,
+		     .gl_stat = stat,
+		     .gl_lstat = lstat };
 
 	tree();
 	T(glob(at("d/*"), GLOB_ALTDIRFUNC, NULL, &g));
@@ -190,12 +197,35 @@ static void words(const char *text, int flags, wordexp_t *we)
 
 CASE(wordexp_patterns)
 {
-	static const char *const texts[] = {
-	        "$D/d/*.c", "\"$D\"/d/*.c",   "$D/d/'*'.c",  "\"$D/d/*.c\"",      "$D/d/\\*.c",       "$D/e/f\\**",  "~/d/*.c x y",
-	        "$D/none*", "$D/{d,e}/* a*b", "${D}/d/t?o.*", "$D/$(echo d)/*.c", "`echo $D`/d/*.c", "$D/[de]/o*",  "$X",
-	        "\"$X\"",   "$D/$X",          "a${D##*/}",    "$((1 + 2 * 3))",    "$D/e/'f*g'",      "$D/e/\"f\"*", "$D/../*/d/one*",
-	        "$D/d/* |", "$D/d/* ${undefined?no}", "",      "'$D/*'",            "~",               "$D/.p* $D/../.p*", "*.nothing",
-	        "$D/e/.*d*n"};
+	static const char *const texts[] = { "$D/d/*.c",
+					     "\"$D\"/d/*.c",
+					     "$D/d/'*'.c",
+					     "\"$D/d/*.c\"",
+					     "$D/d/\\*.c",
+					     "$D/e/f\\**",
+					     "~/d/*.c x y",
+					     "$D/none*",
+					     "$D/{d,e}/* a*b",
+					     "${D}/d/t?o.*",
+					     "$D/$(echo d)/*.c",
+					     "`echo $D`/d/*.c",
+					     "$D/[de]/o*",
+					     "$X",
+					     "\"$X\"",
+					     "$D/$X",
+					     "a${D##*/}",
+					     "$((1 + 2 * 3))",
+					     "$D/e/'f*g'",
+					     "$D/e/\"f\"*",
+					     "$D/../*/d/one*",
+					     "$D/d/* |",
+					     "$D/d/* ${undefined?no}",
+					     "",
+					     "'$D/*'",
+					     "~",
+					     "$D/.p* $D/../.p*",
+					     "*.nothing",
+					     "$D/e/.*d*n" };
 	wordexp_t we;
 	char text[PATH_MAX];
 
@@ -226,7 +256,8 @@ CASE(wordexp_appends)
 	T(setenv("D", getenv("P"), 1));
 	words("$D/d/*.c", WRDE_DOOFFS, &we);
 	words("more $D/e/f*", WRDE_DOOFFS | WRDE_APPEND, &we);
-	say("%p %p %p\n", (void *)we.we_wordv[0], (void *)we.we_wordv[1], (void *)we.we_wordv[2 + we.we_wordc]);
+	say("%p %p %p\n", (void *)we.we_wordv[0], (void *)we.we_wordv[1],
+	    (void *)we.we_wordv[2 + we.we_wordc]);
 	words("$D/d/t*", WRDE_DOOFFS | WRDE_REUSE, &we);
 	words("$D/d/o* plain", WRDE_APPEND | WRDE_DOOFFS, &we);
 	say("%zu %p\n", we.we_wordc, (void *)we.we_wordv[1]);
@@ -331,7 +362,8 @@ CASE(watches)
 	if (group >= 0) {
 		T(fanotify_mark(group, FAN_MARK_ADD, FAN_OPEN | FAN_ONDIR, AT_FDCWD, at("d")));
 		T(fanotify_mark(group, FAN_MARK_ADD, FAN_OPEN, AT_FDCWD, at("missing")));
-		T(fanotify_mark(group, FAN_MARK_ADD | FAN_MARK_ONLYDIR, FAN_OPEN, open(at("d"), O_RDONLY), "new"));
+		T(fanotify_mark(group, FAN_MARK_ADD | FAN_MARK_ONLYDIR, FAN_OPEN, open(at("d"), O_RDONLY),
+				"new"));
 		V(close(group));
 	}
 }
@@ -396,10 +428,11 @@ CASE(times_by_every_call)
 	struct stat st;
 	int fd, dir = open(at("."), O_RDONLY);
 
-#define TIMES(call)                                                                                                \
-	T(call);                                                                                                   \
-	T(stat(at("f"), &st));                                                                                     \
-	say("%ld.%09ld %ld.%09ld\n", st.st_atim.tv_sec, st.st_atim.tv_nsec, st.st_mtim.tv_sec, st.st_mtim.tv_nsec)
+#define TIMES(call) \
+	T(call); \
+	T(stat(at("f"), &st)); \
+	say("%ld.%09ld %ld.%09ld\n", st.st_atim.tv_sec, st.st_atim.tv_nsec, st.st_mtim.tv_sec, \
+	    st.st_mtim.tv_nsec)
 	make("f", "x");
 	T(symlink("f", at("l")));
 	fd = open(at("f"), O_WRONLY);
@@ -455,7 +488,8 @@ CASE(tables_of_file_systems)
 	show("tab");
 	fp = setmntent(at("tab"), "r");
 	while ((out = getmntent(fp)))
-		say("%s %s %s %d %s\n", out->mnt_fsname, out->mnt_dir, out->mnt_opts, out->mnt_passno, hasmntopt(out, "nosuid"));
+		say("%s %s %s %d %s\n", out->mnt_fsname, out->mnt_dir, out->mnt_opts, out->mnt_passno,
+		    hasmntopt(out, "nosuid"));
 	V(endmntent(fp));
 	V(setmntent(at("missing"), "r") == NULL);
 }
@@ -475,8 +509,10 @@ CASE(directory_entries_by_the_old_name)
 	}
 	say("%d entries\n", nr);
 	fd = open(at(".."), O_RDONLY);
-	for (n = getdirentries(fd, buf, sizeof buf, &base), nr = 0; nr < n; nr += ((struct dirent *)(buf + nr))->d_reclen)
-		if (((struct dirent *)(buf + nr))->d_name[0] == '.' && strlen(((struct dirent *)(buf + nr))->d_name) > 2)
+	for (n = getdirentries(fd, buf, sizeof buf, &base), nr = 0; nr < n;
+	     nr += ((struct dirent *)(buf + nr))->d_reclen)
+		if (((struct dirent *)(buf + nr))->d_name[0] == '.' &&
+		    strlen(((struct dirent *)(buf + nr))->d_name) > 2)
 			say("%s\n", ((struct dirent *)(buf + nr))->d_name);
 	fd = open(at("d/one.c"), O_RDONLY);
 	T(getdirentries(fd, buf, sizeof buf, &base));

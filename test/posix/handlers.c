@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * Signal handlers that come in the middle of calls on files, and call the same functions: nothing may hang, be lost or
- * be torn. The timer hits all sorts of moments; what is printed does not depend on which.
+ * Signal handlers that come in the middle of calls on files, and call the same functions: nothing may hang,
+ * be lost or be torn. The timer hits all sorts of moments; what is printed does not depend on which.
  */
 #include "signals.h"
 
@@ -195,7 +195,8 @@ CASE(handler_forks_and_child_writes)
 /* What a section blocks must not be inherited by another program. */
 CASE(children_start_with_nothing_blocked)
 {
-	static char *const argv[] = {"grep", "-q", "SigBlk:[[:space:]]*0000000000000000", "/proc/self/status", NULL};
+	static char *const argv[] = { "grep", "-q", "SigBlk:[[:space:]]*0000000000000000",
+				      "/proc/self/status", NULL };
 	int status, fine[3] = {0};
 	pid_t pid;
 
@@ -231,14 +232,14 @@ CASE(children_start_with_nothing_blocked)
 static int calls;
 
 /* Make a call, whatever it returns; a signal after it is handled at once. */
-#define THEN(call)                                                                                                \
-	do {                                                                                                      \
-		(void)(call);                                                                                     \
-		raise(SIGUSR1);                                                                                   \
-		if (hits != ++calls) {                                                                            \
-			say("after %s: not handled\n", #call);                                                    \
-			hits = calls;                                                                             \
-		}                                                                                                 \
+#define THEN(call) \
+	do { \
+		(void)(call); \
+		raise(SIGUSR1); \
+		if (hits != ++calls) { \
+			say("after %s: not handled\n", #call); \
+			hits = calls; \
+		} \
 	} while (0)
 
 static void on_descriptor(int fd)

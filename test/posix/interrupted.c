@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * Calls that a signal handler ends: waits that it interrupts or that start again after it, and calls that it jumps out of.
+ * Calls that a signal handler ends: waits that it interrupts or that start again after it, and calls that it
+ * jumps out of.
  */
 #include "signals.h"
 

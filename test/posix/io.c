@@ -210,7 +210,8 @@ CASE(two_descriptions_see_each_other)
 CASE(append_from_two_descriptions)
 {
 	char buf[32] = "";
-	int a = T(open(at("f"), O_RDWR | O_CREAT | O_APPEND, 0644)), b = T(open(at("f"), O_WRONLY | O_APPEND));
+	int a = T(open(at("f"), O_RDWR | O_CREAT | O_APPEND, 0644)),
+	    b = T(open(at("f"), O_WRONLY | O_APPEND));
 
 	T(write(a, "one", 3));
 	T(write(b, "two", 3));
@@ -247,7 +248,8 @@ CASE(append_from_processes_loses_nothing)
 		if (fork() == 0) {
 			int fd = open(at("log"), O_WRONLY | O_CREAT | O_APPEND, 0644);
 			for (n = 0; n < lines; n++) {
-				int len = snprintf(line, sizeof line, "%d %d %.*s\n", w, n, n % 13, "xxxxxxxxxxxxx");
+				int len = snprintf(line, sizeof line, "%d %d %.*s\n", w, n, n % 13,
+						   "xxxxxxxxxxxxx");
 				if (write(fd, line, len) != len)
 					say("short\n");
 			}
@@ -410,4 +412,90 @@ CASE(nonblocking_and_direct_flags)
 	T(pread(fd, buf, 4096, 0));
 	T(close(fd));
 	show("g");
+}
+
+/* All that is asked for is a multiple of 4096, or of nothing: file systems ask for 512 or 4096. */
+static void try_direct(int fd, char *buf)
+{
+	struct iovec iov[2] = {{buf, 4096}, {buf + 8192, 4096}}, odd[2] = {{buf, 4096}, {buf + 8193, 4096}},
+		     small[2] = {{buf, 4096}, {buf + 8192, 100}};
+
+	T(pwrite(fd, buf, 4096, 0));
+	T(pwrite(fd, buf, 100, 0));
+	T(pwrite(fd, buf + 1, 4096, 0));
+	T(pwrite(fd, buf, 4096, 100));
+	T(pwrite(fd, buf, 0, 1));
+	T(pwrite(fd, buf + 1, 1, -1));
+	T(pread(fd, buf, 4096, 0));
+	T(pread(fd, buf, 100, 0));
+	T(pread(fd, buf + 1, 4096, 0));
+	T(pread(fd, buf, 4096, 100));
+	T(pread(fd, buf, 0, 1));
+	T(pread(fd, buf, 4096, 1 << 20));
+	T(pread(fd, buf, 100, 1 << 20));
+	T(pread(fd, buf + 1, 100, (1 << 20) + 1));
+	T(pwritev(fd, iov, 2, 4096));
+	T(pwritev(fd, small, 2, 4096));
+	T(preadv(fd, iov, 2, 0));
+	T(preadv(fd, odd, 1, 4096));
+	T(lseek(fd, 0, SEEK_SET));
+	T(write(fd, buf, 5));
+	T(read(fd, buf + 3, 4096));
+	T(lseek(fd, 0, SEEK_CUR));
+	T(read(fd, buf, 4096));
+	T(write(fd, buf, 4096));
+	T(lseek(fd, 0, SEEK_CUR));
+}
+
+CASE(direct_transfers_are_aligned)
+{
+	static char raw[4096 * 8];
+	char *buf = (char *)(((uintptr_t)raw + 4095) & ~4095UL);
+	int fd = T(open(at("f"), O_RDWR | O_CREAT, 0644)), other;
+
+	memset(raw, 'd', sizeof raw);
+	for (int i = 0; i < 16; i++) /* blocks that are there: in holes file systems are not so strict */
+		pwrite(fd, buf, 4096, i * 4096);
+	T(fsync(fd));
+	T(pwrite(fd, buf + 1, 100, 1));
+	T(fcntl(fd, F_SETFL, O_DIRECT));
+	T(fcntl(fd, F_GETFL) & O_DIRECT);
+	try_direct(fd, buf);
+	T(fcntl(fd, F_SETFL, 0));
+	T(pwrite(fd, buf + 1, 100, 1));
+	T(fcntl(fd, F_SETFL, O_DIRECT | O_APPEND));
+	T(write(fd, buf, 100));
+	T(fcntl(fd, F_SETFL, 0));
+	other = T(open(at("f"), O_RDWR | O_DIRECT));
+	try_direct(other, buf);
+	T(fsync(other));
+	IN_CHILD(T(pwrite(other, buf, 100, 0)); T(pwrite(other, buf, 512 * 8, 0)));
+	T(close(other));
+	other = T(open(at("f"), O_RDONLY | O_DIRECT));
+	T(pwrite(other, buf, 100, 0));
+	T(pread(other, buf, 100, 0));
+	show("f");
+}
+
+/* Run by the next case in a fresh image. */
+CASE(child_with_a_direct_descriptor)
+{
+	static char raw[4096 * 2];
+	char *buf = (char *)(((uintptr_t)raw + 4095) & ~4095UL);
+
+	if (fcntl(7, F_GETFL) < 0)
+		return;
+	T(fcntl(7, F_GETFL) & O_DIRECT);
+	T(pread(7, buf, 100, 0));
+	T(pread(7, buf, 4096, 0));
+}
+
+CASE(a_direct_descriptor_is_inherited)
+{
+	static char raw[4096 * 2];
+	char *buf = (char *)(((uintptr_t)raw + 4095) & ~4095UL);
+	int fd = T(open(at("f"), O_RDWR | O_CREAT | O_DIRECT, 0644));
+
+	T(write(fd, buf, 4096));
+	IN_CHILD(dup2(fd, 7); execl(self, self, "child_with_a_direct_descriptor", NULL));
 }

@@ -12,6 +12,7 @@ fortran_records() {
 	_need "$BIN/records"
 	"$BIN/records"
 	mkdir $P/sub
+	# shellcheck disable=SC2097,SC2098 # the P of the test, and one of the program
 	cd $P/sub && GFORTRAN_UNBUFFERED_ALL=y P=. TMPDIR=$P "$BIN/records"
 }
 
@@ -44,7 +45,7 @@ open(my $o, '<', "$p/out"); print <$o>; close $o;
 if (open(my $k, '-|')) { print "kid: $_" while <$k>; close $k } else { open(my $i, '<', "$p/out"); print <$i>; exit 0 }
 open(my $w, '|-', "cat >$p/piped") or die; print $w "through a pipe\n"; close $w; print -s "$p/piped", "\n";
 { local @ARGV = ("$p/out"); local $^I = '.orig'; while (<>) { s/perl/PERL/; print } }
-copy("$p/out", "$p/copy"); move("$p/copy", "$p/moved"); mkpath("$p/d/e"); 
+copy("$p/out", "$p/copy"); move("$p/copy", "$p/moved"); mkpath("$p/d/e");
 my $t = File::Temp->new(DIR => $p); print $t "temp"; $t->flush; print -s $t->filename, "\n"; undef $t;
 my @found; find({wanted => sub { push @found, $File::Find::name =~ s/^\Q$p//r . (-d) }, no_chdir => 1}, $p); print join(' ', sort @found), "\n";
 opendir(my $d, $p); print join(' ', sort grep !/^\./, readdir $d), "\n"; rewinddir $d; closedir $d;

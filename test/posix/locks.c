@@ -11,8 +11,11 @@ static struct flock lock(int type, off_t start, off_t len)
 
 static void say_lock(const struct flock *fl)
 {
-	say("type %d whence %d start %ld len %ld %s\n", fl->l_type, fl->l_whence, (long)fl->l_start, (long)fl->l_len,
-	    fl->l_pid == getppid() ? "by the parent" : fl->l_pid == -1 ? "by a description" : "");
+	say("type %d whence %d start %ld len %ld %s\n", fl->l_type, fl->l_whence, (long)fl->l_start,
+	    (long)fl->l_len,
+	    fl->l_pid == getppid() ? "by the parent" :
+	    fl->l_pid == -1	   ? "by a description" :
+				     "");
 }
 
 CASE(record_locks_between_processes)
@@ -25,12 +28,14 @@ CASE(record_locks_between_processes)
 	fl = lock(F_RDLCK, 0, 0);
 	T(fcntl(fd, F_GETLK, &fl));
 	say_lock(&fl);
-	IN_CHILD(fl = lock(F_RDLCK, 0, 0); T(fcntl(fd, F_GETLK, &fl)); say_lock(&fl); fl = lock(F_WRLCK, 29, 1);
-		 T(fcntl(fd, F_SETLK, &fl)); fl = lock(F_WRLCK, 30, 0); T(fcntl(fd, F_SETLK, &fl)); fl = lock(F_WRLCK, 0, 10);
-		 T(fcntl(fd, F_SETLK, &fl)); fl = lock(F_RDLCK, 0, 11); T(fcntl(fd, F_SETLK, &fl)));
+	IN_CHILD(fl = lock(F_RDLCK, 0, 0); T(fcntl(fd, F_GETLK, &fl)); say_lock(&fl);
+		 fl = lock(F_WRLCK, 29, 1); T(fcntl(fd, F_SETLK, &fl)); fl = lock(F_WRLCK, 30, 0);
+		 T(fcntl(fd, F_SETLK, &fl)); fl = lock(F_WRLCK, 0, 10); T(fcntl(fd, F_SETLK, &fl));
+		 fl = lock(F_RDLCK, 0, 11); T(fcntl(fd, F_SETLK, &fl)));
 	fl = lock(F_UNLCK, 0, 0);
 	T(fcntl(fd, F_SETLK, &fl));
-	IN_CHILD(fl = lock(F_WRLCK, 0, 0); T(fcntl(fd, F_GETLK, &fl)); say_lock(&fl); T(fcntl(fd, F_SETLK, &fl)));
+	IN_CHILD(fl = lock(F_WRLCK, 0, 0); T(fcntl(fd, F_GETLK, &fl)); say_lock(&fl);
+		 T(fcntl(fd, F_SETLK, &fl)));
 }
 
 CASE(locks_relative_to_the_offset_and_the_end)
@@ -71,7 +76,9 @@ CASE(locks_go_with_a_close)
 	IN_CHILD(fl = lock(F_WRLCK, 0, 0); T(fcntl(fd, F_SETLK, &fl)));
 }
 
-/* The library has its own descriptors of the same file: closing them must not take the program's locks away. */
+/*
+ * The library has its own descriptors of the same file: closing them must not take the program's locks away.
+ */
 CASE(locks_survive_reads_writes_and_syncs)
 {
 	struct flock fl = lock(F_WRLCK, 0, 0);
@@ -211,7 +218,10 @@ CASE(lockf_sections)
 	T(lockf(fd, F_TEST, 3));
 	T(lseek(fd, 5, SEEK_SET));
 	T(lockf(fd, F_TLOCK, -2));
-	IN_CHILD(for (int i = 0; i < 10; i++) { lseek(fd, i, SEEK_SET); say("%d", lockf(fd, F_TEST, 1)); } say("\n");
+	IN_CHILD(for (int i = 0; i < 10; i++) {
+		lseek(fd, i, SEEK_SET);
+		say("%d", lockf(fd, F_TEST, 1));
+	} say("\n");
 		 lseek(fd, 5, SEEK_SET));
 	T(lockf(fd, F_ULOCK, 0));
 	IN_CHILD(T(lockf(fd, F_TLOCK, 1)));
@@ -286,7 +296,8 @@ CASE(what_was_written_under_a_lock_is_read_under_the_next)
 /* Closing any descriptor of a file takes its record locks away; opening one must not. */
 CASE(record_locks_outlive_other_opens)
 {
-	static const int flags[] = {O_RDONLY, O_WRONLY | O_APPEND, O_RDWR | O_APPEND, O_RDWR | O_CREAT, O_WRONLY | O_TRUNC};
+	static const int flags[] = { O_RDONLY, O_WRONLY | O_APPEND, O_RDWR | O_APPEND, O_RDWR | O_CREAT,
+				     O_WRONLY | O_TRUNC };
 	struct flock lk = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 20, .l_len = 8};
 	int fd = open(at("f"), O_RDWR | O_CREAT, 0644), ap = open(at("f"), O_WRONLY | O_APPEND);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory maps: private and shared, read and written, seen by other maps, by read() and write(), by other descriptors and
- * by other processes, before and after the file has been written to a log.
+ * Memory maps: private and shared, read and written, seen by other maps, by read() and write(), by other
+ * descriptors and by other processes, before and after the file has been written to a log.
  */
 #include "posix.h"
 
@@ -245,7 +245,8 @@ CASE(appending_by_flag)
 CASE(growing_with_mremap)
 {
 	int fd = made("f", 6, 0);
-	char *p = map(fd, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, 0), *q = map(fd, PAGE, PROT_READ, MAP_PRIVATE, PAGE);
+	char *p = map(fd, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, 0),
+	     *q = map(fd, PAGE, PROT_READ, MAP_PRIVATE, PAGE);
 
 	p = mremap(p, (size_t)PAGE, (size_t)(6 * PAGE), MREMAP_MAYMOVE);
 	show_text("sixth", p + 5 * PAGE, 4);
@@ -348,8 +349,8 @@ CASE(a_copy_and_a_link_of_it)
 
 	memcpy(p, "mapped", 6);
 	T(link(at("f"), at("h")));
-	snprintf(cmd, sizeof cmd, "cp %s %s && cmp %s %s && head -c 8 %s && cat %s | wc -c", at("f"), at("c"), at("f"), at("c"),
-		 at("h"), at("c"));
+	snprintf(cmd, sizeof cmd, "cp %s %s && cmp %s %s && head -c 8 %s && cat %s | wc -c", at("f"), at("c"),
+		 at("f"), at("c"), at("h"), at("c"));
 	say("%d\n", system(cmd));
 }
 
@@ -382,7 +383,8 @@ CASE(a_large_file_in_pieces)
 			buf[k] = (char)(piece * 7 + k / 4096 + k % 251);
 		pwrite(fd, buf, LEN, (off_t)piece * LEN);
 		if (i == 30)
-			pwrite(fd, "odd", 3, (off_t)PIECES * LEN); /* from here on they lie askew in the log */
+			/* from here on they lie askew in the log */
+			pwrite(fd, "odd", 3, (off_t)PIECES * LEN);
 		if (i == 40)
 			pwrite(fd, buf, 4093, 17LL * LEN + 100);
 	}

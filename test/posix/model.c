@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random operations on one file below a mapped directory, on the same file in a plain one, and on a model in memory: results,
- * errors, offsets, sizes and bytes must agree. A failure is shrunk to a short sequence and printed.
+ * Random operations on one file below a mapped directory, on the same file in a plain one, and on a model in
+ * memory: results, errors, offsets, sizes and bytes must agree. A failure is shrunk to a short sequence and
+ * printed.
  *
  *   model [-n OPS] [-s SEED] DIR PLAIN_DIR
- *   model -p PROCESSES [-n BLOCKS] [-s SEED] DIR PLAIN_DIR    processes write disjoint stripes, then each reads all of it
+ *   model -p PROCESSES [-n BLOCKS] [-s SEED] DIR PLAIN_DIR    processes write disjoint stripes, then each
+ *                                                             reads all of it
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,17 +27,59 @@
 enum { nr_slots = 4, max_size = 600000, shrink_s = 40 };
 
 enum kind {
-	WRITE, PWRITE, WRITEV, PWRITEV, READ, PREAD, READV, TRUNCATE, FTRUNCATE, SEEK, SEEK_FROM_END, REOPEN, FSYNC, DUP, CHILD_WRITES,
-	CHILD_OPENS_AND_WRITES, CHILD_READS, EXEC_WRITES, RENAME, LINK, FALLOCATE, STAT, APPEND, STREAM, VERIFY, COPY_RANGE, PRIVATE_MAP,
+	WRITE,
+	PWRITE,
+	WRITEV,
+	PWRITEV,
+	READ,
+	PREAD,
+	READV,
+	TRUNCATE,
+	FTRUNCATE,
+	SEEK,
+	SEEK_FROM_END,
+	REOPEN,
+	FSYNC,
+	DUP,
+	CHILD_WRITES,
+	CHILD_OPENS_AND_WRITES,
+	CHILD_READS,
+	EXEC_WRITES,
+	RENAME,
+	LINK,
+	FALLOCATE,
+	STAT,
+	APPEND,
+	STREAM,
+	VERIFY,
+	COPY_RANGE,
+	PRIVATE_MAP,
 	/* from here on what moves a file into its body: in every other sequence */
-	MOVE_RANGE, MAP, MAP_STORE, MAP_LOAD, nr_kinds
+	MOVE_RANGE,
+	MAP,
+	MAP_STORE,
+	MAP_LOAD,
+	nr_kinds
 };
 
-static const char *const kind_names[] = {"write", "pwrite", "writev", "pwritev", "read", "pread", "readv", "truncate", "ftruncate", "seek",
-	"seek from end", "reopen", "fsync", "dup", "child writes", "child opens and writes", "child reads", "exec writes", "rename",
-	"link and unlink", "fallocate", "stat", "append", "stream", "verify", "copy_file_range", "private map", "collapse or insert",
-	"map", "store in map", "load from map"};
-static const int weights[nr_kinds] = {14, 14, 4, 4, 10, 12, 4, 2, 5, 6, 3, 8, 3, 3, 3, 3, 2, 1, 2, 1, 3, 4, 4, 3, 3, 4, 3, 2, 1, 4, 4};
+static const char *const kind_names[] = { "write",	   "pwrite",
+					  "writev",	   "pwritev",
+					  "read",	   "pread",
+					  "readv",	   "truncate",
+					  "ftruncate",	   "seek",
+					  "seek from end", "reopen",
+					  "fsync",	   "dup",
+					  "child writes",  "child opens and writes",
+					  "child reads",   "exec writes",
+					  "rename",	   "link and unlink",
+					  "fallocate",	   "stat",
+					  "append",	   "stream",
+					  "verify",	   "copy_file_range",
+					  "private map",   "collapse or insert",
+					  "map",	   "store in map",
+					  "load from map" };
+static const int weights[nr_kinds] = { 14, 14, 4, 4, 10, 12, 4, 2, 5, 6, 3, 8, 3, 3, 3, 3,
+				       2,  1,  2, 1, 3,	 4,  4, 3, 3, 4, 3, 2, 1, 4, 4 };
 
 struct op {
 	enum kind kind;
@@ -92,14 +136,16 @@ __attribute__((format(printf, 1, 2))) static void differ(const char *format, ...
 static void fill(unsigned char *buf, const struct op *op)
 {
 	for (int i = 0; i < op->len; i++)
-		buf[i] = op->len < 64 ? 'a' + op->fill % 26 : (unsigned char)((op->fill + i) * 2654435761u >> 16);
+		buf[i] = op->len < 64 ? 'a' + op->fill % 26 :
+					(unsigned char)((op->fill + i) * 2654435761u >> 16);
 }
 
 /* The same system call on both sides: @ret holds what each returned, @err its errno. */
 static long same(const struct op *op, const long ret[2], const int err[2])
 {
 	if (ret[0] != ret[1] || (ret[0] < 0 && err[0] != err[1]))
-		differ("%s returned %ld %s, plain %ld %s", kind_names[op->kind], ret[0], ret[0] < 0 ? strerrorname_np(err[0]) : "", ret[1],
+		differ("%s returned %ld %s, plain %ld %s", kind_names[op->kind], ret[0],
+		       ret[0] < 0 ? strerrorname_np(err[0]) : "", ret[1],
 		       ret[1] < 0 ? strerrorname_np(err[1]) : "");
 	return ret[0];
 }
@@ -211,16 +257,19 @@ static void do_op(const struct op *op)
 			return;
 		fill(data, op);
 		iov[0] = (struct iovec){data, third}, iov[1] = (struct iovec){data + third, op->len - third};
-		BOTH(op->kind == PWRITE ? pwrite(fds[p][s], data, op->len, op->off) : pwritev(fds[p][s], iov, 2, op->off));
+		BOTH(op->kind == PWRITE ? pwrite(fds[p][s], data, op->len, op->off) :
+					  pwritev(fds[p][s], iov, 2, op->off));
 		if (same(op, ret, err) > 0)
 			model_write(off, data, ret[0]);
 		break;
 	case READ: case READV:
 		off = offset_of(s);
 		for (int p = 0; p < 2; p++) {
-			iov[0] = (struct iovec){got[p], third}, iov[1] = (struct iovec){got[p] + third, op->len - third};
+			iov[0] = (struct iovec){ got[p], third },
+			iov[1] = (struct iovec){ got[p] + third, op->len - third };
 			errno = 0;
-			ret[p] = op->kind == READ ? read(fds[p][s], got[p], op->len) : readv(fds[p][s], iov, 2);
+			ret[p] = op->kind == READ ? read(fds[p][s], got[p], op->len) :
+						    readv(fds[p][s], iov, 2);
 			err[p] = errno;
 		}
 		same(op, ret, err);
@@ -248,11 +297,14 @@ static void do_op(const struct op *op)
 		same(op, ret, err);
 		break;
 	case SEEK_FROM_END:
-		BOTH(lseek(fds[p][s], op->arg % 3 ? -(op->off % 1000) : op->arg % 200, op->arg % 2 ? SEEK_END : SEEK_CUR));
+		BOTH(lseek(fds[p][s], op->arg % 3 ? -(op->off % 1000) : op->arg % 200,
+			   op->arg % 2 ? SEEK_END : SEEK_CUR));
 		same(op, ret, err);
 		break;
 	case REOPEN: {
-		static const int modes[] = {O_RDWR, O_RDWR, O_RDWR | O_APPEND, O_WRONLY, O_RDONLY, O_WRONLY | O_APPEND, O_RDWR | O_CREAT};
+		static const int modes[] = { O_RDWR,	      O_RDWR,	O_RDWR | O_APPEND,
+					     O_WRONLY,	      O_RDONLY, O_WRONLY | O_APPEND,
+					     O_RDWR | O_CREAT };
 		int flags = op->arg % 8 == 7 ? modes[op->fill % 4] | O_TRUNC : modes[op->arg % 7];
 
 		if (fds[0][s] >= 0)
@@ -290,7 +342,8 @@ static void do_op(const struct op *op)
 		fill(data, op);
 		pid = fork();
 		if (pid == 0) {
-			BOTH(op->arg % 2 ? pwrite(fds[p][s], data, op->len, op->off) : write(fds[p][s], data, op->len));
+			BOTH(op->arg % 2 ? pwrite(fds[p][s], data, op->len, op->off) :
+					   write(fds[p][s], data, op->len));
 			same(op, ret, err);
 			_exit(0);
 		}
@@ -306,7 +359,8 @@ static void do_op(const struct op *op)
 		if (pid == 0) {
 			for (int p = 0; p < 2; p++) {
 				int fd = open(paths[p][current], O_WRONLY | (op->arg % 2 ? O_APPEND : 0));
-				ret[p] = op->arg % 2 ? write(fd, data, op->len) : pwrite(fd, data, op->len, op->off);
+				ret[p] = op->arg % 2 ? write(fd, data, op->len) :
+						       pwrite(fd, data, op->len, op->off);
 				err[p] = errno;
 				if (op->arg % 3)
 					close(fd);
@@ -355,14 +409,17 @@ static void do_op(const struct op *op)
 		current = !current;
 		break;
 	case FALLOCATE: {
-		static const int modes[] = {0, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, FALLOC_FL_ZERO_RANGE};
+		static const int modes[] = { 0, FALLOC_FL_KEEP_SIZE,
+					     FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+					     FALLOC_FL_ZERO_RANGE };
 		int mode = modes[op->arg % 4];
 		long end = op->off + op->len;
 
 		if (!fits(op->off, op->len))
 			return;
 		BOTH(fallocate(fds[p][s], mode, op->off, op->len));
-		if (ret[1] < 0 && err[1] == EOPNOTSUPP) /* a plain file system without it: nothing to compare with */
+		/* a plain file system without it: nothing to compare with */
+		if (ret[1] < 0 && err[1] == EOPNOTSUPP)
 			differ("the plain file system has no fallocate mode %d", mode);
 		if (same(op, ret, err) < 0)
 			break;
@@ -373,11 +430,14 @@ static void do_op(const struct op *op)
 		break;
 	}
 	case STAT:
-		BOTH(fds[p][s] >= 0 && op->arg % 2 ? fstat(fds[p][s], &st[p]) : stat(paths[p][current], &st[p]));
+		BOTH(fds[p][s] >= 0 && op->arg % 2 ? fstat(fds[p][s], &st[p]) :
+						     stat(paths[p][current], &st[p]));
 		same(op, ret, err);
-		if (st[0].st_size != st[1].st_size || st[0].st_mode != st[1].st_mode || st[0].st_nlink != st[1].st_nlink)
-			differ("stat: size %ld mode %o links %ld, plain %ld %o %ld", (long)st[0].st_size, st[0].st_mode,
-			       (long)st[0].st_nlink, (long)st[1].st_size, st[1].st_mode, (long)st[1].st_nlink);
+		if (st[0].st_size != st[1].st_size || st[0].st_mode != st[1].st_mode ||
+		    st[0].st_nlink != st[1].st_nlink)
+			differ("stat: size %ld mode %o links %ld, plain %ld %o %ld", (long)st[0].st_size,
+			       st[0].st_mode, (long)st[0].st_nlink, (long)st[1].st_size, st[1].st_mode,
+			       (long)st[1].st_nlink);
 		BOTH(lseek(fds[p][s], 0, SEEK_CUR));
 		same(op, ret, err);
 		break;
@@ -435,7 +495,8 @@ static void do_op(const struct op *op)
 			model_write(op->arg * 97, data, ret[0]);
 		}
 		if (from_off[0] != from_off[1] || to_off[0] != to_off[1])
-			differ("copy_file_range left the offsets %ld, %ld", (long)from_off[0], (long)to_off[0]);
+			differ("copy_file_range left the offsets %ld, %ld", (long)from_off[0],
+			       (long)to_off[0]);
 		break;
 	}
 	case PRIVATE_MAP:
@@ -443,7 +504,8 @@ static void do_op(const struct op *op)
 		if (off + op->len > model_size)
 			return;
 		for (int p = 0; p < 2; p++) {
-			unsigned char *m = mmap(NULL, op->len, PROT_READ | PROT_WRITE, MAP_PRIVATE, fds[p][s], off);
+			unsigned char *m =
+				mmap(NULL, op->len, PROT_READ | PROT_WRITE, MAP_PRIVATE, fds[p][s], off);
 
 			ret[p] = m == MAP_FAILED ? -1 : 0;
 			err[p] = errno;
@@ -522,7 +584,8 @@ static void without_a_name(void)
 		if ((n = copy_file_range(from, NULL, fd, NULL, model_size - off, 0)) <= 0)
 			differ("copy to another file: %ld %s", n, strerrorname_np(errno));
 	unlink(name);
-	if (pwrite(fd, "gone", 4, model_size / 2) != 4 || ftruncate(fd, model_size + 7) || pread(fd, buf, sizeof buf, 0) != model_size + 7)
+	if (pwrite(fd, "gone", 4, model_size / 2) != 4 || ftruncate(fd, model_size + 7) ||
+	    pread(fd, buf, sizeof buf, 0) != model_size + 7)
 		differ("a file without a name: %s", strerrorname_np(errno));
 	if (memcmp(buf + model_size / 2, "gone", 4) || (model_size > 4 && buf[model_size + 6]))
 		differ("a file without a name: wrong bytes");
@@ -572,7 +635,8 @@ static bool fails(const struct op *ops, int nr)
 	waitpid(pid, &status, 0);
 	if (status && !verdict->bad) {
 		verdict->bad = true;
-		snprintf(verdict->why, sizeof verdict->why, WIFSIGNALED(status) ? "ended by signal %d" : "ended with %d",
+		snprintf(verdict->why, sizeof verdict->why,
+			 WIFSIGNALED(status) ? "ended by signal %d" : "ended with %d",
 			 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 	}
 	return verdict->bad;
@@ -581,8 +645,8 @@ static bool fails(const struct op *ops, int nr)
 static void print_ops(const struct op *ops, int nr)
 {
 	for (int i = 0; i < nr; i++)
-		printf("%4d %-22s slot %d  off %-6ld len %-6d arg %-3d fill %u\n", i, kind_names[ops[i].kind], ops[i].slot, ops[i].off,
-		       ops[i].len, ops[i].arg, ops[i].fill);
+		printf("%4d %-22s slot %d  off %-6ld len %-6d arg %-3d fill %u\n", i, kind_names[ops[i].kind],
+		       ops[i].slot, ops[i].off, ops[i].len, ops[i].arg, ops[i].fill);
 }
 
 static void shrink(struct op *ops, int nr)
@@ -621,7 +685,9 @@ static void make_ops(struct op *ops, int nr, int nr_used_kinds)
 
 		while (pick >= weights[k])
 			pick -= weights[k++];
-		ops[i] = (struct op){.kind = k, .slot = rnd() % nr_slots, .arg = rnd() % 840, .fill = rnd() % 1000};
+		ops[i] = (struct op){
+			.kind = k, .slot = rnd() % nr_slots, .arg = rnd() % 840, .fill = rnd() % 1000
+		};
 		ops[i].len = lens[rnd() % (rnd() % 8 ? 8 : 11)];
 		if (rnd() % 3 == 0)
 			ops[i].len = 1 + rnd() % ops[i].len;
@@ -646,7 +712,8 @@ static int random_ops(int nr, uint64_t seed)
 	make_ops(ops, nr, seed % 2 ? MOVE_RANGE : nr_kinds);
 	if (!fails(ops, nr))
 		return 0;
-	printf("seed %ju: operation %d of %d: %s\nshrunk to:\n", (uintmax_t)seed, verdict->at, nr, verdict->why);
+	printf("seed %ju: operation %d of %d: %s\nshrunk to:\n", (uintmax_t)seed, verdict->at, nr,
+	       verdict->why);
 	fflush(stdout);
 	shrink(ops, nr);
 	return 1;
@@ -688,12 +755,16 @@ static int stripe_writer(const struct layout *l, int me)
 		for (int b = 0; b < l->block; b++)
 			buf[b] = stripe_byte(l->seed, off + b);
 		if (l->twice && rnd() % 2 && pwrite(fd, old, l->block, off) != l->block)
-			return printf("process %d: first pwrite at %ld: %s\n", me, off, strerrorname_np(errno)), 1;
+			return printf("process %d: first pwrite at %ld: %s\n", me, off,
+				      strerrorname_np(errno)),
+			       1;
 		if (pwrite(fd, buf, l->block, off) != l->block)
 			return printf("process %d: pwrite at %ld: %s\n", me, off, strerrorname_np(errno)), 1;
 	}
 	if (l->sync ? fsync(fd) : close(fd))
-		return printf("process %d: %s: %s\n", me, l->sync ? "fsync" : "close", strerrorname_np(errno)), 1;
+		return printf("process %d: %s: %s\n", me, l->sync ? "fsync" : "close",
+			      strerrorname_np(errno)),
+		       1;
 	await_all(l->barrier, l->nr_procs);
 	if (l->sync ? fsync(fd) : (fd = open(paths[0][0], O_RDONLY)) < 0)
 		return printf("process %d: %s\n", me, strerrorname_np(errno)), 1;
@@ -703,11 +774,15 @@ static int stripe_writer(const struct layout *l, int me)
 	for (off = 0; off < size; off += n) {
 		n = pread(fd, got, 1 + rnd() % 200000, off);
 		if (n <= 0)
-			return printf("process %d: pread at %ld: %ld %s\n", me, off, n, n ? strerrorname_np(errno) : ""), 1;
+			return printf("process %d: pread at %ld: %ld %s\n", me, off, n,
+				      n ? strerrorname_np(errno) : ""),
+			       1;
 		for (long b = 0; b < n; b++)
 			if (got[b] != stripe_byte(l->seed, off + b))
-				return printf("process %d: byte %ld (of process %ld) is %#x, not %#x\n", me, off + b,
-					      (off + b) / l->block % l->nr_procs, got[b], stripe_byte(l->seed, off + b)), 1;
+				return printf("process %d: byte %ld (of process %ld) is %#x, not %#x\n", me,
+					      off + b, (off + b) / l->block % l->nr_procs, got[b],
+					      stripe_byte(l->seed, off + b)),
+				       1;
 	}
 	return 0;
 }
@@ -719,7 +794,8 @@ static int stripes(int nr_procs, int nr_blocks, uint64_t seed)
 	int status, bad = 0;
 
 	for (int round = 0; round < 10 && !bad; round++) {
-		struct layout l = {nr_procs, nr_blocks, blocks[round / 2], seed + round, round % 2, round % 4 > 1, round % 3 == 1, barrier};
+		struct layout l = { nr_procs,  nr_blocks,     blocks[round / 2], seed + round,
+				    round % 2, round % 4 > 1, round % 3 == 1,	 barrier };
 
 		if (l.block > 10000)
 			l.nr_blocks = nr_blocks / 8 + 1;
@@ -731,8 +807,9 @@ static int stripes(int nr_procs, int nr_blocks, uint64_t seed)
 		while (wait(&status) > 0)
 			bad |= status;
 		if (bad)
-			printf("stripes: %d processes, %d blocks of %d, seed %ju: %s%s%s\n", nr_procs, l.nr_blocks, l.block,
-			       (uintmax_t)l.seed, l.sync ? "fsync" : "close", l.shuffled ? ", shuffled" : "", l.twice ? ", twice" : "");
+			printf("stripes: %d processes, %d blocks of %d, seed %ju: %s%s%s\n", nr_procs,
+			       l.nr_blocks, l.block, (uintmax_t)l.seed, l.sync ? "fsync" : "close",
+			       l.shuffled ? ", shuffled" : "", l.twice ? ", twice" : "");
 	}
 	unlink(paths[0][0]);
 	return bad != 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A process has a file open; another maps it shared, and stores through the map. The library moves the file into its stub for that. Each
- * call of the first process does afterwards what it does to a plain file, however it had used the file before.
+ * A process has a file open; another maps it shared, and stores through the map. The library moves the file
+ * into its stub for that. Each call of the first process does afterwards what it does to a plain file,
+ * however it had used the file before.
  */
 #include "posix.h"
 #include <sys/sendfile.h>
@@ -160,7 +161,8 @@ static void opens_again(int fd)
 static void forks(int fd) { IN_CHILD(reads(fd); T(fsync(fd)); T(close(fd))); }
 static void runs_a_program(int fd)
 {
-	IN_CHILD(dup2(fd, 0); lseek(0, PAGE, SEEK_SET); execl("/bin/sh", "sh", "-c", "head -c 8; echo", NULL));
+	IN_CHILD(dup2(fd, 0); lseek(0, PAGE, SEEK_SET);
+		 execl("/bin/sh", "sh", "-c", "head -c 8; echo", NULL));
 }
 static void unlinks(int fd)
 {
@@ -181,12 +183,13 @@ static const struct {
 	void (*run)(int fd);
 } calls[] = {
 #define CALL(fn) {#fn, fn}
-	CALL(reads),	 CALL(reads_on),   CALL(stats),	   CALL(seeks),	      CALL(syncs),	 CALL(syncs_data),
-	CALL(syncs_all), CALL(syncs_range), CALL(syncs_twice), CALL(grows),   CALL(shrinks),	 CALL(empties),
-	CALL(writes),	 CALL(writes_on),  CALL(writes_synced), CALL(appends), CALL(allocates),	 CALL(punches),
-	CALL(advises),	 CALL(locks),	   CALL(chmods),   CALL(sets_times),  CALL(duplicates), CALL(maps),
-	CALL(maps_a_copy), CALL(copies),   CALL(opens_again), CALL(forks),    CALL(runs_a_program), CALL(unlinks),
-	CALL(renames),	 CALL(only_closes),
+	CALL(reads),	  CALL(reads_on),    CALL(stats),	CALL(seeks),	      CALL(syncs),
+	CALL(syncs_data), CALL(syncs_all),   CALL(syncs_range), CALL(syncs_twice),    CALL(grows),
+	CALL(shrinks),	  CALL(empties),     CALL(writes),	CALL(writes_on),      CALL(writes_synced),
+	CALL(appends),	  CALL(allocates),   CALL(punches),	CALL(advises),	      CALL(locks),
+	CALL(chmods),	  CALL(sets_times),  CALL(duplicates),	CALL(maps),	      CALL(maps_a_copy),
+	CALL(copies),	  CALL(opens_again), CALL(forks),	CALL(runs_a_program), CALL(unlinks),
+	CALL(renames),	  CALL(only_closes),
 };
 
 /* ---- how it had used the file before: each returns a descriptor ---- */

@@ -37,7 +37,8 @@ CASE(every_stat_says_the_same)
 	T(write(fd, "hello", 5));
 	T(symlink("f", at("l")));
 	memset(st, 0, sizeof st);
-	T(stat(at("f"), &st[0])); /* the first may look into the stub, which the kernel takes for an access (LIMITS) */
+	/* the first may look into the stub, which the kernel takes for an access (LIMITS) */
+	T(stat(at("f"), &st[0]));
 	T(stat(at("f"), &st[0]));
 	T(fstat(fd, &st[1]));
 	T(lstat(at("f"), &st[2]));
@@ -55,8 +56,9 @@ CASE(every_stat_says_the_same)
 	T(__lxstat(1, at("l"), &st[1]));
 	say("link %o\n", st[1].st_mode);
 	T(statx(AT_FDCWD, at("f"), 0, STATX_BASIC_STATS, &sx));
-	say("%d %d %d %d %d %d\n", sx.stx_size == (uint64_t)st[0].st_size, sx.stx_mode == st[0].st_mode, sx.stx_ino == st[0].st_ino,
-	    sx.stx_mtime.tv_nsec == st[0].st_mtim.tv_nsec, sx.stx_blocks == (uint64_t)st[0].st_blocks,
+	say("%d %d %d %d %d %d\n", sx.stx_size == (uint64_t)st[0].st_size, sx.stx_mode == st[0].st_mode,
+	    sx.stx_ino == st[0].st_ino, sx.stx_mtime.tv_nsec == st[0].st_mtim.tv_nsec,
+	    sx.stx_blocks == (uint64_t)st[0].st_blocks,
 	    makedev(sx.stx_dev_major, sx.stx_dev_minor) == st[0].st_dev);
 	T(statx(fd, "", AT_EMPTY_PATH, STATX_SIZE, &sx));
 	say("size %ld mode %o nlink %d\n", (long)sx.stx_size, sx.stx_mode, sx.stx_nlink);
@@ -235,7 +237,8 @@ static void times_of(const char *name)
 	if (stat(at(name), &st))
 		say("%s: %s\n", name, strerrorname_np(errno));
 	else
-		say("%s: %ld.%09ld %ld.%09ld\n", name, st.st_atim.tv_sec, st.st_atim.tv_nsec, st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+		say("%s: %ld.%09ld %ld.%09ld\n", name, st.st_atim.tv_sec, st.st_atim.tv_nsec,
+		    st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 }
 
 CASE(times_stay_as_they_are_set)

@@ -199,7 +199,8 @@ CASE(no_follow_and_path)
 
 CASE(modes_and_umask)
 {
-	static const mode_t masks[] = {0, 022, 077, 0777}, modes[] = {0644, 0600, 0777, 0, 0444, 04755, 02711};
+	static const mode_t masks[] = { 0, 022, 077, 0777 },
+			    modes[] = { 0644, 0600, 0777, 0, 0444, 04755, 02711 };
 	struct stat st;
 	char name[32];
 
@@ -209,7 +210,8 @@ CASE(modes_and_umask)
 			snprintf(name, sizeof name, "f%d%d", m, i);
 			int fd = open(at(name), O_RDWR | O_CREAT, modes[i]);
 			fstat(fd, &st);
-			say("%o under %o: %o, written %zd\n", modes[i], masks[m], st.st_mode, write(fd, "x", 1));
+			say("%o under %o: %o, written %zd\n", modes[i], masks[m], st.st_mode,
+			    write(fd, "x", 1));
 			close(fd);
 			stat(at(name), &st);
 			say("%o\n", st.st_mode);
@@ -279,7 +281,9 @@ CASE(lowest_descriptor)
 	show("d");
 }
 
-/* The library needs some descriptors of its own: a program that keeps well below its limit does not notice. */
+/*
+ * The library needs some descriptors of its own: a program that keeps well below its limit does not notice.
+ */
 CASE(descriptor_limit)
 {
 	struct rlimit rl = {64, 64};

@@ -38,7 +38,7 @@ CASE(written_after_another_has_cut_it) { size_after_truncation(false, 5000); }
 CASE(written_before_and_after_another_has_cut_it) { size_after_truncation(true, 5000); }
 
 /* Two processes of one host that have the file open all the time, and tell each other by pipes alone. */
-static void dialogue(int flags, void (*speak)(int fd, int turn), off_t look_at)
+static void dialogue(int flags, void (*speak)(int fd, int turn), off_t scan_container)
 {
 	int ask[2], answer[2], fd;
 	char buf[64], c;
@@ -65,10 +65,10 @@ static void dialogue(int flags, void (*speak)(int fd, int turn), off_t look_at)
 		write(ask[1], "", 1);
 		read(answer[0], &c, 1);
 		memset(buf, 0, sizeof buf);
-		n = pread(fd, buf, 10, look_at);
+		n = pread(fd, buf, 10, scan_container);
 		say("turn %d: %zd %.10s\n", turn, n, buf);
 		if (turn == 5 && flags == O_RDWR)
-			T(pwrite(fd, "mine", 4, look_at + 3));
+			T(pwrite(fd, "mine", 4, scan_container + 3));
 	}
 	close(ask[1]);
 	wait(NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program with functions of its own under the C library's names, which make the system calls by number: allocators and
- * tracers are made so. The library's syscall() must not come back to them.
+ * A program with functions of its own under the C library's names, which make the system calls by number:
+ * allocators and tracers are made so. The library's syscall() must not come back to them.
  */
 #include "posix.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For the C cases of test/posix/run: a program of cases, each run by its name in a fresh process. A case prints what
- * it sees; run compares that with what the same case prints on a plain directory. "prog list" names the cases.
+ * For the C cases of test/posix/run: a program of cases, each run by its name in a fresh process. A case
+ * prints what it sees; run compares that with what the same case prints on a plain directory. "prog list"
+ * names the cases.
  */
 #ifndef POSIX_H
 #define POSIX_H
@@ -37,14 +38,14 @@ struct test_case {
 static struct test_case *cases, **cases_end = &cases;
 static const char *self; /* this program, to exec */
 
-#define CASE(fn)                                                                                                  \
-	static void fn(void);                                                                                     \
-	static struct test_case case_##fn = {#fn, fn, NULL};                                                      \
-	static __attribute__((constructor)) void add_##fn(void)                                                   \
-	{                                                                                                         \
-		*cases_end = &case_##fn;                                                                          \
-		cases_end = &case_##fn.next;                                                                      \
-	}                                                                                                         \
+#define CASE(fn) \
+	static void fn(void); \
+	static struct test_case case_##fn = { #fn, fn, NULL }; \
+	static __attribute__((constructor)) void add_##fn(void) \
+	{ \
+		*cases_end = &case_##fn; \
+		cases_end = &case_##fn.next; \
+	} \
 	static void fn(void)
 
 /* A name in the directory of the case: absolute, or relative where run asks for it. Eight live at a time. */
@@ -67,25 +68,26 @@ static void say_result(const char *call, long ret, int err)
 	if (ret < 0)
 		dprintf(1, "%s = %ld %s\n", call, ret, strerrorname_np(err));
 	else
-		dprintf(1, "%s = %ld%s%s\n", call, ret, err ? " but errno became " : "", err ? strerrorname_np(err) : "");
+		dprintf(1, "%s = %ld%s%s\n", call, ret, err ? " but errno became " : "",
+			err ? strerrorname_np(err) : "");
 }
 
 /* Make a system call and print it with its result; one that succeeds must leave errno alone. */
-#define T(call)                                                                                                   \
-	({                                                                                                        \
-		long t_ret;                                                                                       \
-		errno = 0;                                                                                        \
-		t_ret = (long)(call);                                                                             \
-		say_result(#call, t_ret, errno);                                                                  \
-		t_ret;                                                                                            \
+#define T(call) \
+	({ \
+		long t_ret; \
+		errno = 0; \
+		t_ret = (long)(call); \
+		say_result(#call, t_ret, errno); \
+		t_ret; \
 	})
 
 /* The same for what returns an error number, a pointer or a count of items, and may touch errno. */
-#define V(call)                                                                                                   \
-	({                                                                                                        \
-		long v_ret = (long)(call);                                                                        \
-		dprintf(1, "%s = %ld\n", #call, v_ret);                                                           \
-		v_ret;                                                                                            \
+#define V(call) \
+	({ \
+		long v_ret = (long)(call); \
+		dprintf(1, "%s = %ld\n", #call, v_ret); \
+		v_ret; \
 	})
 
 #define say(...) dprintf(1, __VA_ARGS__)
@@ -129,14 +131,14 @@ static __attribute__((unused)) void make(const char *name, const char *text)
 }
 
 /* Run in a child, wait, print how it ended. */
-#define IN_CHILD(...)                                                                                             \
-	({                                                                                                        \
-		pid_t c_pid = fork();                                                                             \
-		if (c_pid == 0) {                                                                                 \
-			__VA_ARGS__;                                                                              \
-			_exit(0);                                                                                 \
-		}                                                                                                 \
-		say_child(c_pid);                                                                                 \
+#define IN_CHILD(...) \
+	({ \
+		pid_t c_pid = fork(); \
+		if (c_pid == 0) { \
+			__VA_ARGS__; \
+			_exit(0); \
+		} \
+		say_child(c_pid); \
 	})
 
 static __attribute__((unused)) void say_child(pid_t pid)

@@ -99,3 +99,48 @@ clang_sanitizers() {
 		cat $P/out
 	done
 }
+
+# A library that hears of every map does the system call by number, as UCX below MPI, which overwrites the code of the C
+# library's mmap(). Maps of files are made by the program, and by ours, which shares memory with the other process.
+mmap_by_number_behind() {
+	_not_sanitized
+	(
+		unset LD_PRELOAD PLFS_MAP
+		gcc -O1 -shared -fPIC -o "$BIN/by_number.$$.so" -x c - <<-'END' && mv "$BIN/by_number.$$.so" "$BIN/by_number.so"
+			#define _GNU_SOURCE
+			#include <sys/mman.h>
+			#include <sys/syscall.h>
+			#include <unistd.h>
+			void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+			{
+				return (void *)syscall(SYS_mmap, addr, len, prot, flags, fd, off);
+			}
+			void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off_t off) __attribute__((alias("mmap")));
+		END
+	)
+	_need "$BIN/by_number.so"
+	export LD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}$BIN/by_number.so
+	/usr/bin/python3 - <<'END' 2>&1
+import mmap, os, subprocess, sys
+other = """if 1:
+    import os, sys
+    fd = os.open(os.environ['P'] + '/a', os.O_RDWR)
+    for line in sys.stdin:
+        print(eval(line), flush=True)
+"""
+fd = os.open(os.environ['P'] + '/a', os.O_RDWR | os.O_CREAT, 0o644)
+p = subprocess.Popen([sys.executable, '-c', other], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def there(line):
+    print(line, file=p.stdin, flush=True)
+    return p.stdout.readline().strip()
+for n in range(50):
+    os.pwrite(fd, bytes([65 + n]) * (1 << 20), 0)
+    there('os.pwrite(fd, b"%d" * 700, 5000 + %d)' % (n, 7 * n))
+    print(os.pread(fd, 6, 5000 + 7 * n), there('os.pread(fd, 3, 4990)'), there('os.pread(fd, 3, %d)' % (5002 + 7 * n)))
+with mmap.mmap(fd, 1 << 20) as m:
+    print(m[5000:5010], m[0:3])
+    m[3:6] = b'map'
+    print(os.pread(fd, 8, 0), there('os.pread(fd, 8, 0)'))
+END
+	md5sum <$P/a
+}

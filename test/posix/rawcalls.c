@@ -360,7 +360,8 @@ CASE(a_raw_clone_like_fork)
 	}
 	say_child(pid);
 	T(write(fd, "again", 5));
-	pid = syscall(SYS_clone, CLONE_FS | CLONE_FILES, NULL, NULL, NULL, NULL); /* a wrong flag for waitpid() */
+	/* a wrong flag for waitpid() */
+	pid = syscall(SYS_clone, CLONE_FS | CLONE_FILES, NULL, NULL, NULL, NULL);
 	if (pid == 0) {
 		write(fd, "CHILD", 5);
 		_exit(0);
@@ -391,8 +392,8 @@ CASE(clone_with_a_stack)
 }
 
 /*
- * The child has its parent's stack, and uses it below the frame that called: nobody's frame may be there. (In C alone
- * it could not be done with the C library's syscall() either.)
+ * The child has its parent's stack, and uses it below the frame that called: nobody's frame may be there. (In
+ * C alone it could not be done with the C library's syscall() either.)
  */
 CASE(a_raw_clone_that_shares_memory)
 {
@@ -479,7 +480,8 @@ CASE(a_table_of_file_systems)
 	make("tab", "dev /a ext4 rw 0 1\n# none\nother /b\\040c tmpfs ro 0 0\n");
 	fp = setmntent(at("tab"), "r");
 	while (fp && (m = getmntent(fp)))
-		say("%s %s %s %s %d %d\n", m->mnt_fsname, m->mnt_dir, m->mnt_type, m->mnt_opts, m->mnt_freq, m->mnt_passno);
+		say("%s %s %s %s %d %d\n", m->mnt_fsname, m->mnt_dir, m->mnt_type, m->mnt_opts, m->mnt_freq,
+		    m->mnt_passno);
 	V(fp ? endmntent(fp) : -1);
 	fp = setmntent(at("tab"), "a+");
 	V(fp ? addmntent(fp, &add) : -1);

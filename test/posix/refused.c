@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls that may be refused on a log-structured file: each is served with the right bytes or fails with an errno that
- * makes programs fall back, and leaves the file alone. What is printed is the same either way.
+ * Calls that may be refused on a log-structured file: each is served with the right bytes or fails with an
+ * errno that makes programs fall back, and leaves the file alone. What is printed is the same either way.
  */
 #include "posix.h"
 #include <ftw.h>
@@ -27,7 +27,8 @@ static int given(const char *name)
 /* One of these says "do it another way". */
 static bool falls_back(int err)
 {
-	return err == EINVAL || err == ENOSYS || err == EOPNOTSUPP || err == EXDEV || err == ENODEV || err == EBADF || err == ENOTTY;
+	return err == EINVAL || err == ENOSYS || err == EOPNOTSUPP || err == EXDEV || err == ENODEV ||
+	       err == EBADF || err == ENOTTY;
 }
 
 static void outcome(const char *what, bool served, bool right, int err)
@@ -35,7 +36,8 @@ static void outcome(const char *what, bool served, bool right, int err)
 	if (served ? right : falls_back(err))
 		say("%s: served or refused\n", what);
 	else
-		say("%s: %s %s\n", what, served ? "wrong bytes" : "wrong errno", served ? "" : strerrorname_np(err));
+		say("%s: %s %s\n", what, served ? "wrong bytes" : "wrong errno",
+		    served ? "" : strerrorname_np(err));
 }
 
 CASE(lease)
@@ -112,7 +114,8 @@ CASE(private_map)
 
 	outcome("private", p != MAP_FAILED, p != MAP_FAILED && !strcmp(p, text), errno);
 	p = mmap(NULL, sizeof text, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
-	outcome("private, written", p != MAP_FAILED, p != MAP_FAILED && (p[0] = 'X') && !strcmp(p + 1, text + 1), errno);
+	outcome("private, written", p != MAP_FAILED,
+		p != MAP_FAILED && (p[0] = 'X') && !strcmp(p + 1, text + 1), errno);
 	show("f");
 }
 
@@ -211,14 +214,16 @@ CASE(tree_walks)
 	outcome("fts", fts != NULL, n == 5, ret);
 	snprintf(pattern, sizeof pattern, "%s/*/f", dir);
 	ret = glob(pattern, 0, NULL, &g);
-	outcome("glob", ret == 0, g.gl_pathc == 1 && !access(g.gl_pathv[0], F_OK), ret == GLOB_ABORTED || ret == GLOB_NOSPACE ? errno : 0);
+	outcome("glob", ret == 0, g.gl_pathc == 1 && !access(g.gl_pathv[0], F_OK),
+		ret == GLOB_ABORTED || ret == GLOB_NOSPACE ? errno : 0);
 }
 
 CASE(big_copies_by_tools)
 {
-	T(system("seq 1 300000 >$P/a; cp $P/a $P/b; cat $P/a >$P/c; cp --reflink=auto $P/a $P/d; mv $P/d $P/e; "
-		 "tar -C $P -cf - a | tar -C $P -xf - --transform=s/a/f/; cat <$P/a | cat >$P/g; "
-		 "/usr/bin/python3 -c 'import shutil,os; p=os.environ[\"P\"]; shutil.copyfile(p+\"/a\",p+\"/h\")'"));
+	T(system(
+		"seq 1 300000 >$P/a; cp $P/a $P/b; cat $P/a >$P/c; cp --reflink=auto $P/a $P/d; mv $P/d $P/e; "
+		"tar -C $P -cf - a | tar -C $P -xf - --transform=s/a/f/; cat <$P/a | cat >$P/g; "
+		"/usr/bin/python3 -c 'import shutil,os; p=os.environ[\"P\"]; shutil.copyfile(p+\"/a\",p+\"/h\")'"));
 }
 
 /* Whether it is served or not: a file that cannot be opened so keeps what it has. */

@@ -150,7 +150,7 @@ test_operators() {
 	mkdir $P/dir
 	for f in empty full link dir none; do
 		for op in e f d s h r w x L; do
-			if [ -$op $P/$f ]; then echo "$f -$op"; fi
+			if test -$op $P/$f; then echo "$f -$op"; fi
 		done
 	done
 	touch -d '2020-01-01' $P/empty

@@ -103,6 +103,7 @@ bash_conveniences() {
 	cat $P/both
 	diff <(cat $P/a) <(sort $P/a) >$P/d
 	cat $P/d
+	# shellcheck disable=SC2018,SC2019 # letters of ASCII
 	coproc tr a-z A-Z <$P/a >$P/upper
 	wait $COPROC_PID
 	cat $P/upper
@@ -191,4 +192,18 @@ limits_and_traps() {
 	dash -c 'bash -c "echo written; echo more; exec 3>>$P/k2; echo kept >&3; kill -9 \$\$" >$P/k; echo $?' 2>/dev/null
 	cat $P/k $P/k2
 	rm $P/k $P/k2 # LIMITS: the size that stat() shows may be short
+}
+
+# The library has its own descriptors there; the shell takes all numbers, and the files go on.
+any_number_is_a_redirection() {
+	command -v bash >/dev/null || exit 77
+	bash -c 'ulimit -Sn 256
+		exec 3>$P/a 4>>$P/b
+		echo one >&3; echo two >&4
+		for i in {150..255}; do eval "exec $i>/dev/null" || echo "not $i"; done
+		echo three >&3; echo four >&4
+		for i in {150..255}; do eval "exec $i>&-"; done
+		for i in {150..255}; do { echo odd >&$i; } 2>/dev/null && echo "$i is open"; done
+		echo five >&3; echo six >&4'
+	cat $P/a $P/b
 }

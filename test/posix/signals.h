@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For cases with signals: handlers that are set and counted, what sigaction() tells of them, and lines that a program and
- * its handlers append to one file.
+ * For cases with signals: handlers that are set and counted, what sigaction() tells of them, and lines that a
+ * program and its handlers append to one file.
  */
 #include "posix.h"
 
@@ -91,7 +91,10 @@ static __attribute__((unused)) void start(const char *name)
 /* ---- what sigaction() tells ---- */
 
 static __attribute__((unused)) void one(int sig) { (void)sig; }
-static __attribute__((unused)) void two(int sig, siginfo_t *info, void *context) { (void)sig, (void)info, (void)context; }
+static __attribute__((unused)) void two(int sig, siginfo_t *info, void *context)
+{
+	(void)sig, (void)info, (void)context;
+}
 
 static __attribute__((unused)) const char *name_of(void *handler)
 {

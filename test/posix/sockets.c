@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Unix domain sockets whose names lie in the directory of the case: bound, connected to, and asked for their names. */
+/*
+ * Unix domain sockets whose names lie in the directory of the case: bound, connected to, and asked for their
+ * names.
+ */
 #include "posix.h"
 #include <limits.h>
 #include <stddef.h>
@@ -25,8 +28,8 @@ static socklen_t address(struct sockaddr_un *un, const char *name)
 static void say_name(const char *what, const struct sockaddr_un *un, socklen_t len)
 {
 	say("%s: family %d length %d name %.*s\n", what, un->sun_family,
-	    (int)(len - strnlen(un->sun_path, sizeof un->sun_path) - offsetof(struct sockaddr_un, sun_path)), 100,
-	    len > sizeof un->sun_family ? rel(un->sun_path) : "-");
+	    (int)(len - strnlen(un->sun_path, sizeof un->sun_path) - offsetof(struct sockaddr_un, sun_path)),
+	    100, len > sizeof un->sun_family ? rel(un->sun_path) : "-");
 }
 
 static void bound(int fd, const char *name)
@@ -186,8 +189,10 @@ CASE(bad_addresses)
 {
 	struct sockaddr_un un;
 	socklen_t len = address(&un, "s"), *bad_len = bad();
-	struct mmsghdr msgs[2] = {{.msg_hdr = {.msg_name = bad(), .msg_namelen = 20}}, {.msg_hdr = {.msg_control = bad(), .msg_controllen = 64}}};
-	struct msghdr named = {.msg_name = bad(), .msg_namelen = sizeof un}, controlled = {.msg_control = bad(), .msg_controllen = 64};
+	struct mmsghdr msgs[2] = { { .msg_hdr = { .msg_name = bad(), .msg_namelen = 20 } },
+				   { .msg_hdr = { .msg_control = bad(), .msg_controllen = 64 } } };
+	struct msghdr named = { .msg_name = bad(), .msg_namelen = sizeof un },
+		      controlled = { .msg_control = bad(), .msg_controllen = 64 };
 	int s = socket(AF_UNIX, SOCK_STREAM, 0), d = socket(AF_UNIX, SOCK_DGRAM, 0), pair[2];
 
 	T(bind(s, bad(), len));

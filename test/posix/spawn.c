@@ -82,7 +82,8 @@ CASE(spawned_with_every_action)
 	V(posix_spawn_file_actions_addclose(&fa, 7));
 	V(posix_spawn_file_actions_addclose(&fa, 250));
 	V(posix_spawn_file_actions_addclosefrom_np(&fa, 20));
-	sh(&fa, NULL, "cat; cat f; pwd | sed 's/.*case-[^/]*//'; echo to the old one >&9; (echo x >&7) 2>/dev/null || echo closed");
+	sh(&fa, NULL,
+	   "cat; cat f; pwd | sed 's/.*case-[^/]*//'; echo to the old one >&9; (echo x >&7) 2>/dev/null || echo closed");
 	show("d/e/out");
 	show("d/new");
 	sh(&fa, NULL, "echo twice");
@@ -134,14 +135,16 @@ CASE(spawned_with_attributes)
 	V(posix_spawn_file_actions_init(&fa));
 	V(posix_spawn_file_actions_addopen(&fa, 1, at("out"), O_WRONLY | O_CREAT | O_APPEND, 0644));
 	V(posix_spawnattr_init(&attr));
-	V(posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP));
+	V(posix_spawnattr_setflags(&attr,
+				   POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP));
 	sigemptyset(&set);
 	sigaddset(&set, SIGHUP);
 	V(posix_spawnattr_setsigdefault(&attr, &set));
 	sigaddset(&set, SIGTERM);
 	V(posix_spawnattr_setsigmask(&attr, &set));
 	V(posix_spawnattr_setpgroup(&attr, 0));
-	sh(&fa, &attr, "grep -E 'Sig(Blk|Ign)' /proc/self/status | sed 's/[0-9a-f]\\{9\\}//'; [ $(ps -o pgid= $$) = $$ ] && echo own group");
+	sh(&fa, &attr,
+	   "grep -E 'Sig(Blk|Ign)' /proc/self/status | sed 's/[0-9a-f]\\{9\\}//'; [ $(ps -o pgid= $$) = $$ ] && echo own group");
 	sh(&fa, NULL, "grep -E 'Sig(Blk|Ign)' /proc/self/status | sed 's/[0-9a-f]\\{9\\}//'");
 	V(posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID));
 	sh(&fa, &attr, "[ $(ps -o sid= $$) = $$ ] && echo own session");
@@ -213,7 +216,8 @@ static void *spawn_many(void *arg)
 		snprintf(name, sizeof name, "%ld-%d", (long)arg, i);
 		posix_spawn_file_actions_init(&fa);
 		posix_spawn_file_actions_addopen(&fa, 1, getenv("LOG"), O_WRONLY | O_CREAT | O_APPEND, 0644);
-		if (posix_spawn(&pid, getenv("ECHO"), &fa, NULL, echo, environ) || waitpid(pid, NULL, 0) != pid)
+		if (posix_spawn(&pid, getenv("ECHO"), &fa, NULL, echo, environ) ||
+		    waitpid(pid, NULL, 0) != pid)
 			say("failed\n");
 		posix_spawn_file_actions_destroy(&fa);
 	}

@@ -14,7 +14,8 @@ static void say_stream(const char *what, FILE *f)
 
 CASE(modes)
 {
-	static const char *const modes[] = {"r", "w", "a", "r+", "w+", "a+", "wx", "w+x", "rb", "wbe", "ab+", "r+b", "q", "", "rm", "re"};
+	static const char *const modes[] = { "r",  "w",	  "a",	 "r+",	"w+", "a+", "wx", "w+x",
+					     "rb", "wbe", "ab+", "r+b", "q",  "",   "rm", "re" };
 	char buf[32];
 
 	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {

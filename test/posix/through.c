@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Roads into a mapped directory that do not look so: symbolic links somewhere else, spellings with more than names in
- * them, descriptors of directories, paths that end where memory does.
+ * Roads into a mapped directory that do not look so: symbolic links somewhere else, spellings with more than
+ * names in them, descriptors of directories, paths that end where memory does.
  */
 #include "posix.h"
 #include <pthread.h>
@@ -58,19 +58,29 @@ static void far_begin(void)
 }
 
 static const char *const roads[] = {
-	"l", "ll", "lf", "d/f", "ld/f", "d//f", "d/./f", "d/sub/../f", ".dots/d/f", "plain/../l", "plain/../d/f",
-	"d/f/", "l/", "d/none", "d/none/x", "n", "d/sub/new", "d/.", "d", "ld/",
+	"l",	      "ll",	   "lf",	 "d/f",		 "ld/f", "d//f", "d/./f",
+	"d/sub/../f", ".dots/d/f", "plain/../l", "plain/../d/f", "d/f/", "l/",	 "d/none",
+	"d/none/x",   "n",	   "d/sub/new",	 "d/.",		 "d",	 "ld/",
 };
 
 static const struct {
 	const char *name;
 	int flags;
 } ways[] = {
-	{"rdonly", O_RDONLY}, {"wronly", O_WRONLY}, {"rdwr trunc", O_RDWR | O_TRUNC}, {"creat", O_WRONLY | O_CREAT},
-	{"creat trunc", O_WRONLY | O_CREAT | O_TRUNC}, {"creat excl", O_RDWR | O_CREAT | O_EXCL},
-	{"append", O_WRONLY | O_APPEND}, {"nofollow", O_RDWR | O_NOFOLLOW}, {"path", O_PATH},
-	{"path nofollow", O_PATH | O_NOFOLLOW}, {"directory", O_RDONLY | O_DIRECTORY}, {"cloexec", O_RDWR | O_CLOEXEC},
-	{"rdonly trunc", O_RDONLY | O_TRUNC}, {"a flag of nobody's", O_RDWR | 0x10000000},
+	{ "rdonly", O_RDONLY },
+	{ "wronly", O_WRONLY },
+	{ "rdwr trunc", O_RDWR | O_TRUNC },
+	{ "creat", O_WRONLY | O_CREAT },
+	{ "creat trunc", O_WRONLY | O_CREAT | O_TRUNC },
+	{ "creat excl", O_RDWR | O_CREAT | O_EXCL },
+	{ "append", O_WRONLY | O_APPEND },
+	{ "nofollow", O_RDWR | O_NOFOLLOW },
+	{ "path", O_PATH },
+	{ "path nofollow", O_PATH | O_NOFOLLOW },
+	{ "directory", O_RDONLY | O_DIRECTORY },
+	{ "cloexec", O_RDWR | O_CLOEXEC },
+	{ "rdonly trunc", O_RDONLY | O_TRUNC },
+	{ "a flag of nobody's", O_RDWR | 0x10000000 },
 };
 
 static void try_road(int (*opener)(const char *path, int flags), const char *road)
@@ -148,8 +158,9 @@ static int open_syscall_names(const char *road, int flags)
 CASE(spellings_of_a_name)
 {
 	static const char *const spellings[] = {
-		"f", "/f", "//f", "./f", ".//./f", "sub/../f", "sub/.././f", "sub//..//f", "f/", "f/.", "sub/", "sub/.", "sub/..",
-		"sub/../none", ".", "..f", ".f", "...", "none/../f", "f/../f",
+		"f",	      "/f",  "//f", "./f",  ".//./f",	 "sub/../f", "sub/.././f",
+		"sub//..//f", "f/",  "f/.", "sub/", "sub/.",	 "sub/..",   "sub/../none",
+		".",	      "..f", ".f",  "...",  "none/../f", "f/../f",
 	};
 
 	T(mkdir(at("sub"), 0755));
@@ -160,7 +171,9 @@ CASE(spellings_of_a_name)
 
 CASE(detours_before_the_prefix)
 {
-	static const char *const before[] = {"/", "//", "/./", "/tmp/..", "/tmp/../", "/usr/bin/../..", "/proc/self/../.."};
+	static const char *const before[] = {
+		"/", "//", "/./", "/tmp/..", "/tmp/../", "/usr/bin/../..", "/proc/self/../.."
+	};
 	char path[600];
 	struct stat st;
 
@@ -273,8 +286,8 @@ CASE(links_of_descriptors)
 	make("f", "0123456789");
 	fd = T(open(at("f"), O_RDWR));
 	for (size_t i = 0; i < 5; i++) {
-		static const char *const formats[] = {"/dev/fd/%d", "/proc/self/fd/%d", "//dev//fd/%d", "/proc/./self/fd/%d",
-						      "/proc/thread-self/fd/%d"};
+		static const char *const formats[] = { "/dev/fd/%d", "/proc/self/fd/%d", "//dev//fd/%d",
+						       "/proc/./self/fd/%d", "/proc/thread-self/fd/%d" };
 		struct stat st;
 		FILE *fp;
 
@@ -321,13 +334,16 @@ CASE(paths_before_unmapped_memory)
 	for (int n = 1; n < 70; n++) {
 		snprintf(name, sizeof name, "%s/%0*d", getenv("P"), n, 7);
 		path = strcpy(page + 4096 - strlen(name) - 1, name);
-		if (close(open(path, O_CREAT | O_RDWR, 0600)) || stat(path, &st) || access(path, R_OK) || unlink(path))
+		if (close(open(path, O_CREAT | O_RDWR, 0600)) || stat(path, &st) || access(path, R_OK) ||
+		    unlink(path))
 			say("%d: %s\n", n, strerrorname_np(errno));
 		snprintf(want, sizeof want, "/usr/%0*d", n, 7);
 		path = strcpy(page + 4096 - strlen(want) - 1, want);
-		nr_good += open(path, O_RDONLY) < 0 && errno == ENOENT && stat(path, &st) < 0 && errno == ENOENT;
+		nr_good +=
+			open(path, O_RDONLY) < 0 && errno == ENOENT && stat(path, &st) < 0 && errno == ENOENT;
 		path = strcpy(page + 4096 - strlen(want), want + 1);
-		nr_good += open(path, O_RDONLY) < 0 && errno == ENOENT && stat(path, &st) < 0 && errno == ENOENT;
+		nr_good +=
+			open(path, O_RDONLY) < 0 && errno == ENOENT && stat(path, &st) < 0 && errno == ENOENT;
 	}
 	say("%d\n", nr_good);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls that walk names inside the C library: ftw, nftw, fts, glob, wordexp, the makers of temporary names, and
- * others that take a path and only look at it. Lines whose order is the directory's are sorted before they are said.
+ * Calls that walk names inside the C library: ftw, nftw, fts, glob, wordexp, the makers of temporary names,
+ * and others that take a path and only look at it. Lines whose order is the directory's are sorted before
+ * they are said.
  */
 #include "posix.h"
 #include <fts.h>
@@ -67,11 +68,11 @@ static void say_home(bool begin)
 }
 
 /* T() for what may leave any errno behind on success. */
-#define N(call)                                                                                                    \
-	({                                                                                                         \
-		long n_ret = (long)(call);                                                                         \
-		say_result(#call, n_ret, n_ret < 0 ? errno : 0);                                                   \
-		n_ret;                                                                                             \
+#define N(call) \
+	({ \
+		long n_ret = (long)(call); \
+		say_result(#call, n_ret, n_ret < 0 ? errno : 0); \
+		n_ret; \
 	})
 
 /* In the directory of the case: t/{a,b,c/d/{e,f},c/g -> d,link -> a,none -> nowhere,empty/} */
@@ -99,9 +100,10 @@ static void note_visit(const char *path, const struct stat *st, int flag, const 
 {
 	long size = flag == FTW_NS || S_ISDIR(st->st_mode) ? 0 : (long)st->st_size;
 
-	note("%s %d level %d base %s %o %ld links %d%s%s", rel(path), flag, f ? f->level : 0, f ? path + f->base : "",
-	     flag == FTW_NS ? 0 : st->st_mode, size, flag == FTW_NS ? 0 : (int)st->st_nlink,
-	     walk_flags & FTW_CHDIR ? " in " : "", walk_flags & FTW_CHDIR ? cwd() : "");
+	note("%s %d level %d base %s %o %ld links %d%s%s", rel(path), flag, f ? f->level : 0,
+	     f ? path + f->base : "", flag == FTW_NS ? 0 : st->st_mode, size,
+	     flag == FTW_NS ? 0 : (int)st->st_nlink, walk_flags & FTW_CHDIR ? " in " : "",
+	     walk_flags & FTW_CHDIR ? cwd() : "");
 }
 
 static int visit(const char *path, const struct stat *st, int flag, struct FTW *f)
@@ -317,15 +319,18 @@ static void note_entry(FTSENT *e, int options)
 {
 	bool stat_is_there = !(options & FTS_NOSTAT) && e->fts_info != FTS_NS && e->fts_info != FTS_NSOK;
 
-	note("%03d %d %s name %s%s path %d level %d errno %d parent %s %s", nr_lines, e->fts_info, rel(e->fts_path), e->fts_name,
-	     strlen(e->fts_name) == e->fts_namelen ? "" : "(length)", strlen(e->fts_path) == e->fts_pathlen, e->fts_level,
-	     e->fts_errno, rel(e->fts_parent->fts_name), options & FTS_NOCHDIR ? rel(e->fts_accpath) : cwd());
-	if (access(e->fts_accpath, F_OK) && e->fts_info != FTS_SLNONE && e->fts_info != FTS_SL && e->fts_info != FTS_NS &&
-	    e->fts_info != FTS_NSOK)
+	note("%03d %d %s name %s%s path %d level %d errno %d parent %s %s", nr_lines, e->fts_info,
+	     rel(e->fts_path), e->fts_name, strlen(e->fts_name) == e->fts_namelen ? "" : "(length)",
+	     strlen(e->fts_path) == e->fts_pathlen, e->fts_level, e->fts_errno, rel(e->fts_parent->fts_name),
+	     options & FTS_NOCHDIR ? rel(e->fts_accpath) : cwd());
+	if (access(e->fts_accpath, F_OK) && e->fts_info != FTS_SLNONE && e->fts_info != FTS_SL &&
+	    e->fts_info != FTS_NS && e->fts_info != FTS_NSOK)
 		note("%03d no access to %s: %d", nr_lines, e->fts_accpath, errno);
 	if (stat_is_there)
 		note("%03d %o %ld links %d", nr_lines, e->fts_statp->st_mode,
-		     S_ISREG(e->fts_statp->st_mode) || S_ISLNK(e->fts_statp->st_mode) ? (long)e->fts_statp->st_size : 0,
+		     S_ISREG(e->fts_statp->st_mode) || S_ISLNK(e->fts_statp->st_mode) ?
+			     (long)e->fts_statp->st_size :
+			     0,
 		     (int)e->fts_statp->st_nlink);
 	if (e->fts_info == FTS_D)
 		note("%03d links %d", nr_lines, (int)e->fts_nlink);
@@ -349,7 +354,8 @@ static void walk_fts(char *const *roots, int options, int (*compar)(const FTSENT
 			e->fts_number = 42 + e->fts_level;
 		if (e->fts_info == FTS_DP && e->fts_number != 42 + e->fts_level)
 			note("%03d lost number of %s", nr_lines, e->fts_name);
-		if (e->fts_info == FTS_F && e->fts_parent->fts_level >= 0 && e->fts_parent->fts_number != 42 + e->fts_parent->fts_level)
+		if (e->fts_info == FTS_F && e->fts_parent->fts_level >= 0 &&
+		    e->fts_parent->fts_number != 42 + e->fts_parent->fts_level)
 			note("%03d lost number of the parent of %s", nr_lines, e->fts_name);
 		note_entry(e, options);
 	}
@@ -360,10 +366,15 @@ static void walk_fts(char *const *roots, int options, int (*compar)(const FTSENT
 
 CASE(fts_with_all_options)
 {
-	static const int options[] = {FTS_PHYSICAL, FTS_LOGICAL, FTS_PHYSICAL | FTS_NOCHDIR, FTS_PHYSICAL | FTS_COMFOLLOW,
-	                              FTS_PHYSICAL | FTS_NOSTAT, FTS_PHYSICAL | FTS_NOSTAT | FTS_NOCHDIR,
-	                              FTS_PHYSICAL | FTS_SEEDOT, FTS_PHYSICAL | FTS_SEEDOT | FTS_NOCHDIR | FTS_XDEV,
-	                              FTS_LOGICAL | FTS_SEEDOT | FTS_NOSTAT};
+	static const int options[] = { FTS_PHYSICAL,
+				       FTS_LOGICAL,
+				       FTS_PHYSICAL | FTS_NOCHDIR,
+				       FTS_PHYSICAL | FTS_COMFOLLOW,
+				       FTS_PHYSICAL | FTS_NOSTAT,
+				       FTS_PHYSICAL | FTS_NOSTAT | FTS_NOCHDIR,
+				       FTS_PHYSICAL | FTS_SEEDOT,
+				       FTS_PHYSICAL | FTS_SEEDOT | FTS_NOCHDIR | FTS_XDEV,
+				       FTS_LOGICAL | FTS_SEEDOT | FTS_NOSTAT };
 	char root[PATH_MAX], *roots[2] = {root, NULL};
 
 	tree();
@@ -412,7 +423,8 @@ CASE(fts_of_names_that_are_overwritten)
 	memset(root, 'x', sizeof root - 1);
 	roots[0] = NULL;
 	while ((e = fts_read(fts)))
-		say("%s %s %d\n", rel(e->fts_path), e->fts_name, (int)e->fts_pathlen - (int)strlen(e->fts_path));
+		say("%s %s %d\n", rel(e->fts_path), e->fts_name,
+		    (int)e->fts_pathlen - (int)strlen(e->fts_path));
 	T(fts_close(fts));
 }
 
@@ -439,8 +451,11 @@ static void children(FTS *fts, int instr)
 	e = fts_children(fts, instr);
 	note("%03d children%s, errno %d", nr_lines, e ? "" : ": none", errno);
 	for (; e; e = e->fts_link)
-		note("%03d child %s %d level %d %s", nr_lines, rel(e->fts_name), (int)e->fts_namelen == (int)strlen(e->fts_name),
-		     e->fts_level, instr ? "" : e->fts_info == FTS_F ? "file" : "other");
+		note("%03d child %s %d level %d %s", nr_lines, rel(e->fts_name),
+		     (int)e->fts_namelen == (int)strlen(e->fts_name), e->fts_level,
+		     instr		  ? "" :
+		     e->fts_info == FTS_F ? "file" :
+					    "other");
 }
 
 CASE(fts_children_and_set)
@@ -464,7 +479,8 @@ CASE(fts_children_and_set)
 				T(fts_set(fts, e, FTS_SKIP));
 			if (!strcmp(e->fts_name, "a") && again++ < 2)
 				T(fts_set(fts, e, FTS_AGAIN));
-			if ((!strcmp(e->fts_name, "g") || !strcmp(e->fts_name, "none")) && e->fts_info == FTS_SL)
+			if ((!strcmp(e->fts_name, "g") || !strcmp(e->fts_name, "none")) &&
+			    e->fts_info == FTS_SL)
 				T(fts_set(fts, e, FTS_FOLLOW));
 		}
 		T(fts_set(fts, (FTSENT *)roots, 99));
@@ -489,7 +505,8 @@ CASE(fts_64)
 	fts = fts64_open(roots, FTS_PHYSICAL, NULL);
 	V(fts != NULL);
 	while ((e = fts64_read(fts))) {
-		note("%s %ld", rel(e->fts_path), S_ISREG(e->fts_statp->st_mode) ? (long)e->fts_statp->st_size : 0);
+		note("%s %ld", rel(e->fts_path),
+		     S_ISREG(e->fts_statp->st_mode) ? (long)e->fts_statp->st_size : 0);
 		if (e->fts_info == FTS_D && !strcmp(e->fts_name, "c")) {
 			note("%d", fts64_children(fts, 0) != NULL);
 			note("%d", fts64_set(fts, e, FTS_SKIP));
@@ -518,7 +535,10 @@ CASE(two_fts_at_once)
 	T(fts_close(two));
 }
 
-/* A program of its own for walk.sh: what lies below a directory of the shell's choice, by each of the walkers. */
+/*
+ * A program of its own for walk.sh: what lies below a directory of the shell's choice, by each of the
+ * walkers.
+ */
 CASE(everything_below)
 {
 	char root[PATH_MAX], *roots[2] = {root, NULL};

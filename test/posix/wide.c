@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Wide characters on streams of files: written, read, pushed back, formatted, scanned, on standard streams too. */
+/*
+ * Wide characters on streams of files: written, read, pushed back, formatted, scanned, on standard streams
+ * too.
+ */
 #include "posix.h"
 
 #include <locale.h>

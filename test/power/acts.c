@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * acts HOW DIR STORY SEED RANKS: RANKS processes write and sync files in DIR, one file after the other, and write down
- * in STORY what they do, until that has come to its end. What overlaps is of one process, so that there is an order.
- * HOW is
+ * acts HOW DIR STORY SEED RANKS: RANKS processes write and sync files in DIR, one file after the other, and
+ * write down in STORY what they do, until that has come to its end. What overlaps is of one process, so that
+ * there is an order. HOW is
  *
- *   strided    all write into one file, each its own parts, small and large, and sync it, close it and open it again
+ *   strided    all write into one file, each its own parts, small and large, and sync it, close it and open
+ *              it again
  *   small      the same, and the file is small at first
  *   killed     the same as strided, and one of them is killed and another goes on with its parts
  *   append     with O_APPEND
  *   replace    one writes a file, syncs it, renames it over "c" and syncs the directory
  *   truncate   one writes, cuts and empties
  *   mapped     one writes through shared maps as well, and has files made plain ($PLFS flatten)
- *   writeback  nothing is changed: pages of all that is in DIR, chosen at random, go to the disk, as the kernel may have it
+ *   writeback  nothing is changed: pages of all that is in DIR, chosen at random, go to the disk, as the
+ *              kernel may have it
  */
 #define _GNU_SOURCE
 #include "story.h"
@@ -62,7 +64,8 @@ static struct action *begin(enum act act, long off, long len)
 static void done(struct action *a, bool ok)
 {
 	if (!ok)
-		die("%s: action %d (%d at %ld, length %ld)", path_of(a->file), (int)(a - story->actions), a->act, a->off, a->len);
+		die("%s: action %d (%d at %ld, length %ld)", path_of(a->file), (int)(a - story->actions),
+		    a->act, a->off, a->len);
 	__atomic_store_n(&a->end, story_tick(story), __ATOMIC_SEQ_CST);
 }
 
@@ -289,7 +292,9 @@ static void tell_one_file(void)
 	int status;
 
 	part = is("small") ? 640 : parts[rnd(4)];
-	file_len = is("small") ? 640 * 30 : part * 4 * ranks < 300000 ? 300000 / part / ranks * part * ranks : part * 4 * ranks;
+	file_len = is("small")		     ? 640 * 30 :
+		   part * 4 * ranks < 300000 ? 300000 / part / ranks * part * ranks :
+					       part * 4 * ranks;
 	state = mix64(state ^ (uint64_t)file);
 	for (int i = 0; i < ranks; i++)
 		pid[i] = start(i, 0);
@@ -318,7 +323,8 @@ static int write_back(const char *path, const struct stat *st, int type, struct 
 	h = open(path, O_RDONLY | O_NOFOLLOW);
 	if (h < 0) /* removed meanwhile */
 		return 0;
-	sync_file_range(h, (off_t)rnd((uint64_t)st->st_size) & -4096, rnd(2) ? 4096 : (off_t)rnd((uint64_t)st->st_size),
+	sync_file_range(h, (off_t)rnd((uint64_t)st->st_size) & -4096,
+			rnd(2) ? 4096 : (off_t)rnd((uint64_t)st->st_size),
 			SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
 	if (!rnd(50))
 		syncfs(h);

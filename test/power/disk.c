@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * disk DIR IMAGE STORY FAILURES GAP SEED: a disk whose power fails. DIR/disk, in a FUSE file system of its own, is a
- * file to lay a loop device on. What is written there is in the cache of the disk, and in IMAGE after the next flush,
- * which is an fsync() here. Before requests chosen at random, each GAP or so, IMAGE.0, IMAGE.1, ... are made: what the
- * disk has if its power fails at that moment, all that was flushed and any part of its cache. When there are FAILURES
- * of them the story has come to its end; the disk goes on until it is unmounted.
+ * disk DIR IMAGE STORY FAILURES GAP SEED: a disk whose power fails. DIR/disk, in a FUSE file system of its
+ * own, is a file to lay a loop device on. What is written there is in the cache of the disk, and in IMAGE
+ * after the next flush, which is an fsync() here. Before requests chosen at random, each GAP or so, IMAGE.0,
+ * IMAGE.1, ... are made: what the disk has if its power fails at that moment, all that was flushed and any
+ * part of its cache. When there are FAILURES of them the story has come to its end; the disk goes on until it
+ * is unmounted.
  *
  * The kernel's protocol is spoken as it is, <linux/fuse.h>: a root directory, and one file in it.
  */
@@ -45,7 +46,9 @@ static uint64_t rnd(uint64_t below)
 
 static void reply(const struct fuse_in_header *in, int error, const void *data, size_t len)
 {
-	struct fuse_out_header out = { .len = (uint32_t)(sizeof(out) + len), .error = error, .unique = in->unique };
+	struct fuse_out_header out = { .len = (uint32_t)(sizeof(out) + len),
+				       .error = error,
+				       .unique = in->unique };
 	struct iovec iov[] = { { &out, sizeof(out) }, { (void *)data, len } };
 
 	if (writev(fuse, iov, 2) < 0 && errno != ENOENT)
@@ -56,8 +59,12 @@ static struct fuse_attr attr_of(uint64_t node)
 {
 	if (node != DISK)
 		return (struct fuse_attr){ .ino = node, .mode = S_IFDIR | 0700, .nlink = 1, .blksize = 4096 };
-	return (struct fuse_attr){ .ino = node, .size = (uint64_t)size, .blocks = (uint64_t)size / 512, .mode = S_IFREG | 0600,
-				   .nlink = 1, .blksize = 4096 };
+	return (struct fuse_attr){ .ino = node,
+				   .size = (uint64_t)size,
+				   .blocks = (uint64_t)size / 512,
+				   .mode = S_IFREG | 0600,
+				   .nlink = 1,
+				   .blksize = 4096 };
 }
 
 static void reply_attr(const struct fuse_in_header *in)
@@ -69,7 +76,9 @@ static void reply_attr(const struct fuse_in_header *in)
 
 static void lookup(const struct fuse_in_header *in, const char *name)
 {
-	struct fuse_entry_out out = { .nodeid = DISK, .entry_valid = FOR_EVER, .attr_valid = FOR_EVER, .attr = attr_of(DISK) };
+	struct fuse_entry_out out = {
+		.nodeid = DISK, .entry_valid = FOR_EVER, .attr_valid = FOR_EVER, .attr = attr_of(DISK)
+	};
 
 	if (in->nodeid == ROOT && !strcmp(name, "disk"))
 		reply(in, 0, &out, sizeof(out));
@@ -79,9 +88,15 @@ static void lookup(const struct fuse_in_header *in, const char *name)
 
 static void init(const struct fuse_in_header *in, const struct fuse_init_in *arg)
 {
-	struct fuse_init_out out = { .major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION,
-				     .max_readahead = arg->max_readahead, .flags = FUSE_BIG_WRITES | FUSE_MAX_PAGES | FUSE_ASYNC_READ, .max_background = 64,
-				     .congestion_threshold = 48, .max_write = WRITE_MAX, .time_gran = 1, .max_pages = WRITE_MAX / 4096 };
+	struct fuse_init_out out = { .major = FUSE_KERNEL_VERSION,
+				     .minor = FUSE_KERNEL_MINOR_VERSION,
+				     .max_readahead = arg->max_readahead,
+				     .flags = FUSE_BIG_WRITES | FUSE_MAX_PAGES | FUSE_ASYNC_READ,
+				     .max_background = 64,
+				     .congestion_threshold = 48,
+				     .max_write = WRITE_MAX,
+				     .time_gran = 1,
+				     .max_pages = WRITE_MAX / 4096 };
 
 	reply(in, 0, &out, sizeof(out));
 }
@@ -186,11 +201,13 @@ static void serve(const struct fuse_in_header *in, const void *arg)
 		reply_attr(in);
 		break;
 	case FUSE_OPEN:
-		reply(in, 0, &(struct fuse_open_out){ .open_flags = FOPEN_KEEP_CACHE }, sizeof(struct fuse_open_out));
+		reply(in, 0, &(struct fuse_open_out){ .open_flags = FOPEN_KEEP_CACHE },
+		      sizeof(struct fuse_open_out));
 		break;
 	case FUSE_READ:
 		at = r->offset < (uint64_t)size ? r->offset : (uint64_t)size;
-		reply(in, 0, now + at, r->size < (uint64_t)size - at ? r->size : (size_t)((uint64_t)size - at));
+		reply(in, 0, now + at,
+		      r->size < (uint64_t)size - at ? r->size : (size_t)((uint64_t)size - at));
 		break;
 	case FUSE_WRITE:
 		if (w->offset + w->size > (uint64_t)size) {
@@ -212,7 +229,8 @@ static void serve(const struct fuse_in_header *in, const void *arg)
 		reply(in, 0, NULL, 0);
 		break;
 	case FUSE_STATFS:
-		reply(in, 0, &(struct fuse_statfs_out){ .st = { .bsize = 4096, .namelen = 255, .frsize = 4096 } },
+		reply(in, 0,
+		      &(struct fuse_statfs_out){ .st = { .bsize = 4096, .namelen = 255, .frsize = 4096 } },
 		      sizeof(struct fuse_statfs_out));
 		break;
 	case FUSE_FORGET:
@@ -220,7 +238,8 @@ static void serve(const struct fuse_in_header *in, const void *arg)
 	case FUSE_INTERRUPT:
 		break;
 	default:
-		reply(in, in->opcode == FUSE_FALLOCATE ? -EOPNOTSUPP : -ENOSYS, NULL, 0); /* nothing is discarded */
+		/* nothing is discarded */
+		reply(in, in->opcode == FUSE_FALLOCATE ? -EOPNOTSUPP : -ENOSYS, NULL, 0);
 	}
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * look DIR STORY FAILURE [goes-on]: whether DIR has what was synced before that failure of the disk, and else nothing
- * but what was there, what was to be there, zeros, and bytes that cannot be read, where something was written since.
- * With "goes-on" the files are then written and synced. Exit code 1: it has not, and the first things that are wrong
- * are told.
+ * look DIR STORY FAILURE [goes-on]: whether DIR has what was synced before that failure of the disk, and else
+ * nothing but what was there, what was to be there, zeros, and bytes that cannot be read, where something was
+ * written since. With "goes-on" the files are then written and synced. Exit code 1: it has not, and the first
+ * things that are wrong are told.
  */
 #define _GNU_SOURCE
 #include "story.h"
@@ -73,7 +73,8 @@ static void find_syncs(int no, uint64_t *synced, uint64_t *dir_synced)
 			continue;
 		if (a->act == SYNC_DIR && a->begin > *dir_synced)
 			*dir_synced = a->begin;
-		if (a->file == no && (a->act == SYNC || (story->mapped && is_write(a) && a->synced)) && a->begin > *synced)
+		if (a->file == no && (a->act == SYNC || (story->mapped && is_write(a) && a->synced)) &&
+		    a->begin > *synced)
 			*synced = a->begin;
 	}
 }
@@ -87,7 +88,8 @@ static void foresee(struct file *f, int no)
 
 	free(f->sure);
 	free(f->stamp);
-	*f = (struct file){ .sure = calloc(1, STORY_FILE_MAX), .stamp = malloc(STORY_FILE_MAX * sizeof(*f->stamp)) };
+	*f = (struct file){ .sure = calloc(1, STORY_FILE_MAX),
+			    .stamp = malloc(STORY_FILE_MAX * sizeof(*f->stamp)) };
 	memset(f->stamp, -1, STORY_FILE_MAX * sizeof(*f->stamp));
 	find_syncs(no, &synced, &dir_synced);
 	f->synced = synced;
@@ -127,7 +129,8 @@ static bool may_be(const struct file *f, long off, int c)
 
 		if (f->pending[i] < f->stamp[off])
 			continue;
-		if (is_write(a) && off >= a->off && off < a->off + a->len && (c <= 0 || c == byte_of(f->pending[i], off)))
+		if (is_write(a) && off >= a->off && off < a->off + a->len &&
+		    (c <= 0 || c == byte_of(f->pending[i], off)))
 			return true;
 		if (!is_write(a) && off >= a->len && c <= 0)
 			return true;
@@ -156,10 +159,12 @@ static bool look_at_bytes(const struct file *f, int fd, long size)
 		for (long i = off; i < off + len; i++) {
 			excused |= n != len && may_be(f, i, -1);
 			if (n == len && !may_be(f, i, buf[i]) && !(f->going && !buf[i]))
-				return wrong("wrong byte at %ld of %ld: %d, not %d (%ld synced)", i, size, buf[i], f->sure[i], f->sure_size);
+				return wrong("wrong byte at %ld of %ld: %d, not %d (%ld synced)", i, size,
+					     buf[i], f->sure[i], f->sure_size);
 		}
 		if (n != len && !excused)
-			return wrong("cannot read [%ld, %ld) of %ld (%ld synced): %s", off, off + len, size, f->sure_size, strerror(errno));
+			return wrong("cannot read [%ld, %ld) of %ld (%ld synced): %s", off, off + len, size,
+				     f->sure_size, strerror(errno));
 		if (off % 65536 + len >= 65536)
 			step = 65536;
 	}
@@ -187,7 +192,8 @@ static bool go_on(struct file *f, const char *path, long size)
 	if (fsync(fd) || close(fd))
 		return wrong("cannot be synced: %s", strerror(errno));
 	fd = open(path, O_RDONLY);
-	if (fd < 0 || lseek(fd, 0, SEEK_END) != (size + 3000 > 150 ? size + 3000 : 150) || !look_at_bytes(f, fd, size + 3000)) {
+	if (fd < 0 || lseek(fd, 0, SEEK_END) != (size + 3000 > 150 ? size + 3000 : 150) ||
+	    !look_at_bytes(f, fd, size + 3000)) {
 		char was[200];
 
 		snprintf(was, sizeof(was), "%s", why);
@@ -198,7 +204,7 @@ static bool go_on(struct file *f, const char *path, long size)
 }
 
 /* File @no as it is at @path. */
-static bool look_at(struct file *f, int no, const char *path, bool goes_on)
+static bool scan_container(struct file *f, int no, const char *path, bool goes_on)
 {
 	int fd;
 	long size;
@@ -213,9 +219,12 @@ static bool look_at(struct file *f, int no, const char *path, bool goes_on)
 	if (size < 0 && errno == EIO && !f->synced)
 		ok = true; /* its name was synced, nothing of what that names: an error is what is promised */
 	else if (size < 0)
-		ok = f->named && !f->going ? wrong("cannot be opened (%ld synced): %s", f->sure_size, strerror(errno)) : true;
+		ok = f->named && !f->going ?
+			     wrong("cannot be opened (%ld synced): %s", f->sure_size, strerror(errno)) :
+			     true;
 	else if ((size < f->min_size && !f->going) || size > f->max_size)
-		ok = wrong("%ld bytes, not %ld to %ld (%ld synced)", size, f->min_size, f->max_size, f->sure_size);
+		ok = wrong("%ld bytes, not %ld to %ld (%ld synced)", size, f->min_size, f->max_size,
+			   f->sure_size);
 	else
 		ok = look_at_bytes(f, fd, size);
 	if (fd >= 0)
@@ -231,8 +240,9 @@ static bool is_file(struct file *f, int no, const char *path)
 
 	foresee(f, no);
 	f->going = false; /* it has come to this name */
-	ok = size < 0 ? wrong("cannot be opened: %s", strerror(errno)) :
-	     size != f->sure_size ? wrong("%ld bytes, not %ld", size, f->sure_size) : look_at_bytes(f, fd, size);
+	ok = size < 0		  ? wrong("cannot be opened: %s", strerror(errno)) :
+	     size != f->sure_size ? wrong("%ld bytes, not %ld", size, f->sure_size) :
+				    look_at_bytes(f, fd, size);
 	if (fd >= 0)
 		close(fd);
 	return ok;
@@ -254,7 +264,8 @@ static bool look_at_replaced(struct file *f, const char *path)
 	if (access(path, F_OK))
 		return sure ? wrong("is gone") : true;
 	for (int i = first; i < story->nr; i++)
-		if (story->actions[i].act == RENAME && has_begun(&story->actions[i]) && is_file(f, story->actions[i].file, path))
+		if (story->actions[i].act == RENAME && has_begun(&story->actions[i]) &&
+		    is_file(f, story->actions[i].file, path))
 			return true;
 	return false;
 }
@@ -279,11 +290,11 @@ int main(int argc, char **argv)
 		bool ok;
 
 		snprintf(path, sizeof(path), no <= last ? "%s/f%d" : "%s/c", dir, no);
-		ok = no <= last ? look_at(&f, no, path, argc > 4) : look_at_replaced(&f, path);
+		ok = no <= last ? scan_container(&f, no, path, argc > 4) : look_at_replaced(&f, path);
 		if (!ok && nr_bad++ < 5)
 			fprintf(stderr, "%s: %s\n", path, why);
 	}
-	printf("failure %s at %llu, request %d, %d of %d pending kept, files to f%d: %d bad\n", argv[3], (unsigned long long)at,
-	       fail->requests, fail->nr_kept, fail->nr_pending, last, nr_bad);
+	printf("failure %s at %llu, request %d, %d of %d pending kept, files to f%d: %d bad\n", argv[3],
+	       (unsigned long long)at, fail->requests, fail->nr_kept, fail->nr_pending, last, nr_bad);
 	return nr_bad > 0;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What acts.c does, written down in shared memory outside of the file system that will lose its power: disk.c notes
- * when that is, and look.c says what may be found then. One counter orders the beginnings and ends of all actions, and
- * the failures.
+ * What acts.c does, written down in shared memory outside of the file system that will lose its power: disk.c
+ * notes when that is, and scan.c says what may be found then. One counter orders the beginnings and ends of
+ * all actions, and the failures.
  */
 #ifndef TEST_POWER_STORY_H
 #define TEST_POWER_STORY_H
 
-#include "../job.h"
+#include "../lib/job.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -29,7 +29,8 @@ struct action {
 
 struct failure {
 	uint64_t at, syncs;
-	int requests, nr_pending, nr_kept; /* what the disk had been asked, had not flushed, and kept of that */
+	/* what the disk had been asked, had not flushed, and kept of that */
+	int requests, nr_pending, nr_kept;
 };
 
 struct story {

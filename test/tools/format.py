@@ -81,7 +81,7 @@ def check_strides(rec, where):
 class Log:
     def __init__(self, path, container_id):
         head = read(path)
-        check(path, head[:8] == b"PLFSLOG1" and u32(head, 8) == 2 and u32(head, 12) == crc32c(without(head[:256], 12)))
+        check(path, head[:8] == b"PLFSLOG1" and u32(head, 8) == 3 and u32(head, 12) == crc32c(without(head[:256], 12)))
         check(path, head[16:32] == container_id and u32(head, 48) == 65536 and zeros(head[56:64]) and zeros(head[128:65536]))
         name = re.fullmatch(r"data\.(.*)\.(\d+)\.(\d+)", os.path.basename(path))
         check(path, name and name[1] == name_at(head, 64, 64) and int(name[2]) == u64(head, 40) and int(name[3]) == u32(head, 52))
@@ -114,7 +114,7 @@ def number_in(data, off, where):
 
 def read_live(path, logs, container_id):
     live = read(path)
-    check(path, live[:8] == b"PLFSLIV1" and u32(live, 8) == 5 and u32(live, 12) == crc32c(without(live[:256], 12)))
+    check(path, live[:8] == b"PLFSLIV1" and u32(live, 8) == 6 and u32(live, 12) == crc32c(without(live[:256], 12)))
     check(path, live[16:32] == container_id and zeros(live[208:212]) and u32(live, 212) % 2 == 1 and zeros(live[216:512]) and zeros(live[596:1024]) and zeros(live[1040:4096]))
     layout = struct.unpack_from("<6Q", live, 32)
     check(path, layout == (4096, 512, 40960, 2048, 49152, 524288) and len(live) >= 49152 + number_in(live, 536, path))
@@ -185,13 +185,16 @@ def read_index(path, logs):
         head = data[pos:pos + 72]
         check(path, head[:8] == b"PLFSIDX2" and u32(head, 12) == 72 and u32(head, 8) == crc32c(without(head, 8)))
         body_crc, length, nr, pid, seq, flags, log_len, chunks_off, first_stamp, max_stamp = struct.unpack_from("<6I4Q", head, 16)
-        check(path, length % 8 == 0 and pos + length <= len(data) and flags in (0, 1))
+        check(path, length % 8 == 0 and pos + length <= len(data) and flags in (0, 1, 3))
         body = data[pos + 72:pos + length]
         check(path + ": body", body_crc == crc32c(body))
         log = logs[f"data.{host}.{pid}.{seq}"]
         recs = block_records(body, nr, first_stamp, path)
         check(path + ": max_stamp_ns", max_stamp == max((r[6] for r in recs), default=0))
-        check(path + ": first_stamp_ns", first_stamp == next((r[6] for r in recs if r[0] == 1), 0))
+        if flags & 2:
+            check(path + ": sum", first_stamp == crc32c(log.data[log_len // 65536 * 65536:log_len]))
+        else:
+            check(path + ": first_stamp_ns", first_stamp == next((r[6] for r in recs if r[0] == 1), 0))
         if chunks_off:
             table = log.data[chunks_off:]
             nr_chunks, first_chunk = struct.unpack_from("<IQ", table, 12)
@@ -210,7 +213,7 @@ def read_index(path, logs):
 
 def check_global(path, generation_ns, container_id, logs, root):
     data = read(path)
-    check(path, data[:8] == b"PLFSGLB1" and u32(data, 8) == 2 and u32(data, 12) == crc32c(without(data[:128], 12)))
+    check(path, data[:8] == b"PLFSGLB1" and u32(data, 8) == 3 and u32(data, 12) == crc32c(without(data[:128], 12)))
     born = subprocess.run(["stat", "-c", "%W %w", path], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
     born_ns = int(born[0]) * 10**9 + int(born[2].partition(".")[2]) if len(born) > 2 else 0
     check(path, u64(data, 128) == os.stat(path).st_ino ^ born_ns and u64(data, 136) == 0)
@@ -235,14 +238,14 @@ def check_global(path, generation_ns, container_id, logs, root):
 
 def main(backend, name):
     form = read(f"{backend}/.plfs/format").decode()
-    check("format", form.startswith("plfs-format 1\nsize body\nmark sticky\n#") and form.count("\n") == 4)
+    check("format", form.startswith("plfs-format 1\nsize body\nmark sticky\nbare sentence\n#") and form.count("\n") == 5)
     stub = read(f"{backend}/{name}")
     check(name, os.stat(f"{backend}/{name}").st_mode & 0o1000)
     if zeros(stub[:128]):  # bare
         sys.stdout.buffer.write(stub[4096:])
         return
     check(name, stub[:8] == b"PLFSTUB1" and u32(stub, 8) == 1 and u32(stub, 12) == crc32c(without(stub[:128], 12)))
-    check(name, u32(stub, 16) in (0, 1) and zeros(stub[20:24]) and zeros(stub[64:128]))
+    check(name, u32(stub, 16) in (0, 1, 2, 3) and zeros(stub[20:24]) and zeros(stub[68:128]))
     check(name + ": number", u64(stub, 56) in (0, os.stat(f"{backend}/{name}").st_ino))
     container_id, generation_ns, body = stub[24:40], u64(stub, 40), stub[4096:]
     cut_size, cut_ns, cut = u64(stub, 480), u64(stub, 488), stub[480:512]

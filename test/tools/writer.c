@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * writer FILE RANK RANKS COUNT BLOCK END: write blocks RANK, RANK + RANKS, ... of FILE, each filled with a letter of
- * its number; then END: "close", "kill" (by SIGKILL, the file open) or "wait" (say so and read standard input to its end).
+ * writer FILE RANK RANKS COUNT BLOCK END: write blocks RANK, RANK + RANKS, ... of FILE, each filled with a
+ * letter of its number; then END: "close", "kill" (by SIGKILL, the file open) or "wait" (say so and read
+ * standard input to its end).
  */
 #define _GNU_SOURCE
 #include <err.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a program built with a sanitizer does with files: all of stdio and the descriptor calls that the sanitizers
- * intercept, threads, a child. Built three times, see preloads.sh.
+ * What a program built with a sanitizer does with files: all of stdio and the descriptor calls that the
+ * sanitizers intercept, threads, a child. Built three times, see preloads.sh.
  */
 #include <errno.h>
 #include <fcntl.h>

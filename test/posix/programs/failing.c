@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A library, to be preloaded behind libplfs: once the file $FAILING_WHEN exists, writes of files fail with EIO, as those of a
- * backend whose disk is gone.
- * compile with: -shared -fPIC -ldl.
+ * A library, to be preloaded behind libplfs: once the file $FAILING_WHEN exists, writes of files fail with
+ * EIO, as those of a backend whose disk is gone. compile with: -shared -fPIC -ldl.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -27,8 +26,17 @@ static int fails(int fd)
 }
 
 ssize_t write(int fd, const void *buf, size_t len) { return fails(fd) ? -1 : REAL(write)(fd, buf, len); }
-ssize_t pwrite(int fd, const void *buf, size_t len, off_t off) { return fails(fd) ? -1 : REAL(pwrite)(fd, buf, len, off); }
-ssize_t pwrite64(int fd, const void *buf, size_t len, off_t off) { return fails(fd) ? -1 : REAL(pwrite)(fd, buf, len, off); }
-ssize_t writev(int fd, const struct iovec *iov, int cnt) { return fails(fd) ? -1 : REAL(writev)(fd, iov, cnt); }
+ssize_t pwrite(int fd, const void *buf, size_t len, off_t off)
+{
+	return fails(fd) ? -1 : REAL(pwrite)(fd, buf, len, off);
+}
+ssize_t pwrite64(int fd, const void *buf, size_t len, off_t off)
+{
+	return fails(fd) ? -1 : REAL(pwrite)(fd, buf, len, off);
+}
+ssize_t writev(int fd, const struct iovec *iov, int cnt)
+{
+	return fails(fd) ? -1 : REAL(writev)(fd, iov, cnt);
+}
 int fsync(int fd) { return fails(fd) ? -1 : REAL(fsync)(fd); }
 int fdatasync(int fd) { return fails(fd) ? -1 : REAL(fdatasync)(fd); }

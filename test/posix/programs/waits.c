@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Waits for the end of its standard input, before any library of it has begun, and is then the program of its arguments. So there is a
- * moment in which nobody but the kernel knows of the descriptors that it inherits, and that lasts as long as a test wants.
+ * Waits for the end of its standard input, before any library of it has begun, and is then the program of its
+ * arguments. So there is a moment in which nobody but the kernel knows of the descriptors that it inherits,
+ * and that lasts as long as a test wants.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -17,7 +18,8 @@ static void wait_first(int argc, char **argv, char **envp)
 		poll(&in, 1, -1);
 }
 
-__attribute__((section(".preinit_array"), used)) static void (*const before_all)(int, char **, char **) = wait_first;
+__attribute__((section(".preinit_array"), used)) static void (*const before_all)(int, char **,
+										 char **) = wait_first;
 
 int main(int argc, char **argv)
 {

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Scanning the data logs of a container, after the node indexes.
+ */
+#ifndef PLFS_SCAN_LOG_H
+#define PLFS_SCAN_LOG_H
+
+#include "core/admin/scan/scan.h"
+
+/* Scan all of l->logs. 0; -errno. */
+int scan_logs(struct scan *l);
+
+#endif

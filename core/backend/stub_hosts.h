@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The hosts that have written a file, in the header of its stub. They are a witness for what a purge of old
+ * files, or a copy of half a backend, takes from the container: the bytes of a host that is here and has no
+ * dropping any more are lost, though no index says so.
+ *
+ * A host is entered when it first publishes a size in a generation, so when its log and live file are
+ * there. If something of the file has been synced their names are, before: else a power failure could leave
+ * the entry alone. As long as the generation lasts one of log, live file and node index stays. An entry
+ * holds for its container and its generation alone: a truncation to 0 clears the table.
+ *
+ *   in the header, from byte 512 on: 256 entries
+ *   off size field        (little-endian)
+ *     0   4  host         CRC-32C of HOST, as it stands in the names of droppings, made odd
+ *     4   4  check        CRC-32C of id, generation_ns and host; else there is no entry here
+ *
+ * Nobody locks the table. Of two hosts that take one entry at the same time the first is forgotten, as are
+ * all behind the 256th: what these lose is not noticed.
+ */
+#ifndef PLFS_STUB_HOSTS_H
+#define PLFS_STUB_HOSTS_H
+
+#include "core/backend/container.h"
+#include "core/backend/stub.h"
+
+struct stub_hosts {
+	unsigned nr; /* entries that hold */
+	struct stub_host {
+		uint32_t host;
+		uint16_t place;
+		bool seen; /* a dropping of it is there */
+	} hosts[STUB_HOSTS_NR];
+};
+
+/*
+ * Read the header and the table in one call. @hosts: without an entry where the file has no container. 0;
+ * -errno as stub_read().
+ */
+int stub_hosts_read(int fd, struct stub *stub, struct stub_hosts *hosts);
+
+/*
+ * Enter the host of the dropping @name, unless it is there. @fd is writable, without O_APPEND. Best effort.
+ */
+void stub_hosts_enter(int fd, const struct stub *stub, const char *name);
+
+/* There is a dropping of this name, the last part of its path: its host has something. */
+void stub_hosts_saw(struct stub_hosts *hosts, const char *name);
+
+/* The same for all droppings of @c. 0; -errno as container_list(). */
+int stub_hosts_saw_all(struct stub_hosts *hosts, const struct container *c);
+
+/* How many hosts have nothing. */
+unsigned stub_hosts_missing(const struct stub_hosts *hosts);
+
+/* Forget the hosts that have nothing: what they wrote is given up. 0; -errno. */
+int stub_hosts_forget_missing(int fd, const struct stub_hosts *hosts);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Modes and owners of a container's directories and droppings.
+ *
+ * Whoever may write the file may have moved something here that is not his. So a name alone is no reason to
+ * change anything: a log, a live file and a kept map have the container's id in them, the others look like
+ * what they are, and a hostdir has nothing in it but droppings.
+ */
+#include "core/dropping/owner.h"
+
+#include "core/backend/container_dirs.h"
+#include "core/base/bytes.h"
+#include "core/base/msg.h"
+#include "core/dropping/node_index.h"
+#include "core/dropping/notice.h"
+
+#include <stdio.h>
+
+static mode_t dir_mode_now(const struct container *c)
+{
+	return container_dir_mode(c->mode) | (c->uid == CONTAINER_ANYBODY ? 0 : S_ISGID);
+}
+
+struct change_arg {
+	const struct container *c;
+	mode_t old_mode; /* of the stub */
+	bool owner;
+	uid_t uid;
+	gid_t gid;
+	int ret;
+};
+
+/* ---- what it is ---- */
+
+static bool is_our_dir(const struct change_arg *ca, int h, const struct stat *st, bool top)
+{
+	return top ? ca->c->uid == CONTAINER_ANYBODY || st->st_uid == ca->c->owner :
+		     container_is_own_hostdir(ca->c, h);
+}
+
+/*
+ * Whether the dropping has no header yet. A process that has just made it has also given it its mode. It may
+ * be an empty file of another user, too: so its mode and owner stay, and that is no error. A lock has its
+ * header before a stub names the container.
+ */
+static bool is_unborn(const struct change_arg *ca, const char *name, int h)
+{
+	enum dropping_kind kind = name_kind(name);
+	uint8_t head[CONTAINER_ID_OFF + STUB_ID_LEN];
+	ssize_t n = ca->c->store->ops->pread(ca->c->store, h, head, sizeof(head), 0);
+
+	if (kind == DROPPING_DATA || kind == DROPPING_LIVE)
+		return n >= 0 && is_zero(head, (size_t)n);
+	return !n && strcmp(name, "lock");
+}
+
+static bool is_our_file(const struct change_arg *ca, const char *name, int h, const struct stat *st)
+{
+	struct container before = *ca->c;
+	uint8_t head[CONTAINER_ID_OFF + STUB_ID_LEN];
+
+	if (!store_may_write(st) || stub_marked(st->st_mode))
+		return false;
+	if (ca->c->store->ops->pread(ca->c->store, h, head, sizeof(head), 0) == sizeof(head) &&
+	    !memcmp(head + CONTAINER_ID_OFF, ca->c->id, STUB_ID_LEN))
+		return true;
+	before.mode = ca->old_mode;
+	return name_is_notice(name)		 ? container_knows_file(&before, h, st, notice_is_one) :
+	       name_kind(name) == DROPPING_INDEX ? container_knows_file(&before, h, st, node_index_is_one) :
+						   false;
+}
+
+/* ---- changing it ---- */
+
+/* @rest: relative to the container. @name: of a file; NULL: a directory. */
+static void change(struct change_arg *ca, const char *rest, const char *name, mode_t mode)
+{
+	struct store *s = ca->c->store;
+	char path[CONTAINER_PATH_LEN];
+	struct stat st;
+	int ret, h;
+
+	snprintf(path, sizeof(path), *rest ? "%s/%s" : "%s%s", ca->c->dir, rest);
+	h = store_open(s, path, O_RDONLY | STORE_BRIEFLY | (name ? 0 : O_DIRECTORY), 0);
+	ret = h < 0 ? h : s->ops->fstat(s, h, &st);
+	if (!ret && name && is_unborn(ca, name, h)) {
+		store_close(s, &h);
+		return;
+	}
+	if (!ret && !(name ? is_our_file(ca, name, h, &st) : is_our_dir(ca, h, &st, !*rest))) {
+		if (!ca->c->told)
+			msg_error("%s: not of this container: its mode and owner stay; take it away", path);
+		ret = -EIO;
+	}
+	if (!ret)
+		ret = ca->owner ? store_chown(s, h, ca->uid, ca->gid) :
+				  store_chmod(s, h, mode | (name ? st.st_mode & CONTAINER_UNBORN : 0));
+	if (h >= 0)
+		store_close(s, &h);
+	if (ret && ret != -ENOENT && ret != -EPERM && !ca->ret)
+		ca->ret = ret;
+}
+
+static int change_hostdir(void *arg, const char *name)
+{
+	struct change_arg *ca = arg;
+
+	if (container_is_hostdir(name, strlen(name)))
+		change(ca, name, NULL, dir_mode_now(ca->c));
+	return 0;
+}
+
+static int change_dropping(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	struct change_arg *ca = arg;
+
+	if (name_is_known(name, false))
+		change(ca, path, name, container_file_mode(ca->c, kind != DROPPING_DATA));
+	return 0;
+}
+
+/*
+ * Directories are opened up before what is in them and closed after it would be nicer; the owner can always
+ * do both.
+ */
+static int change_all(struct change_arg *ca)
+{
+	struct store *s = ca->c->store;
+	int ret;
+
+	change(ca, "", NULL, dir_mode_now(ca->c));
+	change(ca, "index.global", "index.global", container_file_mode(ca->c, true));
+	change(ca, "lock", "lock", container_lock_mode(ca->c));
+	ret = s->ops->list(s, ca->c->dir, change_hostdir, ca);
+	if (!ret)
+		ret = container_list(ca->c, change_dropping, ca);
+	return ret == -ENOENT ? 0 : ret ? ret : ca->ret;
+}
+
+int container_chmod(struct container *c, mode_t mode)
+{
+	struct change_arg ca = { .c = c, .old_mode = c->mode };
+	struct stat dir;
+	int ret = container_check(c, CONTAINER_CHANGE);
+
+	if (ret || !container_is_checked(c, CONTAINER_CHANGE))
+		return ret;
+	/* By root: others' logs would be closed to the file's owner too. */
+	if (c->give && !container_chown(c, c->uid, c->gid))
+		c->owner = c->uid;
+	c->mode = mode & 0777;
+	ret = change_all(&ca);
+	/* The directory of another user: then what is in it stays open to those who are to have nothing. */
+	if (!ret && !c->store->ops->stat(c->store, c->dir, &dir) &&
+	    dir.st_mode & ~container_dir_mode(mode) & 077)
+		ret = -EPERM;
+	return ret;
+}
+
+int container_chown(const struct container *c, uid_t uid, gid_t gid)
+{
+	struct container copy = *c;
+	struct change_arg ca = {
+		.c = &copy, .old_mode = c->mode, .owner = true, .uid = uid, .gid = gid
+	};
+	int ret = container_check(&copy, CONTAINER_CHANGE);
+
+	return ret || !container_is_checked(&copy, CONTAINER_CHANGE) ? ret : change_all(&ca);
+}

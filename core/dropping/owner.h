@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Modes and owners of what is in a container, which follow those of its stub.
+ */
+#ifndef PLFS_OWNER_H
+#define PLFS_OWNER_H
+
+#include "core/backend/container.h"
+
+/*
+ * Change the mode or owner of the container's directories and droppings as those of its stub were changed. @c
+ * is that of the stub before. What this user may not change stays as it is, and so does what is no dropping
+ * of this container: each is opened, looked at, and changed through that handle. 0; -EPERM: the directory
+ * itself had to stay, and is open to users that have lost their permission; -EIO: something else lies there
+ * under the name of a dropping (one line names it); -errno.
+ */
+int container_chmod(struct container *c, mode_t mode);
+int container_chown(const struct container *c, uid_t uid, gid_t gid);
+
+#endif

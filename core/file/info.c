@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A logical file from outside, for the plfs command: what it consists of, and where its bytes lie.
+ */
+#include "core/plfs_admin.h"
+
+#include "core/backend/container_dirs.h"
+#include "core/backend/names.h"
+#include "core/backend/stub_lock.h"
+#include "core/dropping/datalog.h"
+#include "core/dropping/node_index.h"
+#include "core/base/hash.h"
+#include "core/base/io.h"
+#include "core/file/file.h"
+
+#include <stdio.h>
+
+#define PIECES_MAX (1u << 20) /* of a file that are counted one by one: somebody may forge an endless index */
+
+struct counted_log {
+	UT_hash_handle hh;
+	uint64_t end; /* of its bytes that are counted */
+	char path[];
+};
+
+struct info_arg {
+	struct plfs_info *info;
+	const struct container *c;
+	const char *index;        /* whose blocks are being read */
+	struct counted_log *logs; /* those of which anything is counted */
+};
+
+/* NULL: no memory. */
+static struct counted_log *log_of(struct info_arg *ia, const char *path)
+{
+	struct counted_log *log;
+	size_t len = strlen(path);
+
+	HASH_FIND(hh, ia->logs, path, len, log);
+	if (log)
+		return log;
+	log = mem_zalloc(sizeof(*log) + len + 1);
+	if (!log)
+		return NULL;
+	memcpy(log->path, path, len + 1);
+	HASH_ADD(hh, ia->logs, path, len, log);
+	if (log->hh.tbl)
+		return log;
+	mem_free(log);
+	return NULL;
+}
+
+static void release_logs(struct info_arg *ia)
+{
+	struct counted_log *log, *next;
+
+	HASH_ITER(hh, ia->logs, log, next) {
+		HASH_DEL(ia->logs, log);
+		mem_free(log);
+	}
+}
+
+/*
+ * Records come in the order of their log. Some come twice: a process that syncs puts into the index what
+ * others have in their live files (write/durable.c), and they do it again.
+ */
+static void add_record(struct plfs_info *info, struct counted_log *log, const struct index_record *rec)
+{
+	uint64_t end = index_record_log_end(rec);
+
+	if (rec->type != INDEX_WRITE || end <= log->end)
+		return;
+	info->written_bytes += end - max_u64(rec->log_off, log->end);
+	log->end = end;
+}
+
+static int add_block_info(void *arg, const struct index_block *block)
+{
+	struct info_arg *ia = arg;
+	char path[CONTAINER_PATH_LEN];
+	struct index_cursor cur = { 0 };
+	struct index_record rec;
+	struct counted_log *log;
+
+	ia->info->nr_records += block->nr_records;
+	name_log_of_block(ia->index, block, path);
+	log = log_of(ia, path);
+	while (log && index_block_record(block, &cur, &rec) > 0)
+		add_record(ia->info, log, &rec);
+	return log ? 0 : -ENOMEM;
+}
+
+static int add_dropping_info(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	struct info_arg *ia = arg;
+	struct plfs_info *info = ia->info;
+	char full[CONTAINER_PATH_LEN];
+	struct stat st;
+	unsigned damaged = 0;
+
+	(void)name;
+	container_path(ia->c, path, full);
+	if (ia->c->store->ops->stat(ia->c->store, full, &st))
+		return 0;
+	info->disk_bytes += (uint64_t)st.st_blocks * 512;
+	if (kind == DROPPING_DATA) {
+		info->nr_logs++;
+		info->log_bytes += datalog_len(&st);
+	} else if (kind != DROPPING_OTHER) {
+		info->index_bytes += (uint64_t)st.st_size;
+	}
+	info->nr_writers += kind == DROPPING_LIVE;
+	if (kind == DROPPING_INDEX) {
+		info->nr_hosts++;
+		ia->index = path;
+		node_index_each(ia->c, path, add_block_info, ia, &damaged);
+	}
+	return 0;
+}
+
+/* The end of a log, of which the node index has what comes before. */
+static int add_live_info(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	struct info_arg *ia = arg;
+	struct index_record *records = NULL;
+	char log_path[CONTAINER_PATH_LEN];
+	struct counted_log *log;
+	struct live_state state;
+
+	(void)name;
+	if (kind != DROPPING_LIVE || live_load(ia->c, path, &state, &records))
+		return 0;
+	name_log_of_live(path, log_path);
+	log = log_of(ia, log_path);
+	ia->info->nr_records += state.nr_records;
+	for (uint64_t i = 0; log && i < state.nr_records; i++)
+		add_record(ia->info, log, &records[i]);
+	mem_free(records);
+	return 0;
+}
+
+int plfs_get_info(struct plfs_file *f, struct plfs_info *info)
+{
+	int saved ERRNO_KEPT = errno;
+	const struct inode *ino = f->ino;
+	struct container c;
+	struct info_arg ia = { .info = info, .c = &c };
+	off_t size = plfs_size(f);
+	struct dirs_sum sum;
+	bool logged;
+	struct stat st;
+	int root;
+
+	memset(info, 0, sizeof(*info));
+	if (size < 0)
+		return (int)size;
+	info->size = (uint64_t)size;
+	info->in_use = stub_in_use(file_marked_fd(f));
+	if (!sys.fstat(f->fd, &st))
+		info->disk_bytes = info->space_bytes = (uint64_t)st.st_blocks * 512;
+	info->nr_inodes = 1;
+	file_begin(f);
+	logged = ino->v.stub.has_container;
+	c = ino->c;
+	file_end(f);
+	if (!logged)
+		return 0;
+	for (int i = 0; i < STUB_ID_LEN; i++)
+		snprintf(info->id + 2 * i, 3, "%02x", c.id[i]);
+	snprintf(info->container, sizeof(info->container), "%.*s/%s", PATH_MAX - 66, ino->m->backend, c.dir);
+	container_list(&c, add_dropping_info, &ia);
+	if (info->nr_writers)
+		container_list(&c, add_live_info, &ia);
+	release_logs(&ia);
+	root = store_fd(c.store, c.store->root);
+	if (root >= 0 && !dirs_measure(root, c.dir, &sum)) {
+		info->space_bytes += sum.bytes;
+		info->nr_inodes += sum.nr_files + sum.nr_dirs;
+	}
+	return 0;
+}
+
+int plfs_is_stray(int fd, const char **backend)
+{
+	int saved ERRNO_KEPT = errno;
+	uint8_t head[PLFS_BODY_OFF];
+	ssize_t n = io_pread_all(fd, head, sizeof(head), 0);
+	struct container c;
+	struct stub stub;
+	struct stat st;
+
+	*backend = NULL;
+	if (n < 0)
+		return (int)n;
+	if (!stub_is_one(head, (size_t)n, false) || stub_decode(&stub, head, (size_t)n))
+		return PLFS_STRAY_NONE;
+	if (!stub.has_container)
+		return PLFS_STRAY_BODY;
+	for (int i = 0; i < mount_count() && !*backend; i++) {
+		struct plfs_mount *m = mount_at(i);
+
+		container_init(&c, &m->store, stub.id, 0);
+		if (!m->store.ops->stat(&m->store, c.dir, &st))
+			*backend = m->backend;
+	}
+	return PLFS_STRAY_CONTAINER;
+}
+
+const char plfs_in_stub[] = "(the stub itself)";
+const char plfs_lost[] = "(lost with its host)";
+
+typedef int map_fn(void *arg, uint64_t logical_off, uint64_t len, const char *log, uint64_t log_off);
+
+/*
+ * [off, end), which no log holds: where are bytes of it in the stub? The kernel's offset may be the
+ * program's, and is put back.
+ */
+static int body_pieces(int fd, uint64_t off, uint64_t end, map_fn *fn, void *arg)
+{
+	off_t before = sys.lseek(fd, 0, SEEK_CUR);
+	int ret = 0;
+
+	while (off < end && !ret) {
+		off_t data = sys.lseek(fd, (off_t)(PLFS_BODY_OFF + off), SEEK_DATA), hole;
+		uint64_t from = data >= 0      ? min_u64((uint64_t)data - PLFS_BODY_OFF, end) :
+				errno == ENXIO ? end :
+						 off;
+
+		hole = from < end ? sys.lseek(fd, (off_t)(PLFS_BODY_OFF + from), SEEK_HOLE) : 0;
+		if (from > off)
+			ret = fn(arg, off, from - off, NULL, 0);
+		off = hole > 0 ? min_u64((uint64_t)hole - PLFS_BODY_OFF, end) : end;
+		if (!ret && off > from)
+			ret = fn(arg, from, off - from, plfs_in_stub, PLFS_BODY_OFF + from);
+	}
+	sys.lseek(fd, before, SEEK_SET);
+	return ret;
+}
+
+/*
+ * The piece of the file at @off, with the lock: @fn may read the file, and so is called without it. -EIO: the
+ * maps name a log that is not there, or a kept map was cut. @log: CONTAINER_PATH_LEN bytes for its path.
+ */
+static int find_piece(struct plfs_file *f, uint64_t off, uint64_t len, struct index_piece *piece, char *log,
+		      bool *lost)
+{
+	struct reader *r = &f->ino->v.r;
+	int ret = 0;
+
+	file_begin(f);
+	reader_lookup(r, off, len, piece);
+	*lost = false;
+	if (piece->log_no == INDEX_LOG_HOLE || piece->log_no == INDEX_LOG_CUT) {
+		*lost = r->lacks_hosts;
+	} else {
+		if (piece->log_no < r->logs.nr)
+			snprintf(log, CONTAINER_PATH_LEN, "%s", r->logs.logs[piece->log_no].path);
+		else
+			ret = -EIO;
+	}
+	if (reader_is_broken(r))
+		ret = -EIO;
+	file_end(f);
+	return ret;
+}
+
+int plfs_get_map(struct plfs_file *f, map_fn *fn, void *arg)
+{
+	int saved ERRNO_KEPT = errno;
+	char log[CONTAINER_PATH_LEN];
+	off_t size = plfs_size(f);
+	uint64_t off = 0, body_end;
+	int ret = size < 0 ? (int)size : 0;
+	bool in_body;
+
+	file_begin(f);
+	in_body = f->ino->v.stub.in_body;
+	body_end = reader_body_end(&f->ino->v.r);
+	file_end(f);
+	if (in_body && size > 0)
+		return body_pieces(f->fd, 0, (uint64_t)size, fn, arg);
+	while (!ret && off < (uint64_t)size) {
+		struct index_piece piece;
+		bool lost;
+
+		ret = find_piece(f, off, (uint64_t)size - off, &piece, log, &lost);
+		if (ret)
+			return ret;
+		if (piece.log_no == INDEX_LOG_HOLE && off < body_end)
+			piece.len = min_u64(piece.len, body_end - off);
+		if (lost)
+			ret = fn(arg, off, piece.len, plfs_lost, 0);
+		else if (piece.log_no == INDEX_LOG_HOLE && off < body_end)
+			ret = body_pieces(f->fd, off, off + piece.len, fn, arg);
+		else if (piece.log_no == INDEX_LOG_HOLE || piece.log_no == INDEX_LOG_CUT)
+			ret = fn(arg, off, piece.len, NULL, 0);
+		else
+			ret = fn(arg, off, piece.len, log, piece.log_off);
+		off += piece.len;
+	}
+	return ret;
+}
+
+int plfs_get_reclaimable(struct plfs_file *f, const struct plfs_info *info, uint64_t *bytes)
+{
+	char log[CONTAINER_PATH_LEN];
+	off_t size = plfs_size(f);
+	uint64_t used = 0, off = 0;
+	struct index_piece piece;
+	bool lost;
+	int ret = size < 0 ? (int)size : 0;
+
+	for (unsigned nr = 0; !ret && off < (uint64_t)size; nr++, off += piece.len) {
+		if (nr == PIECES_MAX) {
+			used += (uint64_t)size - off;
+			break;
+		}
+		ret = find_piece(f, off, (uint64_t)size - off, &piece, log, &lost);
+		if (!ret && piece.log_no != INDEX_LOG_HOLE && piece.log_no != INDEX_LOG_CUT)
+			used += piece.len;
+	}
+	*bytes = ret || used >= info->written_bytes ? 0 : info->written_bytes - used;
+	return ret;
+}

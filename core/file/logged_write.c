@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Writing to a logical file: when it gets a container, when this process's log of it is opened and closed,
+ * and when the size is published. What a write does to the log is writer.c's.
+ */
+#include "core/file/logged.h"
+
+#include "core/backend/container_dirs.h"
+#include "core/backend/stub_lock.h"
+#include "core/backend/names.h"
+#include "core/file/acquire.h"
+#include "core/file/publish.h"
+#include "core/write/durable.h"
+#include "core/write/resume.h"
+#include "core/base/msg.h"
+#include "core/base/io.h"
+#include "core/base/stamp.h"
+#include "core/store/posix_acl.h"
+#include "core/base/sys.h"
+#include "core/base/usermem.h"
+#include "core/backend/writer_table.h"
+
+#include <unistd.h>
+
+/*
+ * While a file grows its size is published at least so often, so that ls shows a checkpoint grow, and what a
+ * killed job leaves is not far off. Where hosts share the file each time takes the right to its length
+ * from all the others: 10 to 200 ms for the writer on CephFS.
+ */
+#define PUBLISH_NS 50000000
+#define PUBLISH_REMOTE_NS 1000000000
+
+static void before_spill(void *arg)
+{
+	struct inode *ino = arg;
+
+	if (unlikely(ino->tally != NULL))
+		observe_records(ino->tally, ino->w.tail.live.nr_records);
+	if (ino->v.r.loaded && reader_add_own(&ino->v.r, &ino->w))
+		reader_release(&ino->v.r); /* no memory: made anew when next needed */
+}
+
+struct claim_arg {
+	struct plfs_mount *m;
+	struct container c;
+	const struct stat *st;
+	const void *acl;
+	size_t acl_len;
+	int fd; /* of the stub */
+};
+
+/*
+ * The header that will name it may come to the disk at any moment: if bytes of the stub have been synced it
+ * must not name nothing.
+ */
+static int make_container(struct claim_arg *ca, const uint8_t *id)
+{
+	int ret;
+
+	inode_init_container(ca->m, &ca->c, id, ca->st);
+	ca->c.maker = ca->c.caller;
+	ca->c.acl = ca->acl;
+	ca->c.acl_len = ca->acl_len;
+	ret = container_make(&ca->c, name_hostdir(&ca->c));
+	return !ret && stub_is_synced(ca->fd) ? durable_sync_way(&ca->c) : ret;
+}
+
+static int make_named(void *arg, struct stub *stub)
+{
+	struct claim_arg *ca = arg;
+	int ret = make_container(ca, stub->id);
+
+	stub->has_maker = true;
+	stub->maker = ca->c.caller;
+	return ret;
+}
+
+/* One that was made for nothing goes again, unless the stub names it after all. */
+static void drop_unnamed(struct claim_arg *ca)
+{
+	struct stub now;
+
+	if (*ca->c.dir && !stub_read(ca->fd, &now) &&
+	    (!now.has_container || memcmp(now.id, ca->c.id, STUB_ID_LEN)))
+		container_remove(&ca->c);
+	*ca->c.dir = '\0';
+}
+
+/* Have a container made that the word "claim" names, whoever has set it. */
+static int decide(struct claim_arg *ca, const struct stub *now, uint8_t *id)
+{
+	uint64_t mine = 0, claim = now->claim;
+	int ret = 0;
+
+	while (!claim && !mine)
+		if (sys.getrandom(&mine, sizeof(mine), 0) != sizeof(mine))
+			return -EIO;
+	/* Before others can see its name, and make something else there. */
+	stub_claimed_id(claim ? claim : mine, ca->st->st_ino, id);
+	ret = make_container(ca, id);
+	if (!ret && !claim)
+		ret = stub_propose(ca->fd, mine, &claim);
+	if (ret || !mine || claim == mine)
+		return ret;
+	container_remove(&ca->c);
+	stub_claimed_id(claim, ca->st->st_ino, id);
+	return make_container(ca, id);
+}
+
+/* A process that reads the file keeps its header locked. */
+static int claim_beside(struct claim_arg *ca, struct stub *now)
+{
+	struct store *s = &ca->m->store;
+	uint8_t id[STUB_ID_LEN];
+	int h, ret = stub_read(ca->fd, now);
+
+	if (ret || now->has_container || now->in_body)
+		return ret;
+	ret = s->remote ? -EBUSY : decide(ca, now, id);
+	if (!ret)
+		ret = container_check(&ca->c, CONTAINER_CHANGE);
+	if (ret)
+		return ret;
+	h = container_open_lock(&ca->c, STORE_BRIEFLY, true);
+	if (h < 0)
+		return h;
+	ret = store_lock(s, h);
+	if (!ret || ret == -EOPNOTSUPP)
+		ret = stub_finish_claim(ca->fd, now, id, stamp_next(), ca->st->st_ino, ca->c.owner);
+	store_unlock(s, h);
+	store_close(s, &h);
+	return ret;
+}
+
+#define LOCKED_TRIES 10 /* where hosts share the file system: until that process may have ended */
+
+static __attribute__((noinline, cold)) void tell_locked(int fd)
+{
+	char name[PATH_MAX];
+
+	msg_error("%s: a process that only reads it keeps its header locked, so nothing can be written: end that process",
+		  stub_name(fd, name, sizeof(name)));
+}
+
+static int claim_header(struct claim_arg *ca, struct stub *now)
+{
+	const struct timespec pause = { .tv_nsec = 100000000 };
+	int ret = -EBUSY;
+
+	for (int tries = 0; ret == -EBUSY && tries < LOCKED_TRIES; tries++) {
+		if (tries)
+			io_nanosleep(&pause, NULL);
+		ret = stub_claim(ca->fd, now, stamp_next(), ca->st->st_ino, make_named, ca);
+		if (ret || memcmp(now->id, ca->c.id, STUB_ID_LEN))
+			drop_unnamed(ca);
+		if (ret == -EBUSY)
+			ret = claim_beside(ca, now);
+	}
+	if (ret == -EBUSY)
+		tell_locked(ca->fd);
+	return ret;
+}
+
+int logged_claim(struct inode *ino, int fd)
+{
+	uint8_t acl[ACL_LEN_MAX];
+	struct stat st;
+	struct claim_arg ca = { .m = ino->m, .st = &st, .acl = acl, .fd = fd };
+	struct stub now;
+	ssize_t n;
+	int ret = mount_prepare(ino->m);
+
+	if (!ret && sys.fstat(fd, &st))
+		ret = -errno;
+	if (ret)
+		return ret;
+	n = acl_get(fd, acl);
+	if (n < 0)
+		return (int)n;
+	ca.acl_len = (size_t)n;
+	ret = claim_header(&ca, &now);
+	if (ret)
+		return ret;
+	if (!ino->c.store && now.has_container && !memcmp(now.id, ca.c.id, STUB_ID_LEN)) {
+		ino->c = ca.c; /* what was found out while it was made */
+		ino->c.acl = NULL;
+		ino->c.acl_len = 0;
+	}
+	inode_follow(ino, &now, &st);
+	return 0;
+}
+
+#define TOLERANCE_NS 20000000 /* the kernel's own clocks differ by a tick */
+
+/* How far a file's last change is in the future, by this process's clock; below 0: in the past. */
+static int64_t ahead_of_us(const struct stat *st)
+{
+	struct timespec now;
+
+	if (sys.clock_gettime(CLOCK_REALTIME, &now))
+		return 0;
+	return (st->st_ctim.tv_sec - now.tv_sec) * 1000000000LL + st->st_ctim.tv_nsec - now.tv_nsec;
+}
+
+/*
+ * A stub that was changed later than it is now, by this host's clock: the clock was set back, or another
+ * host's, or the file system's, is ahead. Then the stamps in the container must be seen before ours can be
+ * later. (A stub's ctime cannot be set by programs.)
+ */
+int logged_heed_clock(struct inode *ino, int fd)
+{
+	struct stat st;
+	int ret;
+
+	if (ino->v.r.loaded && !(ino->v.stub.clocks && ino->v.acquired))
+		return 0;
+	if (sys.fstat(fd, &st))
+		return -errno;
+	if (!ino->v.stub.clocks && ahead_of_us(&st) < TOLERANCE_NS)
+		return 0;
+	ret = acquire_look_again(ino, fd, &st, true);
+	return ret || ino->v.r.loaded || ino->v.stub.in_body ? ret : acquire_load(ino);
+}
+
+/*
+ * A later writer cannot see by the stub's times that our clock is ahead of the file system's: the header says
+ * so.
+ */
+static void tell_clock(struct inode *ino, int fd)
+{
+	struct store *s = &ino->m->store;
+	struct stat st;
+
+	if (!s->remote || ino->v.stub.clocks || s->ops->fstat(s, ino->w.tail.live.h, &st))
+		return; /* else the live file was made just now */
+	if (ahead_of_us(&st) > -TOLERANCE_NS || inode_lock_end(ino))
+		return;
+	stub_set_clocks(fd, &ino->v.stub);
+	inode_unlock_end(ino);
+}
+
+int logged_make_writer(struct inode *ino, int fd)
+{
+	int ret, ret2;
+	bool claimed;
+
+	if (ino->writing && likely(!ino->v.stub.clocks || !ino->v.acquired))
+		return 0;
+	claimed = !ino->v.stub.has_container; /* then no log of it can be lost */
+	ret = ino->v.stub.has_container ? logged_heed_clock(ino, fd) : logged_claim(ino, fd);
+	ret = inode_still_logged(ino, ret);
+	if (!ret)
+		ret = inode_check_container(ino, CONTAINER_CHANGE);
+	if (ret || ino->writing)
+		return ret;
+	ino->counted = inode_count(ino);
+	ino->c.filled = ino->v.told_len > 0 && !claimed;
+	ret = writer_open(&ino->w, &ino->c);
+	ino->c.made = false;
+	/* it was missing: made anew here, or it has appeared since */
+	if (!ret && !container_is_checked(&ino->c, CONTAINER_CHANGE)) {
+		ret = inode_check_container(ino, CONTAINER_CHANGE);
+		if (ret)
+			writer_abandon(&ino->w);
+	}
+	if (!ret) {
+		ino->w.before_spill = before_spill;
+		ino->w.arg = ino;
+		ino->writing = true;
+		ino->v.r.own_log = UINT32_MAX;
+		ino->v.published_ns = stamp_coarse_ns();
+		ino->v.notified_ns = ino->v.heeded_ns = live_notified(&ino->w.tail.live);
+		tell_clock(ino, fd);
+	}
+	if (ret)
+		inode_not_counted(ino);
+	/*
+	 * A mover that has not seen our live file yet has set "moving" in the header before. Or it has
+	 * already removed the container in which we tried to make it.
+	 */
+	ret2 = inode_still_logged(ino, inode_settle(ino, fd));
+	if (ret == -EIDRM && !ret2) {
+		ret = claimed ? 0 : inode_container_gone(ino, fd);
+		if (!ret)
+			ret = inode_make_container(ino, fd);
+		return ret ? ret : logged_make_writer(ino, fd);
+	}
+	return ret && ret2 != -EREMCHG ? ret : ret2;
+}
+
+int logged_close_writer(struct inode *ino, int fd)
+{
+	bool told;
+
+	/*
+	 * To close a log that was moved into the body would make its container anew. A move that goes on is
+	 * not waited for.
+	 */
+	if (fd >= 0 && inode_is_notified(ino))
+		inode_look_for_move(ino, fd);
+	publish_recall_end(ino, fd);
+	told = !view_is_unpublished(&ino->v) && !ino->v.end_lost;
+	/* The size before the live file goes: until then that tells appenders where the end is. */
+	if (fd >= 0 && !told)
+		told = !publish_size(ino, fd) && !ino->v.end_lost;
+	if (!ino->writing)
+		return 0;
+	if (ino->v.r.loaded && reader_add_own(&ino->v.r, &ino->w))
+		reader_release(&ino->v.r);
+	if (!writer_close(&ino->w) && told)
+		inode_not_counted(ino);
+	inode_stop_writing(ino);
+	ino->v.r.own_log = UINT32_MAX;
+	if (!ino->w.lost && !ino->w.close_error)
+		return 0;
+	if (fd >= 0 && !inode_settle(ino, fd) && ino->v.stub.in_body) /* the mover has removed the log */
+		return 0;
+	return ino->w.lost ? -EIO : ino->w.close_error;
+}
+
+static inline bool is_publish_due(const struct inode *ino)
+{
+	uint64_t since_ns = ino->w.last_write_ns - ino->v.published_ns;
+
+	return unlikely(since_ns > PUBLISH_NS) && ino->v.own_end > ino->v.told_len &&
+	       (!ino->m->store.remote || since_ns > PUBLISH_REMOTE_NS);
+}
+
+ssize_t logged_write(struct inode *ino, int fd, const void *buf, size_t len, uint64_t logical_off)
+{
+	ssize_t n;
+	int ret;
+
+	if (unlikely(!ino->writing) && logical_off < view_known_size(&ino->v) && ino->v.stub.has_container)
+		resume_overwrite(&ino->c);
+	ret = logged_make_writer(ino, fd);
+	if (!ret)
+		ret = inode_heed_notice(ino, fd);
+	if (ret)
+		return ret;
+	n = writer_write(&ino->w, buf, len, logical_off);
+	if (unlikely(live_is_broken(&ino->w.tail.live)))
+		return inode_mend(ino);
+	/* moved into its body meanwhile, perhaps without these bytes? */
+	if (unlikely(inode_is_notified(ino))) {
+		ret = inode_heed_notice(ino, fd);
+		if (ret)
+			return ret;
+		if (n > 0 && live_notified(&ino->w.tail.live) >= ino->w.last.stamp_ns)
+			/* a truncation hides it: it comes behind that */
+			return logged_write(ino, fd, buf, (size_t)n, logical_off);
+	}
+	if (n <= 0)
+		return n;
+	view_wrote(&ino->v, logical_off + (uint64_t)n);
+	if (inode_exiting)
+		logged_close_writer(ino, fd);
+	else if (inode_posix)
+		logged_commit(ino, fd);
+	else if (is_publish_due(ino))
+		publish_size(ino, fd);
+	return n;
+}
+
+static __attribute__((noinline, cold)) void publish_quietly(struct inode *ino)
+{
+	int saved ERRNO_KEPT = errno;
+
+	publish_size(ino, inode_any_fd(ino));
+}
+
+bool inode_write_next(struct inode *ino, const void *buf, size_t len, uint64_t logical_off)
+{
+	struct writer *w = &ino->w;
+
+	if (!ino->writing || inode_exiting || inode_posix || !user_has_bytes(buf, len) ||
+	    !writer_write_next(w, buf, len, logical_off, ino->v.notified_ns) ||
+	    unlikely(live_is_broken(&w->tail.live)))
+		return false;
+	view_wrote(&ino->v, logical_off + len);
+	if (is_publish_due(ino))
+		publish_quietly(ino);
+	return true;
+}
+
+int logged_commit(struct inode *ino, int fd)
+{
+	/* Bytes that cannot be flushed now stay in the stage, where readers find them: no error yet. */
+	if (ino->writing)
+		writer_commit(&ino->w);
+	publish_recall_end(ino, fd);
+	return view_is_unpublished(&ino->v) ? publish_size(ino, fd) : 0;
+}
+
+/*
+ * The stub says that it is synced before it is. A process that gives it a container from then on syncs the
+ * way to that before the stub names it. A container that it has got before is seen here, and its way synced
+ * with it.
+ */
+int logged_sync(struct inode *ino, int fd)
+{
+	int looked = inode_is_notified(ino) ? inode_look_for_move(ino, fd) : 0;
+	int ret = ino->writing ? writer_sync(&ino->w) : 0, ret2;
+
+	publish_recall_end(ino, fd);
+	ret2 = view_is_unpublished(&ino->v) ? publish_size(ino, fd) : 0;
+	if (inode_mark_synced(ino, fd))
+		ino->way_due = true;
+	if (!ret)
+		ret = looked ? looked : ino->sync_error;
+	if (!ret && !ino->v.stub.in_body) {
+		ret = durable_sync(&ino->c, ino->writing ? &ino->w : NULL, &ino->impatient);
+		if (ret == -EBUSY)
+			return ret;
+		if (!ret && ino->way_due)
+			ret = durable_sync_way(&ino->c);
+		ret = ret > 0 ? 0 : ret;
+	}
+	ino->way_due &= ret < 0;
+	ino->sync_error = 0;
+	ino->v.acquired = true;
+	if (ret)
+		inode_settle(ino, fd); /* no notice reaches a process without a log */
+	if (ino->v.stub.in_body) /* the mover has synced what the log had, and removed that */
+		return -EREMCHG;
+	if (!ret)
+		ret = ret2;
+	if (io_fsync(fd) && !ret)
+		ret = -errno;
+	return ret;
+}

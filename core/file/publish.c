@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The release side of a view: the stub says the size, and when the file was written. The acquire side is
+ * acquire.c's.
+ */
+#include "core/file/publish.h"
+
+#include "core/base/io.h"
+#include "core/base/stamp.h"
+#include "core/base/sys.h"
+#include "core/file/acquire.h"
+#include "core/file/hosts.h"
+
+/*
+ * The rest of publish_extend(), when the length has just been looked at. Others may have written and cut the
+ * file, or moved it into its body, since then, which stub_extend() allows for.
+ */
+static int extend(struct inode *ino, int fd, uint64_t end)
+{
+	int ret;
+
+	if (end <= ino->v.told_len)
+		return 0;
+	ret = inode_seems_bare(ino) ? inode_explain(ino, fd) : 0;
+	if (!ret)
+		ret = stub_extend(fd, end);
+	if (!ret)
+		ino->v.told_len = end;
+	return ret;
+}
+
+int publish_extend(struct inode *ino, int fd, uint64_t end)
+{
+	struct stat st;
+	int ret;
+
+	if (sys.fstat(fd, &st))
+		return -errno;
+	ino->v.told_len = stub_body_len(st.st_size);
+	ret = extend(ino, fd, end);
+	if (view_is_cut(&ino->v))
+		ino->v.told_len = ino->v.stub.cut_size;
+	return ret;
+}
+
+/*
+ * Publishing touches the mapped live file and may hit ENOSPC; the write itself is safe there. So the log is
+ * abandoned as after a crash, and the next write begins another.
+ */
+static bool tells(struct inode *ino, bool more)
+{
+	int why;
+
+	if (more)
+		live_begin_telling(&ino->w.tail.live);
+	else
+		live_end_telling(&ino->w.tail.live);
+	if (likely(!live_is_broken(&ino->w.tail.live)))
+		return true;
+	why = live_why_broken(&ino->w.tail.live);
+	if (why == -ENOSPC || why == -EDQUOT)
+		inode_mend(ino);
+	return false;
+}
+
+int publish_size(struct inode *ino, int fd)
+{
+	static const struct timespec now[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_NOW } };
+	/* a sync or a close may come through a description that only reads */
+	int writable = inode_any_fd(ino);
+	bool telling = ino->writing && ino->v.own_end && tells(ino, true);
+	uint64_t before;
+	int ret = 0;
+
+	fd = writable >= 0 ? writable : fd;
+	if (ino->v.own_end) /* others may have made the file shorter than it was when it was looked at last */
+		ret = acquire_length(ino, fd);
+	inode_heed_cut(ino); /* after the look: a process notifies before it cuts */
+	before = ino->v.told_len;
+	if (!ret)
+		ret = extend(ino, fd, ino->v.own_end);
+	if (telling)
+		tells(ino, false);
+	if (!ret && ino->writing && ino->v.own_end)
+		hosts_enter(ino);
+	if (!ret) {
+		if (ino->v.touched && ino->v.told_len == before && sys.futimens(fd, now))
+			sys.futimens(fd, NULL); /* not the owner: both times or none */
+		ino->v.touched = false;
+		ino->v.own_end = 0;
+		ino->v.published_ns = stamp_coarse_ns();
+	}
+	return ret;
+}
+
+int publish_look_at_end(struct inode *ino, int fd, bool reload)
+{
+	struct stat st;
+	int ret = sys.fstat(fd, &st) ? -errno : acquire_look_again(ino, fd, &st, reload);
+	int writable = inode_any_fd(ino);
+
+	if (ret || !ino->v.end_lost || ino->v.stub.in_body)
+		return ret;
+	if (ino->writing)
+		ino->v.own_end = view_known_size(&ino->v);
+	else
+		ret = publish_extend(ino, writable >= 0 ? writable : fd, view_known_size(&ino->v));
+	ino->v.end_lost = ret != 0;
+	return ret;
+}
+
+void publish_recall_end(struct inode *ino, int fd)
+{
+	if (likely(!ino->v.end_lost) || fd < 0 || inode_lock_end(ino))
+		return;
+	publish_look_at_end(ino, fd, true);
+	inode_unlock_end(ino);
+}

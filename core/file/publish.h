@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The release side of a view (view.h): making the stub say what this process knows. All with the inode's lock
+ * held; @fd is a descriptor of the stub.
+ */
+#ifndef PLFS_PUBLISH_H
+#define PLFS_PUBLISH_H
+
+#include "core/file/inode.h"
+
+/* Publish the size, and the time of the last write. 0 or -errno: the stub lacks something still. */
+int publish_size(struct inode *ino, int fd);
+
+/* Make the stub's length reach at least to @end. */
+int publish_extend(struct inode *ino, int fd, uint64_t end);
+
+/*
+ * Look at the end as the stub and the maps say it, with the end locked, so that no process cuts meanwhile. A
+ * lost end is known again afterwards, and unpublished: a process that cuts from here on notifies this one. A
+ * process without a live file gets no notice, so it publishes that end here.
+ */
+int publish_look_at_end(struct inode *ino, int fd, bool reload);
+
+/* If own_end was lost, recall it from the maps, before the size is published for good. Best effort. */
+void publish_recall_end(struct inode *ino, int fd);
+
+#endif

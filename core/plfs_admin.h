@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The part of core that only the plfs command uses, besides plfs.h: whole backends, damage, and how a file is
+ * stored. preload/ does not include it. The rules of plfs.h hold.
+ */
+#ifndef PLFS_ADMIN_H
+#define PLFS_ADMIN_H
+
+#include "core/plfs.h"
+
+/* ---- whole backends ---- */
+
+/* The canonical path of the mount's directory; and the path under which programs see it. */
+const char *plfs_backend(const struct plfs_mount *m);
+const char *plfs_prefix(const struct plfs_mount *m);
+
+/* Whether other hosts may use its file system as well. */
+bool plfs_is_remote(const struct plfs_mount *m);
+
+/*
+ * Whether the directory of containers @plfs in the directory @dir, both by their attributes, may be that of
+ * files of the user @uid. Whoever may write to a directory can make one there. So it counts if it is root's,
+ * the caller's or @uid's; or if it is @dir's owner's, and others may write to it too. nested.c.
+ */
+bool plfs_counts(const struct stat *dir, const struct stat *plfs, uid_t uid);
+
+/* The mounts of the settings, from 0 on; NULL: there are no more. mount.c. */
+struct plfs_mount *plfs_mount_at(int i);
+
+/* The nearest backend in which the mount's lies; NULL: in none. nested.c. */
+const char *plfs_outer_backend(struct plfs_mount *m);
+
+enum plfs_gc_kind {
+	PLFS_GC_CONTAINER, /* no file leads to it */
+	PLFS_GC_TEMP,      /* a killed process left this temporary file */
+};
+
+enum plfs_gc_fate {
+	PLFS_GC_REMOVED,
+	PLFS_GC_WOULD_BE, /* removed, without @dry */
+	PLFS_GC_KEPT,     /* @why has the reason */
+	PLFS_GC_FAILED,   /* could not be removed; @why has the error */
+};
+
+struct plfs_gc_item {
+	enum plfs_gc_kind kind;
+	enum plfs_gc_fate fate;
+	const char *path; /* below the backend */
+	uint64_t bytes;   /* allocated */
+	uint64_t age_ns;  /* since it was last changed */
+	bool young;       /* kept for its age, before anything else was looked at */
+	const char *why;
+};
+
+struct plfs_gc {
+	/* Options */
+	uint64_t age_ns;     /* anything that changed more recently than this stays */
+	bool dry;            /* remove nothing */
+	unsigned nr_threads;
+	uint64_t later_ns;   /* for tests: added to the clock */
+
+	/* Called by any thread, one at a time; each may be NULL. */
+	void (*item)(void *arg, const struct plfs_gc_item *item);
+	void (*trouble)(void *arg, const char *path, const char *why); /* @path could not be read */
+	void (*progress)(void *arg, const char *what, uint64_t done, uint64_t total); /* total 0: not known */
+	void *arg;
+
+	/* Results */
+	uint64_t nr_files;      /* regular files below the backend */
+	uint64_t nr_containers;
+	uint64_t nr_removed, removed_bytes;
+	uint64_t nr_left, left_bytes; /* found but not removed */
+	uint64_t nr_young, young_bytes; /* of these, what is younger than the age */
+	uint64_t nr_failed;
+	uint64_t nr_troubles;
+	uint64_t nr_unknown; /* not every file could be read: containers to which no other leads; they stay */
+};
+
+/*
+ * Remove the containers of a backend to which no file leads, and old temporary files. Programs may use the
+ * backend meanwhile. A container stays
+ *  - if some file led to it at one moment after the command began, even one that is being renamed;
+ *  - if it changed within the age, by the file system's clock;
+ *  - if the owner of one of its live files is alive;
+ *  - if a process of this host has it open, as far as this user may see.
+ *
+ * No container of a user is removed if a file of his cannot be read, and none at all if a directory below
+ * the backend cannot be read or is hidden by a mount that this process cannot look beneath: files of anybody
+ * may be in it. Names outside the backend are not searched.
+ * 0; -errno: the backend cannot be used, as a line or trouble() reports.
+ */
+int plfs_gc(struct plfs_mount *m, struct plfs_gc *gc);
+
+/* ---- damage ---- */
+
+enum plfs_severity {
+	PLFS_NOTED,    /* nothing is lost: left by killed processes, or tidied up by a repair */
+	PLFS_DAMAGED,  /* bytes are lost, or the index that finds them, or the checksum that verifies them */
+	PLFS_REPAIRED, /* done; with dry_run, to be done */
+	PLFS_REMAINS,  /* damage that a repair cannot undo */
+	PLFS_FAILED,   /* could not be read, or could not be repaired */
+};
+
+struct plfs_finding {
+	enum plfs_severity severity;
+	const char *file;          /* the backend path */
+	const char *code;          /* a word for scripts, see plfs(1) */
+	const char *path;          /* relative to the container; "": the file itself */
+	const char *text;          /* for people; "" for the code "lost" */
+	uint64_t logical_off, len; /* for the code "lost": bytes of the file that cannot be read */
+};
+
+/* Options and results of a check or repair. */
+struct plfs_check {
+	bool repair;
+	bool dry_run; /* of a repair: only report what it would do */
+	bool partial; /* of a repair: make a file readable even if a part of it is then missing */
+	bool quick;   /* do not read the data of the logs */
+	uint64_t lost_max; /* lost ranges of one file that are reported one by one; 0: 100 */
+	/* Called by one thread at a time, also for a tree. The strings are valid until it returns. */
+	void (*found)(void *arg, const struct plfs_finding *finding);
+	void (*progress)(void *arg, const struct plfs_check *check); /* may be NULL */
+	void *arg;
+	/* Results, added to what is there */
+	uint64_t nr_files;   /* logical files */
+	uint64_t nr_plain;   /* other files */
+	uint64_t nr_damaged; /* logical files that are or remain damaged; with dry_run: that need a repair */
+	uint64_t nr_repaired;
+	uint64_t nr_failed;  /* could not be read, or could not be repaired */
+	uint64_t log_bytes;  /* read from logs */
+	uint64_t done_bytes; /* of a tree: of the sizes of its files so many are done; for progress */
+};
+
+/*
+ * Check the logical file (dirfd, path), a backend path below @m, for damage, and with @repair mend it where
+ * that takes no guess. Files that other processes are writing are not reported as damaged. A repair removes
+ * nothing readable.
+ * 0: sound; 1: damaged, or something remains to be done; -errno: could not be checked or repaired, already
+ * reported, except that the path could not be opened: -EISDIR, -ELOOP (a symbolic link), -ENOENT ...
+ */
+int plfs_check(struct plfs_mount *m, int dirfd, const char *path, struct plfs_check *check);
+
+/*
+ * Check all logical files in the directory @path (a backend path) and below, @nr_threads at once, and whether
+ * two of them share a container. Follows no symbolic link. 0, 1: as plfs_check(); -errno: the first one.
+ */
+int plfs_check_tree(struct plfs_mount *m, const char *path, unsigned nr_threads, struct plfs_check *check);
+
+/*
+ * Make PATH/.plfs and the directories of its first level for several users, or correct those that exist: the
+ * owner of @path owns them, and *@mode is their mode. *@mode (mode_t)-1: the mode of @path decides, and is
+ * stored there. Needs no plfs_setup(). 0; -errno: reported in one line.
+ */
+int plfs_init_backend(const char *path, mode_t *mode);
+
+/* ---- space ---- */
+
+struct plfs_compact {
+	bool dry;       /* only find out */
+	/* Results */
+	uint64_t nr_logs, nr_after;     /* data logs before and afterwards */
+	uint64_t disk_bytes, disk_after; /* allocated for the file; of a dry run an estimate */
+	uint64_t copied_bytes;
+	uint64_t nr_left; /* logs that hold nothing any more and could not be removed yet */
+};
+
+/*
+ * Give the space of overwritten bytes of the logical file @path back, which stays one: logs without a visible
+ * byte go; if others have overwritten bytes, what is visible is copied to one new log, and compared with its
+ * checksums. Other processes may read the file meanwhile, or begin to write it. Its mode, owner and time of
+ * modification stay. Killed at any moment, the file has its bytes, and the next call goes on.
+ * 0; 1: there is nothing to gain, as @watch->why says; -EBUSY: it is being written, and where hosts share the
+ * backend, also if it is open; -EPERM: not by its owner or root; -EIO: damaged; -errno. @watch->why has the
+ * reason in words.
+ */
+int plfs_compact(const char *path, struct plfs_compact *out, struct plfs_progress *watch);
+
+/* ---- looking inside ---- */
+
+struct plfs_info {
+	uint64_t size;           /* logical, bytes */
+	uint64_t nr_logs;        /* data logs */
+	uint64_t nr_writers;     /* logs of live or killed writers: not yet in a node index */
+	uint64_t nr_hosts;       /* node indexes */
+	bool in_use;             /* another description, of this or another process, has it open */
+	uint64_t nr_records;     /* records in all indexes */
+	uint64_t log_bytes;      /* in the logs */
+	uint64_t index_bytes;    /* in node indexes and live files */
+	uint64_t disk_bytes;     /* allocated for everything */
+	uint64_t space_bytes;    /* the same with the container's directories and what else is in them */
+	uint64_t nr_inodes;      /* that these take up */
+	uint64_t written_bytes;  /* of logs, that a record has: what is not in the map was overwritten */
+	char container[PATH_MAX]; /* the container's directory; "": none */
+	char id[33];
+};
+
+int plfs_get_info(struct plfs_file *f, struct plfs_info *info);
+
+/*
+ * *@bytes: in logs, to which no piece of the file leads any more: what was overwritten or cut off. They are
+ * given back when the file is emptied, flattened or compacted. Behind the first million pieces all counts as
+ * in use. 0; -errno.
+ */
+int plfs_get_reclaimable(struct plfs_file *f, const struct plfs_info *info, uint64_t *bytes);
+
+/*
+ * What a file is that lies in no backend. *@backend: that of the settings which has its container, or NULL.
+ * -errno: @fd cannot be read.
+ */
+enum plfs_stray {
+	PLFS_STRAY_NONE,      /* a plain file */
+	PLFS_STRAY_CONTAINER, /* a stub: its data is in a container */
+	PLFS_STRAY_BODY,      /* a stub: all its data is behind its header */
+};
+int plfs_is_stray(int fd, const char **backend);
+
+/*
+ * Call @fn for each piece of the file in ascending order: @log is the log that has it, plfs_in_stub if the
+ * stub has it, NULL for a hole, plfs_lost for what may have been lost with a host, and cannot be read. Stops
+ * at the first non-zero result and returns it.
+ */
+extern const char plfs_in_stub[], plfs_lost[];
+int plfs_get_map(struct plfs_file *f,
+		 int (*fn)(void *arg, uint64_t logical_off, uint64_t len, const char *log, uint64_t log_off),
+		 void *arg);
+
+/* ---- what happens now ---- */
+
+enum plfs_writer_state {
+	PLFS_WRITER_RUNS,    /* on this host */
+	PLFS_WRITER_STOPPED, /* by a signal */
+	PLFS_WRITER_GONE,    /* ended without closing its log */
+	PLFS_WRITER_UNSEEN,  /* on another host: what it has not released is not seen from here */
+};
+
+/* One log of a file that is open. */
+struct plfs_writer_now {
+	char host[64], program[64]; /* @program "": not known */
+	uint32_t pid, seq;
+	int rank;                   /* -1: not known */
+	enum plfs_writer_state state;
+	uint64_t bytes;             /* in its log */
+};
+
+struct plfs_now {
+	struct stat st; /* of the stub, for plfs_fix_stat() */
+	struct plfs_writer_now *writers;
+	size_t nr_writers;
+};
+
+/*
+ * Who writes the file. 1: somebody; @now has to be released. 0: nobody, or it is no logical file. -errno.
+ */
+int plfs_look_now(struct plfs_mount *m, int dirfd, const char *path, struct plfs_now *now);
+void plfs_now_release(struct plfs_now *now);
+
+/*
+ * Call @fn for each file below the directory @path, in @m, that somebody writes. What cannot be read is left
+ * out.
+ */
+void plfs_look_below(struct plfs_mount *m, const char *path,
+		     void (*fn)(void *arg, const char *path, struct plfs_now *now), void *arg);
+
+/* ---- what jobs have counted ---- */
+
+/* Take what processes have left beside the stats file @file (plfs-stats(5)) into it. 0; -errno. */
+struct plfs_joined {
+	unsigned parts;   /* that became lines */
+	unsigned alive;   /* whose processes run */
+	unsigned newer;   /* of another version of the library */
+	unsigned damaged; /* not to be read */
+};
+int plfs_stats_join(const char *file, struct plfs_joined *out);
+
+/* The name of a stats file in the directory @dir that none is given for, into @out (PATH_MAX). */
+void plfs_stats_default(const char *dir, char *out);
+
+/* The rank of this process in its job, by its environment; -1: it is none. */
+int plfs_job_rank(void);
+
+#endif

@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Descriptors and windows of logs, and the choice between a window and a read of its own.
+ */
+#include "core/read/logset.h"
+
+#include "core/backend/names.h"
+#include "core/dropping/datalog.h"
+#include "core/dropping/synced.h"
+#include "core/base/msg.h"
+#include "core/dropping/live.h"
+#include "core/base/sys.h"
+#include "core/base/vec.h"
+
+#include <stdio.h>
+
+#define OPEN_LOGS_MAX 64 /* and no more than a quarter of what the process may have */
+
+/*
+ * Windows of a few logs stay in the processor's cache between their two copies: larger ones are slower (by a
+ * quarter at 1 MiB), smaller ones cost calls.
+ */
+#define WINDOW_MIN 4096
+#define WINDOW_FIRST 65536
+#define WINDOW_MAX (128 * 1024)
+#define WINDOWS_BUDGET \
+	(16 * 1024 * 1024) /* for all; where there are thousands of logs they get smaller ones */
+#define WINDOW_UNIT 512
+
+/*
+ * What is still to be compared is read in whole chunks. Less than one comes through a window: the rest of its
+ * chunk is wanted next, mostly, and would be read twice.
+ */
+#define CHUNK INDEX_CHUNK_LEN
+#define SUMS_BUDGET ((size_t)8 << 20) /* for the checksums of all logs */
+/*
+ * From here on the second copy costs more than a call. At 4 KiB they are equal for a reader of one log; one
+ * that takes turns between logs is a sixth faster with windows: the kernel's walk to each page is in no
+ * cache.
+ */
+#define DIRECT_LEN 8192
+
+/*
+ * A file system that likes to be read in blocks of more than a few pages is one across a network (4 MiB on
+ * CephFS and Lustre, 1 MiB on NFS, 128 KiB through FUSE), where a read may be a message: when another host
+ * writes the log, nothing is cached here.
+ */
+#define FAR_BLOCK_LEN (64 * 1024)
+#define FAR_WINDOW_MAX (512 * 1024)
+#define FAR_DIRECT_LEN (128 * 1024)
+
+/* Out of order a window would be read for nothing; but such a call must move some bytes. */
+#define DIRECT_LEN_ALONE 2048
+/* Shorter pieces are taken apart faster by us than by the kernel. */
+#define DIRECT_PIECE_LEN 1024
+/* So much may be left out by a reader that is still in order. */
+#define SKIP_LEN 4096
+
+void logset_init(struct logset *set, const struct container *c)
+{
+	memset(set, 0, sizeof(*set));
+	set->c = c;
+	set->compared.how = sums_verify;
+}
+
+static size_t window_max(const struct logset *set) { return set->far ? FAR_WINDOW_MAX : WINDOW_MAX; }
+static uint32_t window_min(const struct logset *set)
+{
+	uint32_t share = WINDOWS_BUDGET / WINDOW_UNIT / (set->nr + 1) * WINDOW_UNIT;
+
+	return share < WINDOW_UNIT ? WINDOW_UNIT : (uint32_t)min_u64(share, WINDOW_MIN);
+}
+
+/* @done: nothing is to be compared. */
+static size_t direct_len(const struct logset *set, bool done)
+{
+	if (set->far)
+		return FAR_DIRECT_LEN;
+	return done ? DIRECT_LEN : CHUNK;
+}
+
+/* ---- handles ---- */
+
+static bool let_go(struct log_handle *handle)
+{
+	return !__atomic_sub_fetch(&handle->refs, 1, __ATOMIC_ACQ_REL);
+}
+
+bool log_handle_put(struct log_handle *handle)
+{
+	/* first: the handle may be gone afterwards */
+	__atomic_sub_fetch(&handle->set->nr_taken, 1, __ATOMIC_RELAXED);
+	return let_go(handle);
+}
+
+void logset_bury(struct logset *set)
+{
+	struct log_handle **at = &set->let_go;
+
+	while (*at) {
+		struct log_handle *handle = *at;
+
+		if (__atomic_load_n(&handle->refs, __ATOMIC_ACQUIRE)) {
+			at = &handle->next;
+			continue;
+		}
+		*at = handle->next;
+		store_close(set->c->store, &handle->h);
+		mem_free(handle);
+	}
+}
+
+static void close_log(struct logset *set, struct logset_log *log)
+{
+	struct log_handle *handle = log->handle;
+
+	if (!handle)
+		return;
+	log->handle = NULL;
+	set->nr_open--;
+	handle->next = set->let_go; /* before the reference is dropped: the last user looks for it there */
+	set->let_go = handle;
+	if (let_go(handle))
+		logset_bury(set);
+}
+
+static bool is_read_from(const struct logset_log *log)
+{
+	return log->handle && __atomic_load_n(&log->handle->refs, __ATOMIC_RELAXED) > 1;
+}
+
+void logset_after_fork(struct logset *set)
+{
+	for (uint32_t i = 0; i < set->nr; i++)
+		if (set->logs[i].handle)
+			set->logs[i].handle->refs = 1;
+	for (struct log_handle *handle = set->let_go; handle; handle = handle->next)
+		handle->refs = 0;
+	set->nr_taken = 0;
+	logset_bury(set);
+}
+
+static void drop_window(struct logset *set, struct logset_log *log)
+{
+	set->window_bytes -= log->win_cap;
+	mem_free(log->window);
+	log->window = NULL;
+	log->win_len = log->win_cap = 0;
+}
+
+void logset_set_verify(struct logset *set, enum sums_verify how)
+{
+	for (uint32_t i = 0; i < set->nr; i++) /* of whole chunks, and checked, or not */
+		drop_window(set, &set->logs[i]);
+	set->compared.how = how;
+}
+
+void logset_clear(struct logset *set)
+{
+	for (uint32_t i = 0; i < set->nr; i++) {
+		drop_window(set, &set->logs[i]);
+		close_log(set, &set->logs[i]);
+		sums_release(&set->logs[i].compared.sums);
+		mem_free(set->logs[i].path);
+	}
+	compared_release(&set->compared);
+	set->nr = set->hand = 0;
+	set->sums_bytes = 0;
+	set->age++;
+}
+
+void logset_release(struct logset *set)
+{
+	logset_clear(set);
+	mem_free(set->logs);
+	set->logs = NULL;
+	set->cap = 0;
+}
+
+int logset_add(struct logset *set, char *path)
+{
+	struct logset_log *logs = vec_room(set->logs, &set->cap, (size_t)set->nr + 1, sizeof(*logs));
+
+	if (!logs)
+		return -ENOMEM;
+	set->logs = logs;
+	logs[set->nr] = (struct logset_log){ .path = path, .ahead = WINDOW_FIRST / 2 };
+	return (int)set->nr++;
+}
+
+/* Take descriptors or windows from other logs, in turn, until there is room. */
+static void make_room(struct logset *set, const struct logset_log *keep, size_t window)
+{
+	for (uint32_t i = 0; i < set->nr; i++) {
+		struct logset_log *log = &set->logs[set->hand];
+
+		if (set->nr_open < set->max_open && set->window_bytes + window <= WINDOWS_BUDGET)
+			return;
+		set->hand = (set->hand + 1) % set->nr;
+		if (log == keep)
+			continue;
+		if (set->nr_open >= set->max_open && !is_read_from(log))
+			close_log(set, log);
+		if (set->window_bytes + window > WINDOWS_BUDGET && log->window) {
+			drop_window(set, log);
+			log->ahead = window_min(set) / 2; /* there are too many: smaller ones from now on */
+		}
+	}
+}
+
+static void close_others(struct logset *set, const struct logset_log *keep)
+{
+	for (uint32_t i = 0; i < set->nr; i++)
+		if (&set->logs[i] != keep && !is_read_from(&set->logs[i]))
+			close_log(set, &set->logs[i]);
+}
+
+bool logset_give_back(struct logset *set)
+{
+	uint32_t before = set->nr_open;
+
+	close_others(set, NULL);
+	return set->nr_open < before;
+}
+
+/* With the first log. */
+static void look_how_far(struct logset *set, int h)
+{
+	struct stat st;
+
+	set->looked = true;
+	set->far = !set->c->store->ops->fstat(set->c->store, h, &st) && st.st_blksize >= FAR_BLOCK_LEN;
+}
+
+static uint32_t max_open(struct logset *set)
+{
+	struct rlimit limit;
+
+	if (!set->max_open) {
+		set->max_open = OPEN_LOGS_MAX;
+		if (!sys.getrlimit(RLIMIT_NOFILE, &limit))
+			set->max_open = (uint32_t)max_u64(1, min_u64(OPEN_LOGS_MAX, limit.rlim_cur / 4));
+	}
+	return set->max_open;
+}
+
+uint32_t logset_at_once(struct logset *set)
+{
+	uint32_t max = max_open(set), taken = __atomic_load_n(&set->nr_taken, __ATOMIC_RELAXED);
+
+	return taken < max ? (max - taken + 1) / 2 : 0;
+}
+
+static int open_log(struct logset *set, struct logset_log *log)
+{
+	struct log_handle *handle;
+	int h;
+
+	if (log->handle)
+		return 0;
+	max_open(set);
+	make_room(set, log, 0);
+	handle = mem_alloc(sizeof(*handle));
+	if (!handle)
+		return -ENOMEM;
+	h = datalog_open(set->c, log->path, log->growing);
+	if (h == -EMFILE || h == -ENFILE) { /* give back what we hold and try once more */
+		close_others(set, log);
+		h = datalog_open(set->c, log->path, log->growing);
+	}
+	if (h < 0) {
+		mem_free(handle);
+		set->missing = (uint32_t)(log - set->logs);
+		if (name_is_lost(log->path)) {
+			msg_error(
+				"%s/%s: the last writes before its host went down were not synced, and may be lost",
+				set->c->dir, log->path);
+			return -EIO;
+		}
+		if (h == -EIO)
+			msg_error("%s/%s: the data log is damaged", set->c->dir, log->path);
+		return h;
+	}
+	if (!set->looked)
+		look_how_far(set, h);
+	*handle = (struct log_handle){ .set = set, .h = h, .refs = 1 };
+	store_keep(set->c->store, &handle->h);
+	log->handle = handle;
+	set->nr_open++;
+	return 0;
+}
+
+int logset_open(struct logset *set, uint32_t no)
+{
+	int ret = open_log(set, &set->logs[no]);
+
+	return ret ? ret : set->logs[no].handle->h;
+}
+
+/* ---- checksums ---- */
+
+static void drop_sums(struct logset *set, struct logset_log *log)
+{
+	set->sums_bytes -= sums_held(&log->compared.sums);
+	sums_release(&log->compared.sums);
+}
+
+static struct compared_source source(const struct logset *set, const struct logset_log *log)
+{
+	return (struct compared_source){ .c = set->c,
+					 .path = log->path,
+					 .no = (uint32_t)(log - set->logs),
+					 .h = log->handle->h,
+					 .growing = log->growing };
+}
+
+/* The log is open. Whether these bytes have nothing to compare. */
+static bool is_done(struct logset *set, struct logset_log *log, uint64_t log_off, uint64_t len)
+{
+	struct compared_source src = source(set, log);
+	size_t held = sums_held(&log->compared.sums);
+	bool done = compared_is_done(&set->compared, &log->compared, &src, log_off, len);
+
+	set->sums_bytes += sums_held(&log->compared.sums) - held;
+	return done;
+}
+
+int logset_sums(struct logset *set, uint32_t no, uint64_t log_off, size_t len, struct sums_chunk **chunks)
+{
+	struct logset_log *log = &set->logs[no];
+	struct compared_source src = source(set, log);
+	size_t held = sums_held(&log->compared.sums);
+	int ret;
+
+	/* Too many at once: all are read again when they are wanted. */
+	for (uint32_t i = 0; i < set->nr && set->sums_bytes > SUMS_BUDGET; i++)
+		if (i != no)
+			drop_sums(set, &set->logs[i]);
+	ret = compared_sums(&set->compared, &log->compared, &src, log_off, len, chunks);
+	set->sums_bytes += sums_held(&log->compared.sums) - held;
+	return ret;
+}
+
+void logset_compared(struct logset *set, uint32_t no, uint64_t log_off, size_t len,
+		     const struct sums_chunk *chunks)
+{
+	compared_add(&set->compared, &set->logs[no].compared, no, log_off, len, chunks);
+}
+
+static int is_wrong(struct logset *set, const struct logset_log *log, uint64_t chunk)
+{
+	msg_error(
+		"%s/%s: bytes %llu to %llu are not those that were written: damaged, or changed by another thread in the call that wrote "
+		"them; plfs check lists all damage%s",
+		set->c->dir, log->path, (unsigned long long)(chunk * CHUNK),
+		(unsigned long long)((chunk + 1) * CHUNK - 1),
+		sums_verify ? ", PLFS_VERIFY=off reads them as they are" : "");
+	return -EIO;
+}
+
+/* What has been read, of the log's file. */
+static int check(struct logset *set, struct logset_log *log, void *buf, size_t len, uint64_t log_off)
+{
+	const struct iovec iov = { .iov_base = buf, .iov_len = len };
+	uint32_t no = (uint32_t)(log - set->logs);
+	struct sums_chunk *chunks;
+	uint64_t bad;
+	int ret = len ? logset_sums(set, no, log_off, len, &chunks) : 0;
+
+	if (ret || !len || !chunks)
+		return ret;
+	while (!ret && !sums_check(set->c->store, log->handle->h, &iov, 1, log_off, chunks, &bad)) {
+		if (synced_in_part(set->c, log->path, log->handle->h, bad, log->compared.sums.live))
+			compared_excuse(&set->compared, no, bad, &chunks[bad - log_off / CHUNK]);
+		else
+			ret = is_wrong(set, log, bad);
+	}
+	if (!ret)
+		logset_compared(set, no, log_off, len, chunks);
+	mem_free(chunks);
+	return ret;
+}
+
+int logset_verify(struct logset *set, uint32_t no, uint64_t log_off, uint64_t len)
+{
+	struct logset_log *log = &set->logs[no];
+	uint64_t end = log_off + len;
+	int ret = open_log(set, log);
+	char *buf = NULL;
+
+	for (uint64_t off = log_off, to; off < end && !ret; off = to) {
+		ssize_t n;
+
+		to = min_u64(end, off / CHUNK * CHUNK + WINDOW_MAX);
+		if (is_done(set, log, off, to - off))
+			continue;
+		buf = buf ? buf : mem_alloc(WINDOW_MAX);
+		if (!buf)
+			return -ENOMEM;
+		n = datalog_pread(set->c->store, log->handle->h, buf, (size_t)(to - off), off);
+		ret = n < 0 ? (int)n : check(set, log, buf, (size_t)n, off);
+	}
+	mem_free(buf);
+	return ret;
+}
+
+/* ---- bytes ---- */
+
+/*
+ * Read up to @len bytes; fewer where the log, as it is now, ends. What another process still has staged is
+ * read from there. *@in_file: how many are of the log's file.
+ */
+static ssize_t read_log(struct logset *set, struct logset_log *log, void *buf, size_t len, uint64_t log_off,
+			size_t *in_file)
+{
+	struct store *s = set->c->store;
+	char live[CONTAINER_PATH_LEN];
+	size_t done = 0;
+
+	*in_file = 0;
+	if (!datalog_may_have(log_off, len))
+		return 0;
+	for (int tries = 0; tries < 3; tries++) {
+		ssize_t n = datalog_pread(s, log->handle->h, (char *)buf + done, len - done, log_off + done);
+
+		if (n < 0)
+			return n;
+		if (*in_file == done)
+			*in_file += (size_t)n;
+		done += (size_t)n;
+		if (done == len || !log->growing)
+			break;
+		name_live_of_log(log->path, live);
+		n = live_load_bytes(set->c, live, log_off + done, (char *)buf + done, len - done);
+		if (n == -EMFILE || n == -ENFILE) {
+			close_others(set, log);
+			n = live_load_bytes(set->c, live, log_off + done, (char *)buf + done, len - done);
+		}
+		if (n < 0 && n != -ENOENT)
+			return n;
+		done += n > 0 ? (size_t)n : 0;
+		if (done == len)
+			break; /* else it has been flushed in between: it is in the log now */
+	}
+	return (ssize_t)done;
+}
+
+static ssize_t read_checked(struct logset *set, struct logset_log *log, void *buf, size_t len,
+			    uint64_t log_off)
+{
+	size_t in_file;
+	ssize_t n = read_log(set, log, buf, len, log_off, &in_file);
+	int ret = n > 0 && set->compared.how ? check(set, log, buf, in_file, log_off) : 0;
+
+	return ret ? ret : n;
+}
+
+static int too_short(struct logset *set, const struct logset_log *log, uint64_t log_off)
+{
+	msg_error("%s/%s: the data log is shorter than its index says (byte %llu is missing)", set->c->dir,
+		  log->path, (unsigned long long)log_off);
+	return -EIO;
+}
+
+static int read_direct(struct logset *set, struct logset_log *log, void *buf, size_t len, uint64_t log_off)
+{
+	ssize_t n = read_checked(set, log, buf, len, log_off);
+
+	if (n < 0)
+		return (int)n;
+	log->next_off = log_off + len;
+	return (size_t)n < len ? too_short(set, log, log_off + (size_t)n) : 0;
+}
+
+static bool is_in_order(const struct logset_log *log, uint64_t log_off)
+{
+	return log_off >= log->next_off && log_off - log->next_off <= SKIP_LEN;
+}
+
+/*
+ * Fill the window from @log_off on, larger the longer the reading has been in order. Returns 0 with at least
+ * @len bytes in it.
+ */
+static int fill_window(struct logset *set, struct logset_log *log, size_t len, uint64_t log_off)
+{
+	uint64_t from = is_done(set, log, log_off, 1) ? log_off : log_off / CHUNK * CHUNK;
+	uint32_t want;
+	ssize_t n;
+
+	if (is_in_order(log, log_off))
+		log->ahead = (uint32_t)min_size(2 * (size_t)log->ahead, window_max(set));
+	else
+		log->ahead = (uint32_t)max_u64(log->ahead / 2, window_min(set));
+	len += (size_t)(log_off - from);
+	want = log->ahead > len ? log->ahead : (uint32_t)round_up_u64(len, WINDOW_UNIT);
+	if (!is_done(set, log, from + want - 1, 1))
+		want = (uint32_t)(round_up_u64(from + want, CHUNK) - from);
+	log->win_len = 0;
+	if (want > log->win_cap) {
+		drop_window(set, log);
+		make_room(set, log, want);
+		log->window = mem_alloc(want);
+		if (!log->window)
+			return -ENOMEM;
+		log->win_cap = want;
+		set->window_bytes += want;
+	}
+	n = read_checked(set, log, log->window, want, from);
+	if (n < 0)
+		return (int)n;
+	log->win_off = from;
+	log->win_len = (uint32_t)n;
+	return (size_t)n < len ? too_short(set, log, from + (size_t)n) : 0;
+}
+
+static bool is_in_window(const struct logset_log *log, uint64_t log_off, size_t len)
+{
+	return log_off >= log->win_off && log_off + len <= log->win_off + log->win_len;
+}
+
+int logset_read(struct logset *set, uint32_t no, void *buf, size_t len, uint64_t log_off)
+{
+	struct logset_log *log = &set->logs[no];
+	uint8_t *to = buf;
+	size_t n;
+	int ret;
+
+	/* The rest of a window, and what is behind it: nothing is read twice. */
+	if (log_off > log->win_off && log_off < log->win_off + log->win_len &&
+	    !is_in_window(log, log_off, len)) {
+		n = (size_t)(log->win_off + log->win_len - log_off);
+		memcpy(to, log->window + (log_off - log->win_off), n);
+		log->next_off = log_off += n;
+		to += n;
+		len -= n;
+	}
+	if (!is_in_window(log, log_off, len)) {
+		ret = open_log(set, log);
+		if (ret)
+			return ret;
+		if (len >= direct_len(set, is_done(set, log, log_off, len)))
+			return read_direct(set, log, to, len, log_off);
+		ret = fill_window(set, log, len, log_off);
+		if (ret)
+			return ret;
+	}
+	memcpy(to, log->window + (log_off - log->win_off), len);
+	log->next_off = log_off + len;
+	return 0;
+}
+
+static bool is_direct(struct logset *set, struct logset_log *log, uint64_t log_off, size_t len,
+		      unsigned nr_pieces)
+{
+	bool done;
+
+	if (len < DIRECT_LEN_ALONE || len < (size_t)nr_pieces * DIRECT_PIECE_LEN)
+		return false;
+	if (set->crowded)
+		return true;
+	done = is_done(set, log, log_off, len);
+	return len >= direct_len(set, done) || (done && !is_in_order(log, log_off));
+}
+
+int logset_take(struct logset *set, uint32_t no, uint64_t log_off, size_t len, unsigned nr_pieces,
+		struct log_handle **out)
+{
+	struct logset_log *log = &set->logs[no];
+	int ret;
+
+	if (is_in_window(log, log_off, len))
+		return 0;
+	ret = open_log(set, log);
+	if (ret || !is_direct(set, log, log_off, len, nr_pieces))
+		return ret;
+	log->next_off = log_off + len;
+	__atomic_add_fetch(&log->handle->refs, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&set->nr_taken, 1, __ATOMIC_RELAXED);
+	*out = log->handle;
+	return 1;
+}

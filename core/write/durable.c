@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Syncing what others have written as well: how far the node index has been synced is remembered beside it,
+ * so that each block, and the log it speaks of, is synced once, by the first process that syncs.
+ */
+#include "core/write/durable.h"
+
+#include "core/dropping/datalog.h"
+#include "core/dropping/node_index.h"
+#include "core/dropping/notice.h"
+#include "core/backend/names.h"
+#include "core/backend/host.h"
+#include "core/base/bytes.h"
+#include "core/base/msg.h"
+#include "core/base/vec.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+#define COPY_LEN 65536
+
+/* Each directory above @path. */
+static int sync_parents(struct store *s, const char *path)
+{
+	char dir[CONTAINER_PATH_LEN];
+	int ret = 0;
+
+	snprintf(dir, sizeof(dir), "%s", path);
+	for (char *slash = strrchr(dir, '/'); slash && !ret; slash = strrchr(dir, '/')) {
+		*slash = '\0';
+		ret = store_sync_path(s, dir, true);
+	}
+	return ret ? ret : store_sync_path(s, ".", true);
+}
+
+int durable_sync_way(const struct container *c)
+{
+	int ret = store_sync_path(c->store, c->dir, true);
+
+	return ret ? ret : sync_parents(c->store, c->dir);
+}
+
+int durable_sync_names(const struct container *c)
+{
+	char hostdir[32], path[CONTAINER_PATH_LEN];
+	int ret;
+
+	snprintf(hostdir, sizeof(hostdir), "hostdir.%u", name_hostdir(c));
+	container_path(c, hostdir, path);
+	ret = store_sync_path(c->store, path, true);
+	return ret ? ret : store_sync_path(c->store, c->dir, true);
+}
+
+/* ---- what others have in their live files ---- */
+
+/* The end, in the log, of what the records speak of. */
+static uint64_t end_of(const struct index_record *records, uint64_t nr)
+{
+	uint64_t end = 0;
+
+	for (uint64_t i = 0; i < nr; i++)
+		if (records[i].type == INDEX_WRITE)
+			end = max_u64(end, index_record_log_end(&records[i]));
+	return end;
+}
+
+/*
+ * Write the staged bytes up to @end, which records speak of, to where their owner will write them: what a
+ * record speaks of is never changed, so any process may write it, and more than once.
+ */
+static int write_staged(const struct container *c, const char *live, const char *log, uint64_t from,
+			uint64_t end)
+{
+	struct store *s = c->store;
+	struct stat st;
+	uint8_t *buf;
+	ssize_t n = 1;
+	int h, ret = 0;
+
+	if (from >= end)
+		return 0;
+	h = datalog_open_to_write(c, log, STORE_BRIEFLY, &st);
+	if (h < 0)
+		return h == -EMLINK ? -EIO : h;
+	buf = mem_alloc(COPY_LEN);
+	ret = buf ? 0 : -ENOMEM;
+	while (!ret && from < end && n > 0) { /* 0: its owner has written them meanwhile */
+		n = live_load_bytes(c, live, from, buf, (size_t)min_u64(end - from, COPY_LEN));
+		if (n > 0) {
+			ssize_t done = datalog_pwrite(s, h, buf, (size_t)n, from);
+
+			ret = done < 0 ? (int)done : done < n ? -ENOSPC : 0;
+			from += (uint64_t)n;
+		}
+		if (n < 0 && n != -ENOENT)
+			ret = (int)n;
+	}
+	mem_free(buf);
+	store_close(s, &h);
+	return ret;
+}
+
+/* Encode @block, and append it to the node index of this host. */
+static int add_to_index(const struct container *c, struct index_block *block)
+{
+	void *buf = mem_alloc(index_block_max_len(block));
+	int ret = buf ? node_index_append(c, buf, index_block_encode(block, buf)) : -ENOMEM;
+
+	mem_free(buf);
+	return ret;
+}
+
+/* Say in the node index what the live file @path says, unless it is there already. */
+static int adopt_live(const struct container *c, const char *path)
+{
+	struct index_block block = { 0 };
+	struct index_record *records;
+	struct live_state state;
+	char log[CONTAINER_PATH_LEN];
+	uint64_t digest;
+	int ret = live_digest(c, path, &digest);
+
+	if (!ret && live_adopted(c, path) == digest)
+		return 0;
+	if (!ret)
+		ret = live_load(c, path, &state, &records);
+	if (ret)
+		/* damage was reported: nothing in it can be kept */
+		return ret == -ENOENT || ret == -EBADMSG ? 0 : ret;
+	if (state.nr_records) {
+		name_beside(path, state.log_name, log);
+		name_log_numbers(state.log_name, &block.pid, &block.seq);
+		block.nr_records = (uint32_t)state.nr_records;
+		block.records = records;
+		block.log_len = end_of(records, state.nr_records);
+		ret = write_staged(c, path, log, state.flushed_len, block.log_len);
+		if (!ret)
+			ret = add_to_index(c, &block);
+		if (!ret)
+			live_set_adopted(c, path, digest);
+	}
+	mem_free(records);
+	return ret == -EACCES || ret == -EPERM || ret == -ENOENT ? 0 : ret;
+}
+
+struct adopt_arg {
+	const struct container *c;
+	const char *hostdir, *own; /* own: name of the log whose live file is left out, or "" */
+	int ret;
+};
+
+static int adopt_entry(void *arg, const char *name)
+{
+	struct adopt_arg *aa = arg;
+	char path[CONTAINER_PATH_LEN];
+	int ret;
+
+	if (!name_is_our_live(name) || name_is_live_of(name, aa->own) ||
+	    snprintf(path, sizeof(path), "%s/%s", aa->hostdir, name) >= (int)sizeof(path))
+		return 0;
+	ret = adopt_live(aa->c, path);
+	aa->ret = aa->ret ? aa->ret : ret;
+	return 0;
+}
+
+/* ---- what the node index says ---- */
+
+struct synced_log {
+	uint32_t pid, seq;
+	uint64_t len; /* as the index says */
+};
+
+/* Take @block into @logs, of which there are *@nr, with room for one more. */
+static struct synced_log *note_log(struct synced_log *logs, size_t *nr, const struct index_block *block)
+{
+	size_t i = *nr;
+
+	while (i > 0 && (logs[i - 1].pid != block->pid || logs[i - 1].seq != block->seq))
+		i--;
+	if (!i) {
+		logs[(*nr)++] = (struct synced_log){ .pid = block->pid, .seq = block->seq };
+		i = *nr;
+	}
+	logs[i - 1].len = max_u64(logs[i - 1].len, block->log_len);
+	return &logs[i - 1];
+}
+
+/* The logs that the @len bytes of a node index at @buf speak of, mem_alloc()ed. */
+static int find_logs(const struct container *c, const char *index, void *buf, size_t len,
+		     struct synced_log **logs, size_t *nr)
+{
+	struct node_index idx = { .buf = buf, .len = len };
+	struct index_block block;
+	struct synced_log *p;
+	size_t cap = 0;
+
+	container_path(c, index, idx.path);
+	while (node_index_next(&idx, &block) > 0) {
+		if (block.synced)
+			continue;
+		p = vec_room(*logs, &cap, *nr + 1, sizeof(*p));
+		if (!p)
+			return -ENOMEM;
+		*logs = p;
+		note_log(p, nr, &block);
+	}
+	return 0;
+}
+
+/*
+ * Sync one log, unless it is that of @own, and note that in the index: after a power failure a reader
+ * believes the log as far as the note says. A log that is gone was voided by a truncation. *@others: it is
+ * not that of @own.
+ */
+static int sync_log(const struct container *c, const char *index, const struct synced_log *log,
+		    const struct writer *own, bool *others)
+{
+	struct index_block block = { .pid = log->pid, .seq = log->seq, .log_len = log->len, .synced = true };
+	char rest[CONTAINER_PATH_LEN], path[CONTAINER_PATH_LEN];
+	uint32_t pid = 0, seq = 0;
+	int ret;
+
+	if (own)
+		name_log_numbers(own->tail.log_name, &pid, &seq);
+	if (own && pid == log->pid && seq == log->seq) {
+		tail_note_sum(&own->tail, &block);
+	} else {
+		*others = true;
+		name_log_of_block(index, &block, rest);
+		container_path(c, rest, path);
+		ret = store_sync_path(c->store, path, false);
+		if (ret)
+			return ret == -ENOENT ? 0 : ret;
+	}
+	return add_to_index(c, &block);
+}
+
+/* Returns whether there were any. */
+static int sync_logs(const struct container *c, const char *index, void *buf, size_t len,
+		     const struct writer *own, bool *others)
+{
+	struct synced_log *logs = NULL;
+	size_t nr = 0;
+	int ret = find_logs(c, index, buf, len, &logs, &nr);
+
+	for (size_t i = 0; i < nr && !ret; i++)
+		ret = sync_log(c, index, &logs[i], own, others);
+	mem_free(logs);
+	return ret ? ret : nr > 0;
+}
+
+/* From where on the index at @h has not been synced, up to @mark->index_len, which is its length now. */
+static int sync_index(const struct container *c, const char *index, int h, struct notice_mark *mark,
+		      const struct writer *own, bool *others)
+{
+	struct store *s = c->store;
+	struct store_identity id;
+	struct node_index idx = { 0 };
+	uint64_t from;
+	int ret = store_identify(s, h, &id); /* a later one may well have the inode of one that was removed */
+
+	if (ret)
+		return ret;
+	from = mark->index_id == id.id && mark->index_len <= round_up_u64(id.len, 8) ? mark->index_len : 0;
+	if (mark->index_id != id.id)
+		*others = true; /* its name is new */
+	mark->index_id = id.id;
+	if (id.len <= from)
+		return 0;
+	container_path(c, index, idx.path);
+	ret = node_index_read(&idx, s, h, from, id.len);
+	if (!ret)
+		ret = idx.damaged ? -EIO : sync_logs(c, index, idx.buf, idx.len, own, others);
+	node_index_close(&idx);
+	if (ret > 0)
+		ret = s->ops->sync(s, h, false);
+	mark->index_len = round_up_u64(id.len, 8);
+	return ret;
+}
+
+/* With the notice's lock, if that can be had: two that sync do not do the same work. */
+static int sync_locked(const struct container *c, struct writer *own, struct notice_mark *mark)
+{
+	struct store *s = c->store;
+	char hostdir[32], index[CONTAINER_PATH_LEN], path[CONTAINER_PATH_LEN];
+	struct adopt_arg aa = { .c = c, .hostdir = hostdir, .own = own ? own->tail.log_name : "" };
+	bool first = !mark->index_id, names = own && !own->names_synced;
+	int h, ret;
+
+	snprintf(hostdir, sizeof(hostdir), "hostdir.%u", name_hostdir(c));
+	container_path(c, hostdir, path);
+	ret = s->ops->list(s, path, adopt_entry, &aa);
+	ret = ret ? ret : aa.ret;
+	if (ret)
+		return ret;
+	name_index_here(c, index);
+	container_path(c, index, path);
+	h = store_open(s, path, O_RDONLY | STORE_BRIEFLY, 0);
+	if (h == -ENOENT)
+		return 0;
+	ret = h < 0 ? h : sync_index(c, index, h, mark, own, &names);
+	if (h >= 0)
+		store_close(s, &h);
+	/* The names of new logs, and that of a kept map that they took away. */
+	container_path(c, hostdir, path);
+	if (!ret && names)
+		ret = store_sync_path(s, path, true);
+	if (!ret && first)
+		ret = durable_sync_way(c);
+	else if (!ret && names)
+		ret = store_sync_path(s, c->dir, true);
+	if (!ret && own)
+		own->names_synced = true;
+	return ret ? ret : first;
+}
+
+int durable_sync(const struct container *c, struct writer *own, bool *insist)
+{
+	struct store *s = c->store;
+	struct notice_mark mark = { 0 };
+	bool locked = false;
+	int h = notice_open(c, O_RDWR | O_CREAT), ret;
+
+	if (h == -ENOENT || h == -EIDRM) /* no process of this host has written, or nothing is left of that */
+		return 0;
+	if (h >= 0) { /* else without its help */
+		ret = store_try_lock(s, h);
+		if (ret == -EBUSY && !store_locked(s, h)) /* by one who only reads: no process is syncing */
+			ret = -EOPNOTSUPP;
+		if (ret == -EBUSY && !*insist) {
+			store_close(s, &h);
+			return ret;
+		}
+		locked = !ret;
+		*insist = ret == -EBUSY;
+		mark = notice_read_mark(s, h);
+	}
+	ret = sync_locked(c, own, &mark);
+	if (h < 0)
+		return ret;
+	if (ret >= 0)
+		notice_write_mark(s, h, mark);
+	if (locked)
+		store_unlock(s, h);
+	store_close(s, &h);
+	return ret;
+}
+
+bool durable_is_busy(const struct container *c)
+{
+	int h = notice_open(c, O_RDWR);
+	bool busy = h >= 0 && store_locked(c->store, h);
+
+	if (h >= 0)
+		store_close(c->store, &h);
+	return busy;
+}

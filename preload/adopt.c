@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Descriptors that this process did not open: inherited, received from another process, or opened by a call
+ * that does not say what it opened.
+ */
+#include "adopt.h"
+
+#include "fdtable.h"
+#include "path.h"
+
+void fd_adopt(int fd)
+{
+	struct plfs_file *file = NULL;
+	struct plfs_mount *m;
+	struct ofile *f = NULL;
+	char name[PATH_MAX];
+	struct stat st;
+	int r;
+
+	if (fd_is_hidden(fd) || sys.fstat(fd, &st))
+		return;
+	if (plfs_maybe_stub(st.st_mode) || plfs_maybe_unmarked(&st, true)) {
+		r = plfs_adopt(fd, &file);
+		if (r < 0)
+			msg_error(
+				"%s: inherited or received as descriptor %d, but cannot be read (%s): the program sees its stub; "
+				"plfs check says what is damaged",
+				path_read_fd(fd, name) > 0 ? name : "a logical file", fd, msg_errno_name(-r));
+		if (file)
+			f = ofile_new_heir(file, fd);
+	} else if (S_ISDIR(st.st_mode)) {
+		m = path_mount_of_dir(fd);
+		if (m)
+			f = ofile_new_dir(m, NULL);
+	}
+	if (f)
+		fd_install(fd, f);
+}
+
+/*
+ * Call fd_adopt() for each number named in the directory @dirfd, /proc/self/fd. No malloc: this runs in
+ * initialisers.
+ */
+static void adopt_listed(int dirfd)
+{
+	union {
+		struct dirent64 entry;
+		char bytes[4096];
+	} buf;
+	const struct dirent64 *e;
+	const char *p;
+	ssize_t len, at;
+	int fd;
+
+	while ((len = sys.getdents64(dirfd, &buf, sizeof(buf))) > 0) {
+		for (at = 0; at < len; at += e->d_reclen) {
+			e = (const struct dirent64 *)(buf.bytes + at);
+			for (fd = 0, p = e->d_name; *p >= '0' && *p <= '9'; p++)
+				fd = fd * 10 + (*p - '0');
+			if (p != e->d_name && fd != dirfd)
+				fd_adopt(fd);
+		}
+	}
+}
+
+void fd_adopt_inherited(void)
+{
+	int fd, dirfd;
+
+	dirfd = sys.openat(AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dirfd >= 0 && sys.getdents64) {
+		adopt_listed(dirfd);
+	} else { /* no /proc: the ones that shells hand out */
+		for (fd = 0; fd < 64; fd++)
+			fd_adopt(fd);
+	}
+	if (dirfd >= 0)
+		sys.close(dirfd);
+}

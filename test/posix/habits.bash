@@ -1,0 +1,460 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What people do to a backend without the library, by habit: chmod, copy, move, archive, write over. Under the library the files
+# have the bytes that a plain directory has after the same commands, or give EIO with a line that names them (plfs-habits.7).
+. "$HERE/alone.bash"
+
+# Each case with a virtual prefix and in place, with all files in logs and with small ones in their stubs.
+_mapped() { # FUNCTION
+	local how
+	for how in virtual inplace; do
+		for small in '{small=0}' ''; do
+			rm -rf "${B:?}" "$W/plain" "$W/there"
+			mkdir "$B" "$W/plain"
+			P=$B MAP=$B$small
+			[ $how = inplace ] || { P=$PFX MAP=$PFX=$MAP; }
+			echo "--- $MAP"
+			"$1"
+		done
+	done
+}
+
+# The same files below the library and in a plain directory.
+_files() {
+	local script='mkdir d; seq 1 30000 >big; seq 1 20 >small; : >empty; seq 1 3000 >d/cut; seq 1 500 >d/cut; seq 1 9000 >d/file'
+	_under sh -c "cd $P && $script"
+	[ $rc = 0 ] || _fail "making the files"
+	(cd "$W/plain" && sh -c "$script")
+}
+
+# NAME is as the plain file of that name, or gives an error and a line that names it. With "same" or "opened" an error is none;
+# with "opened" or "either" the size is asked for after an open.
+_agrees() { # NAME [same|opened|either]
+	local size
+	_under stat -c %s "$P/$1" >"$W/out" 2>"$W/err2"
+	size=$(cat "$W/out")
+	[[ $2 != opened && $2 != either ]] || {
+		_under head -c 0 "$P/$1" >"$W/out"
+		_under stat -c %s "$P/$1" >"$W/out"
+		size=$(cat "$W/out")
+	} 2>"$W/err2"
+	_under cat "$P/$1" >"$W/out" 2>"$W/err2"
+	if [ $rc = 0 ]; then
+		cmp "$W/out" "$W/plain/$1" || _fail "$1: other bytes${2+ ($2)}: $(head -c 200 "$W/out" | tr '\0' .)"
+		_is "$1: its size" "$size" "$(stat -c %s "$W/plain/$1")"
+		return
+	fi
+	[[ $2 != same && $2 != opened ]] || _fail "$1: cannot be read: $(cat "$W/err")"
+	grep -q 'Input/output error' "$W/err" && grep '^libplfs' "$W/err" | grep -q "${1##*/}" || _fail "$1: a clear error: $(cat "$W/err")"
+	[ ! -s "$W/out" ] || _fail "$1: bytes before the error: $(head -c 200 "$W/out" | tr '\0' .)"
+}
+
+_all_agree() { # [same|opened|either]
+	local name
+	while read -r name; do
+		_agrees "$name" "$@"
+	done < <(cd "$W/plain" && find . -type f -printf '%P\n')
+}
+
+_is_marked() { # NAME...
+	local name
+	for name; do
+		[ -k "$B/$name" ] || _fail "$name has its mark"
+	done
+}
+
+_checked() { # WORDS: plfs check -r prints them; 0 damaged
+	"$BUILD/plfs" check -r "$B" >"$W/check" 2>&1 || _fail "check: $(cat "$W/check")"
+	grep -qF -- "$1" "$W/check" || _fail "check does not say '$1': $(cat "$W/check")"
+}
+
+# ---- the mark is gone ----
+
+_without_mark() {
+	[ -z "$SANITIZED" ] || _skip "not under the sanitizer, which ends dd"
+	_files
+	chmod 644 "$B"/* "$B"/d/* 2>/dev/null; chmod 755 "$B/d"
+	[ ! -k "$B/big" ] || _fail "chmod takes it away"
+	_checked 'mark of a stub'
+	[ ! -k "$B/big" ] || _fail "check changes nothing"
+	"$BUILD/plfs" gc -a 0 "$B" >/dev/null || _fail "gc"
+	_all_agree same
+	_is_marked big small d/file
+	# Each first use by itself.
+	local use
+	for use in 'cat big' 'tail -c 5 big' 'ls -l big | cut -d " " -f 5' 'stat -L -c %s big' 'wc -c <big' 'find . -name big -size +160k' \
+		'echo more >>big; cat big' 'printf XYZ | dd of=big bs=1 seek=3 conv=notrunc status=none; cat big' 'echo anew >big; cat big' \
+		'truncate -s 7 big; cat big' 'truncate -s 500000 big; md5sum <big' 'cp big x; cat x; rm x' 'mv big x; cat x; mv x big' \
+		'ln big x; cat x; rm x' 'ln -s big x; cat x; rm x' 'tar cf - big | md5sum >/dev/null; tar cf - big | tar xOf -' \
+		'python3 -c "import os, mmap; f = open(\"big\", \"r+b\"); m = mmap.mmap(f.fileno(), 0); m[1:3] = b\"##\"; m.flush()"; cat big' \
+		'sed -i s/9/8/ big; cat big' 'exec 3<>big; read x <&3; echo $x; cat <&3' 'chmod 600 big; cat big' 'echo x >y; mv y big; cat big'; do
+		(cd "$W/plain" && rm -f big x && seq 1 30000 >big && sh -c "$use" >"$W/want")
+		_under sh -c "cd $P; rm -f big x; seq 1 30000 >big"
+		chmod 644 "$B/big"
+		_under sh -c "cd $P; $use" >"$W/out"
+		cmp "$W/want" "$W/out" || _fail "$use: $(head -c 200 "$W/out" | tr '\0' .)"
+	done
+	chmod 644 "$B"/* "$B"/d/* 2>/dev/null; chmod 755 "$B/d"
+	_under sh -c "rm -r $P/*"
+	"$BUILD/plfs" gc -a 0 "$B" >/dev/null || _fail "gc"
+	[ -z "$(find "$B" -type f ! -path '*/.plfs/format' ! -path '*/.plfs/writers.*')" ] || _fail "left behind: $(find "$B" -type f)"
+}
+mark_taken_away() { _mapped _without_mark; }
+
+_repaired() {
+	_files
+	chmod 644 "$B/big"
+	"$BUILD/plfs" repair -r "$B" >"$W/out" || _fail "repair: $(cat "$W/out")"
+	_is_marked big
+	chmod 644 "$B/big"
+	_under "$BUILD/plfs" flatten "$P/big" >"$W/out"
+	cmp "$B/big" "$W/plain/big" || _fail "flattened"
+}
+mark_repaired_and_flattened() { _mapped _repaired; }
+
+# Who may not change the mode reads and sees the file all the same.
+_without_mark_as_another() {
+	_files
+	chmod 644 "$B"/* "$B"/d/* 2>/dev/null; chmod 755 "$B" "$B/d"
+	chmod -R a+rX "$B"
+	_user cat "$P/big" >"$W/out"
+	cmp "$W/out" "$W/plain/big" || _fail "big: $(cat "$W/err")"
+	_user sh -c "stat -c %s $P/big; stat -c %s $P/big; wc -c <$P/big" >"$W/out"
+	_is "its size" "$(sort -u "$W/out")" "$(stat -c %s "$W/plain/big")"
+	_user cat "$P/small" >"$W/out"
+	cmp "$W/out" "$W/plain/small" || _fail "small: $(cat "$W/err")"
+	chmod 666 "$B/big"
+	chmod -R a+rwX "$B/.plfs"
+	_user sh -c "echo more >>$P/big" && echo more >>"$W/plain/big"
+	_user cat "$P/big" >"$W/out"
+	[ $rc != 0 ] || cmp "$W/out" "$W/plain/big" || _fail "appended to: $(cat "$W/err")"
+}
+mark_taken_away_seen_by_another() {
+	_need_root
+	_mapped _without_mark_as_another
+}
+
+# A whole backend, copied with its .plfs by what keeps no mark.
+_copied() {
+	local copy
+	for copy in 'cp -r back/. there' 'rsync -rt back/ there' 'tar cf x.tar -C back . && tar xf x.tar --no-same-permissions -C there' \
+		'(cd back && zip -qr ../x.zip .) && (cd there && unzip -q ../x.zip)' 'cp -a back/. there' \
+		'(cd back && find . | cpio -o --quiet) | (cd there && cpio -id --quiet)' 'cp -r --sparse=never back/. there' \
+		'cp -r back/. there; chmod -R u+rwX,go+rX there'; do
+		# shellcheck disable=SC2001 # no pattern of bash's does it
+		command -v "$(sed 's/.*\(zip\|cpio\|rsync\|tar\|cp\) .*/\1/' <<<"$copy")" >/dev/null || continue
+		rm -rf "$W/there" "$W/plain" "$W/x.tar" "$W/x.zip" "${B:?}"/* "$B/.plfs"
+		mkdir "$W/there" "$W/plain"
+		_files
+		(cd "$W" && umask 077 && sh -c "$copy") || _fail "$copy"
+		(
+			P=$W/there
+			[ "${MAP%%=*}" = "$MAP" ] || P=$PFX
+			B=$W/there
+			MAP=$B$small
+			[ "$P" = "$B" ] || MAP=$P=$MAP
+			echo "$copy"
+			_all_agree same
+			_checked '0 damaged'
+			_under sh -c "echo more >>$P/big"
+			echo more >>"$W/plain/big"
+			_all_agree same
+		) || exit
+	done
+}
+backend_copied_without_marks() { _mapped _copied; }
+
+# ---- a run without the library ----
+
+# The stub is written anew, and keeps its mark: it is a plain file, and says so once. What the library had of it is an orphan.
+_written_anew() {
+	local nr
+	_files
+	for write in 'seq 1 44444 >big; seq 1 3 >small; seq 1 5 >empty; head -c 5000 /dev/zero | tr "\\0" x >d/file; seq 1 9000 >d/cut' \
+		'cp d/file big; cp big small; cp small empty' 'head -c 20000 /dev/zero >x; seq 1 9999 >>x; cp x d/cut; rm x; seq 1 4 >>d/cut'; do
+		(cd "$B" && sh -c "$write")
+		(cd "$W/plain" && sh -c "$write")
+	done
+}
+_run_without() {
+	_written_anew
+	_checked 'is a plain file with the mark of a stub'
+	_under cat "$P/big" "$P/big" >"$W/out"
+	_is "lines" "$(grep -c '^libplfs.*/big: a program without libplfs has written it anew' "$W/err")" 1
+	_all_agree opened
+	[ ! -k "$B/big" ] || _fail "the mark is off"
+	"$BUILD/plfs" gc -a 0 "$B" >"$W/out" || _fail "gc: $(cat "$W/out")"
+	[ -z "$(find "$B/.plfs" -name 'data.*')" ] || _fail "the old container is an orphan"
+	_under sh -c "cd $P; echo more >>big; echo anew >d/file; printf XX | dd of=d/cut bs=1 seek=3 conv=notrunc status=none"
+	(cd "$W/plain"; echo more >>big; echo anew >d/file; printf XX | dd of=d/cut bs=1 seek=3 conv=notrunc status=none)
+	_all_agree opened
+}
+written_anew_without_the_library() { _mapped _run_without; }
+
+# Before anybody opens it, gc knows it; and by a program that only writes.
+_run_without_then() {
+	[ -z "$SANITIZED" ] || _skip "not under the sanitizer, which ends dd"
+	_written_anew
+	"$BUILD/plfs" gc -a 0 "$B" >"$W/out" || _fail "gc: $(cat "$W/out")"
+	[ -z "$(find "$B/.plfs" -name 'data.*')" ] || _fail "the old container is an orphan"
+	_under sh -c "cd $P; printf XX | dd of=d/cut bs=1 seek=3 conv=notrunc status=none; echo more >>big; truncate -s 4 small"
+	(cd "$W/plain"; printf XX | dd of=d/cut bs=1 seek=3 conv=notrunc status=none; echo more >>big; truncate -s 4 small)
+	_all_agree opened
+}
+written_anew_and_collected() { _mapped _run_without_then; }
+
+# In place the sizes are right before anything is opened.
+_sizes() {
+	_written_anew
+	[ "$P" = "$B" ] || return
+	_under sh -c "cd $P; find . -name .plfs -prune -o -type f -printf '%p %s\n'" >"$W/out"
+	cmp <(sort "$W/out") <(cd "$W/plain"; find . -type f -printf '%p %s\n' | sort) || _fail "sizes: $(cat "$W/out")"
+}
+sizes_of_what_was_written_anew() { _mapped _sizes; }
+
+# Bits of the header are lost: that is damage, and what belongs to it stays.
+_damaged_header() {
+	local seek
+	for seek in 0 7 12 16 30 127; do
+		_files
+		printf '\377' | dd of="$B/big" bs=1 seek=$seek conv=notrunc status=none
+		_agrees big
+		[ $rc != 0 ] || [ $seek = 16 ] || _fail "byte $seek: an error"
+		"$BUILD/plfs" gc -a 0 "$B" >"$W/out" 2>&1
+		printf x | dd of="$B/big" bs=128 conv=notrunc status=none
+		[ "$(find "$B/.plfs" -name 'data.*')" ] || _fail "byte $seek: its log stays"
+		_under rm -r $P/big $P/small $P/empty $P/d
+		rm -rf "$W"/plain/*
+	done
+	_files
+	head -c 512 /dev/zero | dd of="$B/big" conv=notrunc status=none
+	_agrees big
+	[ $rc != 0 ] && [ -k "$B/big" ] || _fail "a header of zeros: an error, and the mark stays"
+	rm "$B/small" "$B"/d/*
+	! "$BUILD/plfs" gc -a 0 "$B" >"$W/out" 2>&1 && [ "$(find "$B/.plfs" -name 'data.*')" ] || _fail "its log stays: $(cat "$W/out")"
+	! "$BUILD/plfs" check "$B/big" >"$W/out" || _fail "check: $(cat "$W/out")"
+}
+damaged_header_is_no_plain_file() { _mapped _damaged_header; }
+
+# Bytes of a program that does not have the library, through a descriptor of one that has: the stub's header says nothing of them.
+_inherited() {
+	local script='env -u LD_PRELOAD seq 1 2000 >c; dd if=/dev/null of=c conv=notrunc,fsync count=0 status=none; env -u LD_PRELOAD seq 1 9 >>c'
+	_under sh -c "cd $P && $script"
+	(cd "$W/plain" && sh -c "$script")
+	_agrees c same
+	_under head -c 100 "$P/c" >"$W/out"
+	_agrees c same
+	_is mark "$([ -k "$B/c" ] && echo kept)" kept
+}
+written_through_a_descriptor() { _mapped _inherited; }
+
+# Nobody opens and closes a plain file behind the program's back: its record locks would go, those of before an exec too.
+_locked() {
+	command -v python3 >/dev/null || _skip "needs python3"
+	seq 1 3000 >"$B/plain"
+	cat >"$W/lock.py" <<-'END'
+		import fcntl, os, sys
+		path, step = sys.argv[1:]
+		if step == "begin":
+		    fd = os.open(path, os.O_RDWR)
+		    fcntl.lockf(fd, fcntl.LOCK_EX)
+		    os.set_inheritable(fd, True)
+		    os.execv(sys.executable, [sys.executable, sys.argv[0], path, str(fd)])
+		os.pwrite(int(step), b"x", 0)
+		os.stat(path)
+		os.close(os.open(path + ".other", os.O_RDWR | os.O_CREAT, 0o644))
+		if os.fork() == 0:
+		    try:
+		        fcntl.lockf(os.open(f"/proc/self/fd/{step}", os.O_RDWR), fcntl.LOCK_EX | fcntl.LOCK_NB)
+		        print("no lock", flush=True)
+		    except OSError:
+		        print("locked", flush=True)
+		    os._exit(0)
+		os.wait()
+	END
+	_under "$(python3 -c 'import sys; print(sys.executable)')" "$W/lock.py" "$P/plain" begin >"$W/out"
+	_is "the lock" "$(cat "$W/out")" locked
+}
+locks_on_plain_files() { _mapped _locked; }
+
+# ---- every command ----
+
+# After each command without the library, in a directory of stubs of its own: each file is as in a plain directory after the same
+# command, or gives an error and a line that names it. "same": no errors; "either": errors, and sizes are asked for after an open.
+# (plfs-habits.7 has the table.) One process looks at all files.
+_every_command() { # same|either
+	command -v python3 >/dev/null || _skip "needs python3"
+	[ -z "$SANITIZED" ] || _skip "under the sanitizer it takes a minute more"
+	local command nr=0 commands=() script='touch -d "2 days ago" big small'
+	mapfile -t commands
+	_under sh -c 'cd "$0" && for i in $(seq 0 "$1"); do mkdir $i && (cd $i; mkdir d; seq 1 9000 >big; seq 1 20 >small; : >empty
+		seq 1 3000 >d/cut; seq 1 500 >d/cut; seq 1 4000 >d/file); done' "$P" $((${#commands[@]} - 1))
+	(cd "$W/plain" && for nr in "${!commands[@]}"; do mkdir $nr && (cd $nr; mkdir d; seq 1 9000 >big; seq 1 20 >small; : >empty
+		seq 1 3000 >d/cut; seq 1 500 >d/cut; seq 1 4000 >d/file); done)
+	for nr in "${!commands[@]}"; do
+		(cd "$B/$nr" && eval "$script; ${commands[$nr]}")
+		(cd "$W/plain/$nr" && eval "$script; ${commands[$nr]}")
+		# one that fails, or knows the files as stubs, is no test
+	done >"$W/said" 2>&1
+	_looks "$1" "${commands[@]}"
+	"$BUILD/plfs" gc -a 0 "$B" >"$W/said" 2>&1
+	_looks "$1" "${commands[@]}"
+}
+
+_looks() { # same|either COMMAND...
+	_under python3 -c '
+import os, sys
+root, plain, how, commands = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]
+for top, dirs, files in os.walk(plain):
+    for name in files:
+        path = os.path.join(top, name)
+        rel = os.path.relpath(path, plain)
+        here = os.path.join(root, rel)
+        command = commands[int(rel.split("/")[0])]
+        if not os.path.exists(path):
+            continue
+        want = open(path, "rb").read()
+        try:
+            size = os.stat(here).st_size if how == "same" else -1
+            with open(here, "rb") as f:
+                got = f.read()
+            if size < 0:
+                size = os.stat(here).st_size
+        except OSError as e:
+            if how == "same" or e.errno != 5:
+                print("wrong: %s: %s: %s" % (command, rel, e))
+            else:
+                print("error: " + rel)
+            continue
+        if got != want or size != len(want):
+            print("wrong: %s: %s: %d bytes, size %d, not %d; begins with %r" % (command, rel, len(got), size, len(want), got[:40]))
+	' "$P" "$W/plain" "$@" >"$W/out"
+	[ $rc = 0 ] || _fail "looking: $(cat "$W/err")"
+	! grep -q '^wrong' "$W/out" || _fail "$(grep -c '^wrong' "$W/out") of them: $(grep '^wrong' "$W/out")"
+	local path
+	while read -r path; do
+		grep '^libplfs' "$W/err" | grep -qF "/$path: " || _fail "a line names $path: $(cat "$W/err")"
+	done < <(sed -n 's/^error: //p' "$W/out")
+}
+
+_keeping() {
+	_every_command same <<'COMMANDS'
+chmod 600 big small
+chmod 0644 big small empty d/file
+chmod -R u+rwX,go+rX big small d
+chmod a+x big
+chmod u+s,g+s big small
+chown 0:0 big small
+chgrp 0 big
+touch big small
+touch -d 2001-01-01 big small
+touch -r d/file big
+truncate -s 0 empty
+mv big b2 && mv b2 big
+mv big d/big; mv small d
+mv d e; mv e/file f
+mv -f small big
+mv d/file empty
+ln big b2
+ln big b2 && rm big && mv b2 big
+ln -s big b2
+ln -f small big
+ln -sf small big
+cp big b2
+cp -p big b2
+cp -a big small d
+cp -r d e
+cp -a d e
+cp --reflink=auto big b2
+cp --sparse=always big b2
+cp --sparse=never big b2
+cp -l big b2
+cp -s "$PWD/big" b2
+install big b2
+install -m 600 -p big b2
+cat big >b2
+cat <big >b2
+dd if=big of=b2 status=none
+dd if=big of=b2 bs=4096 conv=sparse status=none
+tar cf x.tar big small d && rm -r big small d && tar xf x.tar && rm x.tar
+tar cf x.tar big small d && rm -r big small d && tar xf x.tar --no-same-permissions && rm x.tar
+tar cSf x.tar big d && rm -r big d && tar xpf x.tar && rm x.tar
+mkdir e && tar cf - big small | tar xf - -C e
+find big small d | cpio -o --quiet >x.cpio && rm -r big small d && cpio -id --quiet <x.cpio && rm x.cpio
+mkdir e && find big d | cpio -pdm --quiet e
+rsync -a big b2
+rsync -rt d/ e
+rsync -aS d/ e
+rsync -a --inplace big d/file
+zip -qr x.zip big small d && rm -r big small d && unzip -q x.zip && rm x.zip
+gzip big small && gunzip big.gz small.gz
+gzip -c big | gzip -dc >b2
+xz big && unxz big.xz
+cp big b2 && mv b2 big
+cp -p big b2 && rm big && mv b2 big
+setfattr -n user.a -v b big
+setfacl -m u:1:r big; setfacl -b big
+chattr +i big; chattr -i big
+sync big
+fallocate -n -l 1 empty
+rm -f big
+rm -r d
+COMMANDS
+}
+commands_that_keep_the_bytes() { _mapped _keeping; }
+
+# What a tape has is not brought back by ls: such a file has no blocks, or one.
+a_stat_opens_no_file_without_blocks() {
+	truncate -s 100000 "$B/tape"
+	seq 1 9000 >"$B/plain"
+	chmod 644 "$B/tape" "$B/plain"
+	cat >"$W/watch.py" <<'PYTHON'
+import ctypes, os, struct, subprocess, sys
+libc = ctypes.CDLL(None)
+fd = libc.inotify_init1(os.O_NONBLOCK)
+libc.inotify_add_watch(fd, sys.argv[1].encode(), 0x20)  # IN_OPEN
+subprocess.run(sys.argv[2:], check=True, stdout=subprocess.DEVNULL)
+try:
+    events = os.read(fd, 65536)
+except BlockingIOError:
+    events = b""
+while events:
+    size = struct.unpack_from("iIII", events)[3]
+    print(events[16:16 + size].rstrip(b"\0").decode())
+    events = events[16 + size:]
+PYTHON
+	P=$PFX MAP=$PFX=$B
+	python3 "$W/watch.py" "$B" env LD_PRELOAD="$PRE" PLFS_MAP="$MAP" stat "$P/tape" "$P/plain" >"$W/opened"
+	_is "files that a stat opens" "$(sort -u "$W/opened" | tr '\n' ' ')" "plain "
+}
+
+# These write into stubs, with what they see of them or with something else: the new bytes, or an error.
+_writing() {
+	_every_command either <<'COMMANDS'
+echo anew >big; echo anew >small; echo anew >empty; echo anew >d/file
+seq 1 5000 >big; seq 1 5000 >small; seq 1 5000 >empty
+echo more >>big; echo more >>d/file
+head -c 9000 /dev/zero >big
+head -c 200 /dev/zero >small; seq 1 900 >>small
+printf X | dd of=big bs=1 conv=notrunc status=none
+printf XYZ | dd of=small bs=1 seek=2 conv=notrunc status=none
+head -c 128 /dev/urandom | dd of=big conv=notrunc status=none
+head -c 512 /dev/urandom | dd of=big conv=notrunc status=none
+truncate -s 0 big small
+truncate -s 100 big
+truncate -s 4 big
+cp d/file big
+cp small big; cp small d/file
+cp big small
+cp empty big
+seq 7 >f; cp f big; mv f small
+seq 1 7000 >f; install f big; cp -p f small
+seq 1 7000 >f; rsync -a f big
+seq 1 7000 >f; rsync --inplace f big
+seq 1 7000 >f; dd if=f of=big status=none
+seq 1 7000 >f; cat f >big
+seq 1 7000 | tee big small >/dev/null
+cp /bin/true big; cp /bin/true small
+cp --remove-destination small big
+COMMANDS
+}
+commands_that_write() { _mapped _writing; }

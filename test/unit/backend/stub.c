@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The stub's header: its bytes, its claim by many at once, and what is said of a header that is none.
+ */
+#include "test/lib/scratch.h"
+
+#include "core/base/bytes.h"
+#include "core/base/crc32c.h"
+#include "core/backend/stub.h"
+#include "core/backend/stub_lock.h"
+
+#include <criterion/criterion.h>
+
+static char path[100];
+
+static void setup(void)
+{
+	scratch_dir();
+	snprintf(path, sizeof(path), "%s/stub", scratch);
+	close(open(path, O_RDWR | O_CREAT | O_EXCL, 0644));
+}
+
+TestSuite(stub_codec);
+TestSuite(stub, .init = setup, .fini = scratch_remove);
+
+static int no_make(void *arg, struct stub *stub)
+{
+	(void)stub;
+	return arg ? *(int *)arg : 0;
+}
+
+static const struct stub sample = {
+	.has_container = true,
+	.id = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0xff },
+	.generation_ns = 0x1122334455667788,
+	.created_ns = 0x99,
+	.number = 0xaabbccddee,
+};
+
+Test(stub_codec, the_bytes_are_those_of_the_table)
+{
+	uint8_t buf[STUB_HEADER_LEN], copy[STUB_HEADER_LEN];
+
+	stub_encode(&sample, buf);
+	cr_assert_eq(memcmp(buf, "PLFSTUB1", 8), 0);
+	cr_assert_eq(get_le32(buf + 8), 1);
+	cr_assert_eq(get_le32(buf + 16), 0);
+	cr_assert_eq(get_le32(buf + 20), 0);
+	cr_assert_eq(memcmp(buf + 24, sample.id, 16), 0);
+	cr_assert_eq(get_le64(buf + 40), sample.generation_ns);
+	cr_assert_eq(get_le64(buf + 48), 0x99);
+	cr_assert_eq(get_le64(buf + 56), 0xaabbccddee);
+	for (int i = 64; i < STUB_HEADER_LEN; i++)
+		cr_assert_eq(buf[i], 0);
+	memcpy(copy, buf, sizeof(copy));
+	put_le32(copy + 12, 0);
+	cr_assert_eq(get_le32(buf + 12), crc32c(0, copy, sizeof(copy)));
+}
+
+Test(stub_codec, what_is_encoded_is_decoded)
+{
+	uint8_t buf[STUB_HEADER_LEN];
+	struct stub stub;
+
+	stub_encode(&sample, buf);
+	cr_assert_eq(stub_decode(&stub, buf, sizeof(buf)), 0);
+	cr_assert(stub.has_container);
+	cr_assert_arr_eq(stub.id, sample.id, 16);
+	cr_assert_eq(stub.generation_ns, sample.generation_ns);
+	cr_assert_eq(stub.created_ns, sample.created_ns);
+	cr_assert_eq(stub.number, sample.number);
+	cr_assert(stub_is_copy(&stub, 1) && !stub_is_copy(&stub, sample.number));
+}
+
+Test(stub_codec, nothing_and_zeros_are_a_stub_without_container)
+{
+	uint8_t zeros[STUB_HEADER_LEN] = { 0 };
+	struct stub stub;
+
+	cr_assert_eq(stub_decode(&stub, zeros, 0), 0);
+	cr_assert_not(stub.has_container);
+	cr_assert_eq(stub_decode(&stub, zeros, sizeof(zeros)), 0);
+	cr_assert_not(stub.has_container);
+}
+
+Test(stub_codec, a_few_foreign_bytes_are_no_stub)
+{
+	const char text[] = "by somebody else";
+	uint8_t zeros[20] = { 0 };
+	struct stub stub;
+
+	cr_assert_eq(stub_decode(&stub, text, sizeof(text)), -EIO);
+	cr_assert_eq(stub_decode(&stub, zeros, sizeof(zeros)), 0);
+	cr_assert_not(stub.has_container);
+}
+
+Test(stub_codec, any_flipped_bit_is_found)
+{
+	uint8_t buf[STUB_HEADER_LEN];
+	struct stub stub;
+
+	for (int bit = 0; bit < 8 * STUB_HEADER_LEN; bit++) {
+		stub_encode(&sample, buf);
+		buf[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		cr_assert_lt(stub_decode(&stub, buf, sizeof(buf)), 0, "bit %d", bit);
+	}
+}
+
+/* What is read from a stub whose word "cut" is set. */
+static void encode_with_cut(uint8_t *page, uint64_t size, uint64_t stamp_ns)
+{
+	memset(page, 0, STUB_READ_LEN);
+	stub_encode(&sample, page);
+	put_le64(page + 480, size);
+	put_le64(page + 488, stamp_ns);
+	put_le32(page + 496, crc32c(0, page + 480, 32));
+}
+
+Test(stub_codec, a_truncation_under_way_is_in_the_word)
+{
+	uint8_t page[STUB_READ_LEN];
+	struct stub stub;
+
+	encode_with_cut(page, 5000, 77);
+	cr_assert_eq(stub_decode(&stub, page, sizeof(page)), 0);
+	cr_assert(stub.cut_size == 5000 && stub.cut_ns == 77 && !stub_is_emptied(&stub));
+	cr_assert_eq(stub_decode(&stub, page, STUB_HEADER_LEN), 0);
+	cr_assert_eq(stub.cut_ns, 0);
+	encode_with_cut(page, 0, sample.generation_ns);
+	cr_assert_eq(stub_decode(&stub, page, sizeof(page)), 0);
+	cr_assert(stub_is_emptied(&stub));
+	encode_with_cut(page, 0, sample.generation_ns + 1);
+	cr_assert_eq(stub_decode(&stub, page, sizeof(page)), 0);
+	cr_assert(stub.cut_ns && !stub_is_emptied(&stub));
+}
+
+/* Nothing had followed it when it was torn, or it was being cleared. */
+Test(stub_codec, a_word_that_is_not_whole_is_none)
+{
+	uint8_t page[STUB_READ_LEN];
+	struct stub stub;
+
+	for (int bit = 0; bit < 8 * 32; bit++) {
+		encode_with_cut(page, 5000, 77);
+		page[480 + bit / 8] ^= (uint8_t)(1 << bit % 8);
+		cr_assert_eq(stub_decode(&stub, page, sizeof(page)), 0);
+		cr_assert_eq(stub.cut_ns, 0, "bit %d", bit);
+	}
+	for (size_t len = 1; len < 20; len++) {
+		encode_with_cut(page, 5000, 77);
+		memset(page + 480 + len, 0, 32 - len);
+		cr_assert_eq(stub_decode(&stub, page, sizeof(page)), 0);
+		cr_assert_eq(stub.cut_ns, 0, "%zu bytes", len);
+	}
+}
+
+Test(stub, a_truncation_is_announced_and_forgotten)
+{
+	struct stub stub, again;
+	int fd = open(path, O_RDWR);
+
+	cr_assert_eq(stub_claim(fd, &stub, 5, 6, no_make, NULL), 0);
+	cr_assert_eq(stub_set_cut(fd, &stub, 5000, 77), 0);
+	cr_assert_eq(stub_set_clocks(fd, &again), 0);
+	cr_assert(again.cut_size == 5000 && again.cut_ns == 77 && stub.cut_ns == 77);
+	cr_assert_eq(stub_set_cut(fd, &stub, 0, 0), 0);
+	cr_assert_eq(stub_read(fd, &again), 0);
+	cr_assert(!again.cut_ns && !stub.cut_ns && again.clocks);
+	close(fd);
+}
+
+Test(stub_codec, later_versions_and_unknown_features_are_refused)
+{
+	uint8_t buf[STUB_HEADER_LEN];
+	struct stub stub;
+
+	stub_encode(&sample, buf);
+	put_le32(buf + 8, STUB_VERSION + 1);
+	cr_assert_eq(stub_decode(&stub, buf, sizeof(buf)), -EPROTONOSUPPORT);
+	stub_encode(&sample, buf);
+	put_le32(buf + 20, 4);
+	cr_assert_eq(stub_decode(&stub, buf, sizeof(buf)), -EPROTONOSUPPORT);
+}
+
+Test(stub_codec, a_compatible_feature_is_ignored)
+{
+	uint8_t buf[STUB_HEADER_LEN];
+	struct stub stub;
+
+	stub_encode(&sample, buf);
+	put_le32(buf + 16, 1);
+	put_le32(buf + 12, 0);
+	put_le32(buf + 12, crc32c(0, buf, sizeof(buf)));
+	cr_assert_eq(stub_decode(&stub, buf, sizeof(buf)), 0);
+}
+
+Test(stub, a_claim_writes_header_and_sentence_and_keeps_the_body)
+{
+	struct stub stub = { 0 }, again;
+	int fd = open(path, O_RDWR);
+	char buf[PLFS_BODY_OFF + 5];
+
+	cr_assert_eq(pwrite(fd, "body", 5, PLFS_BODY_OFF), 5);
+	cr_assert_eq(stub_claim(fd, &stub, 77, 7, no_make, NULL), 0);
+	cr_assert(stub.has_container);
+	cr_assert_eq(stub.created_ns, 77);
+	cr_assert_eq(pread(fd, buf, sizeof(buf), 0), (ssize_t)sizeof(buf));
+	cr_assert_not_null(strstr(buf + STUB_HEADER_LEN, "plfs flatten"));
+	cr_assert_str_eq(buf + PLFS_BODY_OFF, "body");
+	cr_assert_eq(stub_read(fd, &again), 0);
+	cr_assert_arr_eq(stub.id, again.id, STUB_ID_LEN);
+	cr_assert_eq(stub_claim(fd, &again, 78, 7, no_make, NULL), 0);
+	cr_assert_arr_eq(stub.id, again.id, STUB_ID_LEN);
+	cr_assert_eq(again.created_ns, 77);
+	close(fd);
+}
+
+Test(stub, a_claim_that_cannot_make_the_container_writes_nothing)
+{
+	int fd = open(path, O_RDWR), ret = -ENOSPC;
+	struct stub stub = { 0 };
+	struct stat st;
+
+	cr_assert_eq(stub_claim(fd, &stub, 77, 7, no_make, &ret), -ENOSPC);
+	cr_assert_not(stub.has_container);
+	cr_assert_eq(fstat(fd, &st), 0);
+	cr_assert_eq(st.st_size, 0);
+	close(fd);
+}
+
+Test(stub, of_many_claims_at_once_one_id_comes_out)
+{
+	enum { N = 8 };
+
+	for (int round = 0; round < 20; round++) {
+		uint8_t ids[N][STUB_ID_LEN];
+		int out[2];
+		pid_t pid[N];
+
+		cr_assert_eq(truncate(path, 0), 0);
+		cr_assert_eq(pipe(out), 0);
+		for (int i = 0; i < N; i++) {
+			pid[i] = fork_child();
+			if (!pid[i]) {
+				int fd = open(path, O_RDWR);
+				struct stub stub = { 0 };
+
+				if (stub_claim(fd, &stub, 1, 7, no_make, NULL) ||
+				    write(out[1], stub.id, STUB_ID_LEN) != STUB_ID_LEN)
+					_exit(1);
+				_exit(0);
+			}
+		}
+		for (int i = 0; i < N; i++)
+			cr_assert_eq(wait_child(pid[i]), 0);
+		for (int i = 0; i < N; i++) {
+			cr_assert_eq(read(out[0], ids[i], STUB_ID_LEN), STUB_ID_LEN);
+			cr_assert_arr_eq(ids[i], ids[0], STUB_ID_LEN);
+		}
+		close(out[0]);
+		close(out[1]);
+	}
+}
+
+Test(stub, a_generation_only_goes_up)
+{
+	int fd = open(path, O_RDWR);
+	struct stub stub = { 0 };
+
+	cr_assert_eq(stub_claim(fd, &stub, 1, 7, no_make, NULL), 0);
+	cr_assert_eq(stub_set_generation(fd, &stub, 100), 0);
+	cr_assert_eq(stub.generation_ns, 100);
+	cr_assert_eq(stub_set_generation(fd, &stub, 50), 0);
+	cr_assert_eq(stub.generation_ns, 100);
+	cr_assert_eq(stub_read(fd, &stub), 0);
+	cr_assert_eq(stub.generation_ns, 100);
+	close(fd);
+}
+
+static int fallocate_errno;
+
+static int failing_fallocate(int fd, int mode, off_t off, off_t len)
+{
+	(void)fd, (void)mode, (void)off, (void)len;
+	errno = fallocate_errno;
+	return -1;
+}
+
+Test(stub, a_body_is_extended_behind_its_bytes_with_fallocate_and_without)
+{
+	static const int errnos[] = { 0, EOPNOTSUPP, ENOSYS, ENOSPC };
+	int (*fallocate_now)(int, int, off_t, off_t) = sys.fallocate;
+	char buf[11];
+
+	for (size_t i = 0; i < ARRAY_SIZE(errnos); i++) {
+		int fd = open(path, O_RDWR | O_TRUNC);
+
+		cr_assert_eq(pwrite(fd, "body", 4, PLFS_BODY_OFF), 4);
+		fallocate_errno = errnos[i];
+		sys.fallocate = errnos[i] ? failing_fallocate : fallocate_now;
+		cr_assert_eq(stub_extend(fd, 10), 0);
+		sys.fallocate = fallocate_now;
+		cr_assert_eq(pread(fd, buf, sizeof(buf), PLFS_BODY_OFF), 10, "errno %d", errnos[i]);
+		cr_assert_arr_eq(buf, "body\0\0\0\0\0\0", 10);
+		close(fd);
+	}
+}
+
+Test(stub, garbage_is_never_claimed)
+{
+	int fd = open(path, O_RDWR);
+	struct stub stub = { 0 };
+	char buf[STUB_HEADER_LEN];
+
+	for (size_t i = 0; i < sizeof(buf); i++)
+		buf[i] = (char)(i * 7 + 1);
+	cr_assert_eq(pwrite(fd, buf, sizeof(buf), 0), (ssize_t)sizeof(buf));
+	cr_assert_eq(stub_claim(fd, &stub, 1, 7, no_make, NULL), -EIO);
+	cr_assert_eq(stub_set_generation(fd, &stub, 1), -EIO);
+	cr_assert_eq(stub_read(fd, &stub), -EIO);
+	cr_assert_not(stub.has_container);
+	close(fd);
+}
+
+Test(stub, in_use_lasts_as_long_as_a_description)
+{
+	int a = open(path, O_RDONLY), b = open(path, O_RDONLY), c = dup(a);
+
+	cr_assert_not(stub_in_use(b));
+	stub_mark_in_use(a);
+	cr_assert(stub_in_use(b));
+	cr_assert_not(stub_in_use(a));
+	close(a);
+	cr_assert(stub_in_use(b));
+	close(c);
+	cr_assert_not(stub_in_use(b));
+	close(b);
+}
+
+Test(stub, in_use_outlives_the_opener_in_its_child)
+{
+	int a = open(path, O_RDONLY), b, wait_pipe[2];
+	pid_t pid;
+
+	cr_assert_eq(pipe(wait_pipe), 0);
+	stub_mark_in_use(a);
+	pid = fork_child();
+	if (!pid) {
+		char c;
+
+		close(wait_pipe[1]);
+		_exit(read(wait_pipe[0], &c, 1) == 0 ? 0 : 1);
+	}
+	close(a);
+	b = open(path, O_RDONLY);
+	cr_assert(stub_in_use(b));
+	close(wait_pipe[1]);
+	cr_assert_eq(wait_child(pid), 0);
+	cr_assert_not(stub_in_use(b));
+	close(b);
+}
+
+/* Also through a descriptor that is read-only, which can neither lock exclusively nor write. */
+Test(stub, a_reader_waits_for_the_move_and_notices_a_killed_mover)
+{
+	int fd = open(path, O_RDWR), reader = open(path, O_RDONLY), ends[2];
+	struct stub now = { 0 };
+	pid_t pid;
+	char c;
+
+	cr_assert_eq(pipe(ends), 0);
+	pid = fork_child();
+	if (!pid) {
+		stub_begin_move(fd, &now, false);
+		if (write(ends[1], "", 1) != 1)
+			_exit(1);
+		usleep(20000);
+		_exit(stub_end_move(fd, &now, true));
+	}
+	cr_assert_eq(read(ends[0], &c, 1), 1);
+	cr_assert_eq(stub_settle_bare(reader, &now), 0);
+	cr_assert(now.in_body);
+	cr_assert_eq(wait_child(pid), 0);
+	cr_assert_eq(ftruncate(fd, 0), 0);
+	pid = fork_child();
+	if (!pid)
+		_exit(stub_begin_move(fd, &now, false));
+	cr_assert_eq(wait_child(pid), 0);
+	cr_assert_eq(stub_settle_bare(reader, &now), 0);
+	cr_assert_not(now.moving);
+	cr_assert_eq(stub_settle_bare(fd, &now), 0);
+	cr_assert_not(now.moving);
+	cr_assert_eq(stub_read(reader, &now), 0);
+	cr_assert_not(now.moving || now.in_body);
+	close(reader);
+	close(fd);
+}
+
+static int claims_in_between(void *arg)
+{
+	int fd = open(path, O_RDWR);
+	struct stub stub = { 0 };
+
+	(void)arg;
+	return stub_claim(fd, &stub, 2, 7, no_make, NULL) || stub.created_ns != 2;
+}
+
+/* As another thread does: the process's locks of the file go with that. */
+static int make_while_another_descriptor_is_closed(void *arg, struct stub *stub)
+{
+	(void)arg;
+	(void)stub;
+	close(open(path, O_RDONLY));
+	return in_child(claims_in_between, NULL);
+}
+
+Test(stub, a_claim_gives_way_if_it_has_lost_its_lock)
+{
+	int fd = open(path, O_RDWR);
+	struct stub stub = { 0 };
+
+	cr_assert_eq(stub_claim(fd, &stub, 1, 7, make_while_another_descriptor_is_closed, NULL), 0);
+	cr_assert_eq(stub.created_ns, 2);
+	close(fd);
+}
+
+static int settles(void *arg)
+{
+	struct stub now;
+
+	(void)arg;
+	return stub_clear_moving(open(path, O_RDWR), &now) || now.moving || now.in_body;
+}
+
+Test(stub, a_move_that_has_lost_its_lock_is_none)
+{
+	int fd = open(path, O_RDWR);
+	struct stub stub = { 0 }, now;
+
+	cr_assert_eq(stub_claim(fd, &stub, 1, 7, no_make, NULL), 0);
+	cr_assert_eq(stub_begin_move(fd, &stub, true), 0);
+	close(open(path, O_RDONLY));
+	cr_assert_eq(in_child(settles, NULL), 0);
+	cr_assert_eq(stub_end_move(fd, &stub, true), -EAGAIN);
+	cr_assert_eq(stub_read(fd, &now), 0);
+	cr_assert_not(now.in_body);
+	cr_assert(now.has_container);
+	close(fd);
+}
+
+/* The program's own locks are elsewhere, and closing our descriptors must not be needed to claim. */
+Test(stub, a_claim_leaves_the_programs_locks_alone)
+{
+	struct flock lk = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = PLFS_BODY_OFF, .l_len = 100 };
+	int fd = open(path, O_RDWR);
+	struct stub stub = { 0 };
+	pid_t pid;
+
+	cr_assert_eq(fcntl(fd, F_SETLK, &lk), 0);
+	cr_assert_eq(stub_claim(fd, &stub, 1, 7, no_make, NULL), 0);
+	pid = fork_child();
+	if (!pid)
+		_exit(fcntl(fd, F_GETLK, &lk) == 0 && lk.l_type == F_WRLCK && lk.l_start == PLFS_BODY_OFF ?
+			      0 :
+			      1);
+	cr_assert_eq(wait_child(pid), 0);
+	close(fd);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sites remove what nobody has accessed for weeks. Whoever uses a file keeps all of it young.
+ */
+#include "core/backend/stub.h"
+#include "core/base/io.h"
+#include "test/lib/scratch.h"
+
+#include <criterion/criterion.h>
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+#define LEN 20000
+#define WEEK_S (7 * 86400)
+
+TestSuite(accessed, .init = scratch_setup, .fini = scratch_remove);
+
+static void age(const char *path)
+{
+	struct timespec times[2] = { { .tv_sec = time(NULL) - WEEK_S }, { .tv_nsec = UTIME_OMIT } };
+
+	cr_assert_eq(utimensat(AT_FDCWD, path, times, 0), 0, "%s", path);
+}
+
+static bool is_old(const char *path)
+{
+	struct stat st;
+
+	cr_assert_eq(stat(path, &st), 0, "%s", path);
+	return st.st_atim.tv_sec < time(NULL) - WEEK_S / 2;
+}
+
+/* Age, or count those that are old, of all regular files below @dir. */
+static int each(const char *dir, bool make_old)
+{
+	char path[PATH_MAX];
+	struct dirent *e;
+	DIR *d = opendir(dir);
+	int nr = 0;
+
+	cr_assert_not_null(d);
+	while ((e = readdir(d))) {
+		if (*e->d_name == '.' || !strncmp(e->d_name, "notice.", 7) ||
+		    !strncmp(e->d_name, "writers.", 8))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+		if (e->d_type == DT_DIR)
+			nr += each(path, make_old);
+		else if (make_old)
+			age(path);
+		else
+			nr += is_old(path);
+	}
+	closedir(d);
+	return nr;
+}
+
+static int droppings(bool make_old)
+{
+	char dir[PATH_MAX];
+
+	snprintf(dir, sizeof(dir), "%s/.plfs", scratch);
+	return each(dir, make_old);
+}
+
+static void set_created(time_t when)
+{
+	uint8_t head[STUB_HEADER_LEN];
+	char path[PATH_MAX];
+	struct stub stub;
+	int fd;
+
+	lpath("a", path);
+	fd = open(path, O_RDWR);
+	cr_assert_eq(pread(fd, head, sizeof(head), 0), sizeof(head));
+	cr_assert_eq(stub_decode(&stub, head, sizeof(head)), 0);
+	stub.created_ns = (uint64_t)when * 1000000000;
+	stub_encode(&stub, head);
+	cr_assert_eq(pwrite(fd, head, sizeof(head), 0), sizeof(head));
+	close(fd);
+}
+
+/* Skips the test where the file system notes no accesses. */
+static void need_notes(void)
+{
+	char path[PATH_MAX], byte;
+	bool notes;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/probe", scratch);
+	fd = open(path, O_RDWR | O_CREAT, 0600);
+	cr_assert_eq(write(fd, "x", 1), 1);
+	age(path);
+	cr_assert_eq(pread(fd, &byte, 1, 0), 1);
+	notes = !is_old(path);
+	close(fd);
+	unlink(path);
+	if (!notes)
+		cr_skip_test("the file system notes no accesses");
+}
+
+static int use(void *arg)
+{
+	int flags = *(int *)arg;
+	struct lfile l = lopen("a", flags);
+	char buf[100];
+	off_t end;
+	ssize_t n = flags & O_APPEND ? lappend(&l, "x", 1, &end) : plfs_pread(l.f, buf, 1, 0);
+
+	return n != 1 || lclose(&l);
+}
+
+/* A file of two processes, all of it a week old. */
+static void made_old(void)
+{
+	static int append = O_WRONLY | O_APPEND;
+	struct lfile l = made("a");
+
+	cr_assert_eq(lfill(&l, 0, LEN, 1), LEN);
+	lclose(&l);
+	cr_assert_eq(in_child(use, &append), 0);
+	set_created(time(NULL) - WEEK_S);
+	droppings(true);
+	cr_assert_geq(droppings(false), 4, "lock, index, two logs");
+}
+
+static void used(int flags, bool stub_is_old)
+{
+	char path[PATH_MAX];
+
+	need_notes();
+	made_old();
+	lpath("a", path);
+	if (stub_is_old)
+		age(path);
+	cr_assert_eq(in_child(use, &flags), 0);
+	cr_assert_eq(droppings(false), 0);
+}
+
+Test(accessed, is_all_of_a_file_that_is_read) { used(O_RDONLY, true); }
+Test(accessed, also_if_its_stub_was_looked_at_since) { used(O_RDONLY, false); }
+Test(accessed, is_all_of_a_file_that_is_appended_to) { used(O_WRONLY | O_APPEND, true); }
+Test(accessed, also_by_who_appends_often) { used(O_WRONLY | O_APPEND, false); }
+
+/* What was made within a day cannot be purged: it costs nothing. */
+Test(accessed, is_nothing_of_a_young_file)
+{
+	int flags = O_WRONLY | O_APPEND, nr;
+
+	need_notes();
+	made_old();
+	set_created(time(NULL));
+	nr = droppings(false);
+	cr_assert_eq(in_child(use, &flags), 0);
+	cr_assert_geq(droppings(false), nr - 1, "but the index, which the append may read");
+}
