@@ -90,17 +90,27 @@ CASE(pages_remapped)
 	show("f");
 }
 
+/* Between the question for a free device and its use another test may have taken it. */
+static int attach_free_loop(int control, int fd, int *loop)
+{
+	char name[32];
+	int r;
+
+	do {
+		snprintf(name, sizeof name, "/dev/loop%d", ioctl(control, LOOP_CTL_GET_FREE));
+		*loop = open(name, O_RDWR);
+		errno = EBADF; /* where there is none */
+		r = *loop < 0 ? -1 : ioctl(*loop, LOOP_SET_FD, fd);
+	} while (r && errno == EBUSY && !close(*loop));
+	return r;
+}
+
 CASE(loop_device)
 {
-	int control = open("/dev/loop-control", O_RDWR), fd = given("f"), nr, loop, r;
-	char name[32];
+	int control = open("/dev/loop-control", O_RDWR), fd = given("f"), loop, r;
 
 	T(ftruncate(fd, 8192));
-	nr = ioctl(control, LOOP_CTL_GET_FREE);
-	snprintf(name, sizeof name, "/dev/loop%d", nr);
-	loop = open(name, O_RDWR);
-	errno = EBADF; /* where there is none */
-	r = loop < 0 ? -1 : ioctl(loop, LOOP_SET_FD, fd);
+	r = attach_free_loop(control, fd, &loop);
 	outcome("loop device", r == 0, true, errno);
 	if (!r)
 		ioctl(loop, LOOP_CLR_FD, 0);
