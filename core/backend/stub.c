@@ -181,19 +181,34 @@ const char *stub_name(int fd, char *buf, size_t len)
 	return buf;
 }
 
+/* Whether another process is writing the header, or has locked it for that. */
+static bool is_being_written(int fd)
+{
+	struct flock lk = { .l_type = F_WRLCK, .l_start = STUB_LOCK_HEADER, .l_len = 1 };
+
+	return !sys.fcntl(fd, F_GETLK, &lk) && lk.l_type == F_WRLCK;
+}
+
+#define READ_TRIES 5
+#define READ_TRIES_WRITTEN 13 /* 0.4 s in all */
+
 /*
  * A header being rewritten by another process may be seen half old, half new: read again before believing it.
+ * A writer on a busy machine, or on another host, may be long at it. It has the header locked until it is
+ * whole: so the last read came after a look that found no lock.
  */
 static int read_header(int fd, struct stub *stub, uint8_t *buf, size_t len, bool *damaged)
 {
+	bool written = false;
 	int ret = -EIO;
 
-	for (int tries = 0; tries < 5 && ret == -EIO; tries++) {
-		struct timespec wait = { .tv_nsec = tries * 100000 };
+	for (int tries = 0; ret == -EIO && tries < (written ? READ_TRIES_WRITTEN : READ_TRIES); tries++) {
+		struct timespec wait = { .tv_nsec = 50000L << tries };
 		ssize_t n;
 
 		if (tries)
 			io_nanosleep(&wait, NULL);
+		written = tries >= READ_TRIES - 1 && is_being_written(fd);
 		store_posix_forget(fd, PLFS_BODY_OFF);
 		n = io_pread_all(fd, buf, len, 0);
 		*damaged = n >= 0;

@@ -76,6 +76,7 @@
 #define STUB_ID_LEN 16
 #define STUB_SYNCED_LEN 8
 #define STUB_SYNCED_OFF (PLFS_BODY_OFF - STUB_SYNCED_LEN)
+#define STUB_LOCK_HEADER 0 /* the byte that is locked while the header is written */
 
 struct stub {
 	bool has_container;

@@ -14,7 +14,6 @@
 #include <endian.h>
 #include <unistd.h>
 
-#define LOCK_CLAIM 0
 #define LOCK_IN_USE 2
 
 /*
@@ -71,11 +70,11 @@ static short lock_of_others(int fd, int cmd, off_t byte, short unknown)
 static int lock_header_strictly(int fd, unsigned patience_ms)
 {
 	uint64_t waited_ns = 0;
-	int ret = set_lock(fd, F_SETLK, LOCK_CLAIM, F_WRLCK);
+	int ret = set_lock(fd, F_SETLK, STUB_LOCK_HEADER, F_WRLCK);
 
-	while (ret == -EBUSY && lock_of_others(fd, F_GETLK, LOCK_CLAIM, F_WRLCK) != F_RDLCK &&
+	while (ret == -EBUSY && lock_of_others(fd, F_GETLK, STUB_LOCK_HEADER, F_WRLCK) != F_RDLCK &&
 	       !is_hopeless(&waited_ns, patience_ms))
-		ret = set_lock(fd, F_SETLK, LOCK_CLAIM, F_WRLCK);
+		ret = set_lock(fd, F_SETLK, STUB_LOCK_HEADER, F_WRLCK);
 	return ret;
 }
 
@@ -94,7 +93,7 @@ static int lock_header(int fd)
 
 static void unlock_header(int fd)
 {
-	set_lock(fd, F_SETLK, LOCK_CLAIM, F_UNLCK);
+	set_lock(fd, F_SETLK, STUB_LOCK_HEADER, F_UNLCK);
 }
 
 /* The caller has the container's lock, if there is a container: that is enough where this cannot be had. */
@@ -223,7 +222,7 @@ int stub_finish_claim(int fd, struct stub *stub, const uint8_t *id, uint64_t now
 	int ret;
 
 	/* Who has locked the header before he could see the word. */
-	while (lock_of_others(fd, F_GETLK, LOCK_CLAIM, F_UNLCK) == F_WRLCK)
+	while (lock_of_others(fd, F_GETLK, STUB_LOCK_HEADER, F_UNLCK) == F_WRLCK)
 		is_hopeless(&waited_ns, 0);
 	ret = stub_read(fd, stub);
 	if (ret || !has_none(stub))
@@ -329,7 +328,7 @@ int stub_settle_bare(int fd, struct stub *stub)
 	bool moves = false;
 
 	while (!ret && stub->moving && !stub->has_container) {
-		moves = lock_of_others(fd, F_GETLK, LOCK_CLAIM, F_UNLCK) == F_WRLCK;
+		moves = lock_of_others(fd, F_GETLK, STUB_LOCK_HEADER, F_UNLCK) == F_WRLCK;
 		if (!moves || is_hopeless(&waited_ns, MOVE_PATIENCE_MS))
 			break;
 		ret = stub_read(fd, stub);

@@ -396,6 +396,34 @@ Test(stub, a_reader_waits_for_the_move_and_notices_a_killed_mover)
 	close(fd);
 }
 
+/* On a busy machine, or on another host, the writer of a header can take long between two halves of it. */
+Test(stub, a_header_that_is_half_written_is_waited_for)
+{
+	int fd = open(path, O_RDWR), ends[2];
+	struct flock lk = { .l_type = F_WRLCK, .l_start = STUB_LOCK_HEADER, .l_len = 1 };
+	uint8_t buf[STUB_HEADER_LEN];
+	struct stub now;
+	pid_t pid;
+	char c;
+
+	stub_encode(&sample, buf);
+	cr_assert_eq(pipe(ends), 0);
+	pid = fork_child();
+	if (!pid) {
+		if (fcntl(fd, F_SETLK, &lk) || pwrite(fd, buf, 64, 0) != 64 || write(ends[1], "", 1) != 1)
+			_exit(1);
+		usleep(50000);
+		_exit(pwrite(fd, buf, sizeof(buf), 0) != sizeof(buf));
+	}
+	cr_assert_eq(read(ends[0], &c, 1), 1);
+	cr_assert_eq(stub_read(fd, &now), 0);
+	cr_assert_eq(memcmp(now.id, sample.id, STUB_ID_LEN), 0);
+	cr_assert_eq(wait_child(pid), 0);
+	cr_assert_eq(pwrite(fd, buf, 64, 64), 64);
+	cr_assert_eq(stub_read(fd, &now), -EIO, "with no writer it is damaged");
+	close(fd);
+}
+
 static int claims_in_between(void *arg)
 {
 	int fd = open(path, O_RDWR);
