@@ -14,8 +14,20 @@
 
 enum { EXIT_SOUND = 0, EXIT_DAMAGED = 1, EXIT_UNCHECKED = 2 };
 
+/*
+ * Findings of one kind in one file, one behind the other, that are no damage now: a killed job leaves one for
+ * each of its ranks.
+ */
+#define SHOWN_MAX 3
+struct alike {
+	enum plfs_severity severity;
+	char file[PATH_MAX], code[32];
+	uint64_t nr;
+};
+
 struct job {
 	bool recursive;
+	struct alike alike;
 	unsigned nr_threads;
 	struct progress progress;
 	struct plfs_check check;
@@ -67,13 +79,40 @@ static void print_text(const struct job *job, const struct plfs_finding *f)
 		       SEVERITIES[f->severity], f->path, *f->path ? ": " : "", f->text);
 }
 
+static void end_alike(struct job *job)
+{
+	struct alike *a = &job->alike;
+
+	if (a->nr > SHOWN_MAX)
+		tool_print("%s: %s%s: and %llu more like these (-v shows them)", a->file,
+			   a->severity == PLFS_REPAIRED && job->check.dry_run ? "to be " : "",
+			   SEVERITIES[a->severity], (unsigned long long)(a->nr - SHOWN_MAX));
+	a->nr = 0;
+}
+
+/* Whether @f is one too many of its kind, and is only counted. */
+static bool is_counted(struct job *job, const struct plfs_finding *f)
+{
+	struct alike *a = &job->alike;
+
+	if (opt.verbose || (f->severity != PLFS_NOTED && f->severity != PLFS_REPAIRED))
+		return false;
+	if (!a->nr || a->severity != f->severity || strcmp(a->code, f->code) || strcmp(a->file, f->file)) {
+		end_alike(job);
+		a->severity = f->severity;
+		snprintf(a->file, sizeof(a->file), "%s", f->file);
+		snprintf(a->code, sizeof(a->code), "%s", f->code);
+	}
+	return ++a->nr > SHOWN_MAX;
+}
+
 static void found(void *arg, const struct plfs_finding *f)
 {
 	struct job *job = arg;
 
-	progress_hide(&job->progress);
-	if (opt.quiet && f->severity == PLFS_NOTED)
+	if ((opt.quiet && f->severity == PLFS_NOTED) || (!opt.json && is_counted(job, f)))
 		return;
+	progress_hide(&job->progress);
 	if (opt.json)
 		print_json(f);
 	else
@@ -241,6 +280,7 @@ static int run(struct job *job, const char *map, char **names, int nr)
 	progress_begin(&job->progress, "", 0);
 	check_all(job, names, nr);
 	progress_end(&job->progress);
+	end_alike(job);
 	if (opt.json || !opt.quiet)
 		print_sum(job);
 	if (tool_finish(TOOL_OK))

@@ -202,6 +202,20 @@ check_killed() {
 	by_the_book f
 }
 
+# A killed job leaves a finding for each rank: a few of them are shown, and how many more there are.
+check_many_killed() {
+	damaged_file f kill
+	strided f kill
+	checks 0 'note: and 5 more like these'
+	[ "$(grep -c 'its process was killed' "$work/said")" = 3 ]
+	checks 0 'its process was killed' -v
+	[ "$(grep -c 'its process was killed' "$work/said")" = 8 ]
+	checks 0 '"code": "killed"' --json
+	[ "$(grep -c '"code": "killed"' "$work/said")" = 8 ]
+	repairs 0 'repaired: and 5 more like these'
+	sound
+}
+
 # Killed processes, and the index of those that closed before is lost.
 check_killed_without_index() {
 	damaged_file f
