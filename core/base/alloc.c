@@ -77,10 +77,18 @@ int plfs_jemalloc_madvise(void *addr, size_t len, int advice);
 long plfs_jemalloc_syscall(long nr, long a, long b, long c, long d, long e, long f);
 char *plfs_jemalloc_getenv(const char *name);
 
+/* What maps this much at once is the merge of a large index, which goes over all of it in another order. */
+#define HUGE_LEN ((size_t)8 << 20)
+
 void *plfs_jemalloc_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
+	void *p;
+
 	os_init();
-	return os.mmap(addr, len, prot, flags, fd, off);
+	p = os.mmap(addr, len, prot, flags, fd, off);
+	if (p != MAP_FAILED && len >= HUGE_LEN)
+		os.madvise(p, len, MADV_HUGEPAGE);
+	return p;
 }
 
 int plfs_jemalloc_munmap(void *addr, size_t len)
