@@ -153,6 +153,20 @@ static int prepare(struct inode *ino)
 	return ret;
 }
 
+/*
+ * Whether a process may have written to a live file since that was read. On this host a few loads tell, as
+ * long as all of them are watched.
+ */
+static bool may_have_grown(const struct inode *ino)
+{
+	const struct reader *r = &ino->v.r;
+
+	if (!r->inputs.nr_lives)
+		return false;
+	return ino->m->store.remote || !r->watch.word || r->watch.nr_lives != r->inputs.nr_lives ||
+	       watch_changed(&r->watch);
+}
+
 int acquire_look_again(struct inode *ino, int fd, const struct stat *st, bool reload)
 {
 	uint64_t len = view_told_len(&ino->v, st->st_size);
@@ -165,7 +179,7 @@ int acquire_look_again(struct inode *ino, int fd, const struct stat *st, bool re
 	reload |= inode_heed_cut(ino);
 	if (len < ino->v.told_len)
 		view_forget_end(&ino->v);
-	if (len != ino->v.told_len || ino->v.r.inputs.nr_lives || ino->v.acquired ||
+	if (len != ino->v.told_len || may_have_grown(ino) || ino->v.acquired ||
 	    (!ino->v.stub.has_container && st->st_size))
 		reload = true;
 	ino->v.told_len = len;
