@@ -37,15 +37,14 @@ int plfs_setup(const char *map);
  */
 bool plfs_observe(void);
 
-/* PLFS_STATS as it means the same in every directory; NULL: it does. */
-char *plfs_stats_absolute(const char *text);
-
 /*
  * A map, or a path, that means the same in every directory: @text with its relative paths made absolute,
  * mem_alloc()ed. NULL: there are none, or no memory, or no current directory.
  */
 char *plfs_map_absolute(const char *text);
 char *plfs_path_absolute(const char *text);
+/* The value of the setting @name, as PLFS_MAP; NULL also if it has no paths. */
+char *plfs_setting_absolute(const char *name, const char *text);
 
 /* ---- paths ---- */
 

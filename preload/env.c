@@ -33,12 +33,7 @@ void env_remember(void)
 		value = secure_getenv(names[i]);
 		if (!value)
 			continue;
-		absolute = !strcmp(names[i], "PLFS_MAP")   ? plfs_map_absolute(value) :
-			   !strcmp(names[i], "PLFSRC")	   ? plfs_path_absolute(value) :
-			   !strcmp(names[i], "PLFS_TRACE") ? plfs_path_absolute(value) :
-			   !strcmp(names[i], "PLFS_HINTS") ? plfs_path_absolute(value) :
-			   !strcmp(names[i], "PLFS_STATS") ? plfs_stats_absolute(value) :
-							     NULL;
+		absolute = plfs_setting_absolute(names[i], value);
 		if (absolute) {
 			given[i] = setting(names[i], value);
 			setenv(names[i], absolute, 1);

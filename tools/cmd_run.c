@@ -269,21 +269,14 @@ static void warn_of_nested(void)
 /* The processes of the job may start in other directories. */
 static void make_absolute(void)
 {
-	static const char *const paths[] = { "PLFSRC", "PLFS_HINTS", "PLFS_TRACE" };
-	const char *map = getenv("PLFS_MAP"), *stats = getenv("PLFS_STATS");
-	char *absolute = map ? plfs_map_absolute(map) : NULL;
+	const char *text;
+	char *absolute;
 
-	if (absolute)
-		setenv("PLFS_MAP", absolute, 1);
-	mem_free(absolute);
-	absolute = stats ? plfs_stats_absolute(stats) : NULL;
-	if (absolute)
-		setenv("PLFS_STATS", absolute, 1);
-	mem_free(absolute);
-	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
-		absolute = getenv(paths[i]) ? plfs_path_absolute(getenv(paths[i])) : NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(SETTINGS); i++) {
+		text = getenv(SETTINGS[i]);
+		absolute = text ? plfs_setting_absolute(SETTINGS[i], text) : NULL;
 		if (absolute)
-			setenv(paths[i], absolute, 1);
+			setenv(SETTINGS[i], absolute, 1);
 		mem_free(absolute);
 	}
 }

@@ -7,6 +7,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/bytes.h"
+#include "core/base/msg.h"
 #include "core/backend/host.h"
 #include "core/backend/names.h"
 #include "core/dropping/datalog.h"
@@ -99,6 +100,17 @@ static int save_first(struct live *s)
 	return n == (ssize_t)len ? 0 : n < 0 ? (int)n : -ENOSPC;
 }
 
+/* What no file system is the cause of, the user can mend: one line in a process says so. */
+static void say_unmapped(const struct live *s, int err)
+{
+	static bool said;
+
+	if (err != ENODEV && !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+		msg_error(
+			"%s: no shared memory: %s: until a close, fsync or unlock, others do not see what this process writes, and a kill loses it",
+			s->path, strerror(err));
+}
+
 #define LOCK_TRIES 100
 
 /*
@@ -143,8 +155,10 @@ int live_create(struct live *s, const struct container *c, const char *log_name,
 		goto fail;
 	s->map = store_map(store, s->h, LIVE_FILE_LEN, true);
 	s->shared = s->map != NULL;
-	if (!s->map)
+	if (!s->map) {
+		say_unmapped(s, errno);
 		s->map = mem_zalloc(LIVE_FILE_LEN);
+	}
 	ret = -ENOMEM;
 	if (!s->map)
 		goto fail;

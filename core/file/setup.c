@@ -44,6 +44,17 @@ char *plfs_path_absolute(const char *text)
 	return out;
 }
 
+char *plfs_setting_absolute(const char *name, const char *text)
+{
+	if (!strcmp(name, "PLFS_MAP"))
+		return plfs_map_absolute(text);
+	if (!strcmp(name, "PLFS_STATS"))
+		return settings_absolute(text);
+	if (!strcmp(name, "PLFS_TRACE"))
+		return settings_is_off(text) ? NULL : plfs_path_absolute(text);
+	return !strcmp(name, "PLFSRC") || !strcmp(name, "PLFS_HINTS") ? plfs_path_absolute(text) : NULL;
+}
+
 #define HINTS_LEN_MAX 65536
 
 /* Hints of an earlier job. What is wrong with them costs the hints, and nothing else. */
@@ -145,11 +156,6 @@ bool plfs_observe(void)
 	if (observing)
 		hooks_install(!config.nr_specs);
 	return observing;
-}
-
-char *plfs_stats_absolute(const char *text)
-{
-	return settings_absolute(text);
 }
 
 int plfs_path_map(const char *path, char *out, struct plfs_mount **m)

@@ -23,18 +23,29 @@ void settings_default_file(const char *dir, char *out)
 		*out = '\0';
 }
 
+#define SHOWN_LEN 200 /* of a path in a line, which a longer one would push out of it */
+
+/* NULL, after one line. */
+static char *refuse(const char *variable, const char *text, const char *why)
+{
+	msg_error("%s: \"%.*s%s\": %s: nothing is recorded; name a file elsewhere", variable, SHOWN_LEN, text,
+		  strlen(text) > SHOWN_LEN ? "..." : "", why);
+	return NULL;
+}
+
 /* The path of a setting as the kernel knows it, mem_alloc()ed; NULL after one line. */
 static char *real_path(const char *variable, const char *text)
 {
 	char out[PATH_MAX];
 	struct plfs_mount *m;
-	int ret = *text == '/' ? mount_path_map(text, out, &m) : -EINVAL;
+	int ret;
 
+	if (*text != '/')
+		return refuse(variable, text, "relative, and there is no working directory");
+	ret = mount_path_map(text, out, &m);
 	if (ret >= 0)
 		return mem_strdup(ret ? out : text);
-	msg_error("%s: \"%s\": %s: nothing is recorded; name a file elsewhere", variable, text,
-		  ret == -ENOENT ? "inside a container directory" : strerror(-ret));
-	return NULL;
+	return refuse(variable, text, ret == -ENOENT ? "inside a container directory" : strerror(-ret));
 }
 
 static bool is_yes(const char *text)
@@ -42,7 +53,7 @@ static bool is_yes(const char *text)
 	return !strcmp(text, "yes") || !strcmp(text, "on") || !strcmp(text, "1") || !strcmp(text, "true");
 }
 
-static bool is_off(const char *text)
+bool settings_is_off(const char *text)
 {
 	return !text || !*text || !strcmp(text, "no") || !strcmp(text, "off") || !strcmp(text, "0");
 }
@@ -51,7 +62,7 @@ char *settings_absolute(const char *stats)
 {
 	char dir[PATH_MAX], path[PATH_MAX + NAME_MAX];
 
-	if (is_off(stats) || *stats == '/' || !sys.getcwd(dir, sizeof(dir)))
+	if (settings_is_off(stats) || *stats == '/' || !sys.getcwd(dir, sizeof(dir)))
 		return NULL;
 	if (is_yes(stats))
 		settings_default_file(dir, path);
@@ -65,7 +76,7 @@ char *settings_stats_file(void)
 	const char *stats = secure_getenv("PLFS_STATS");
 	char *absolute, *file;
 
-	if (is_off(stats))
+	if (settings_is_off(stats))
 		return NULL;
 	absolute = settings_absolute(stats);
 	file = real_path("PLFS_STATS", absolute ? absolute : stats);
@@ -92,9 +103,9 @@ char *settings_trace_dir(uint64_t *max)
 {
 	const char *text = secure_getenv("PLFS_TRACE"), *comma;
 	char path[PATH_MAX], cwd[PATH_MAX] = "";
-	int len;
+	int len, n;
 
-	if (is_off(text))
+	if (settings_is_off(text))
 		return NULL;
 	comma = strstr(text, ",max=");
 	len = (int)(comma ? (size_t)(comma - text) : strlen(text));
@@ -103,9 +114,9 @@ char *settings_trace_dir(uint64_t *max)
 		msg_error("PLFS_TRACE: \"%s\" is no size, as 64M: nothing is traced", comma + 1);
 		return NULL;
 	}
-	if (*text != '/' && !sys.getcwd(cwd, sizeof(cwd)))
-		return NULL;
-	if (snprintf(path, sizeof(path), "%s%s%.*s", cwd, *cwd ? "/" : "", len, text) >= PATH_MAX)
-		return NULL;
-	return real_path("PLFS_TRACE", path);
+	if (*text != '/' && (!sys.getcwd(cwd, sizeof(cwd)) || *cwd != '/'))
+		*cwd = '\0';
+	n = snprintf(path, sizeof(path), "%s%s%.*s", cwd, *cwd ? "/" : "", len, text);
+	return n < PATH_MAX ? real_path("PLFS_TRACE", path) :
+			      refuse("PLFS_TRACE", path, strerror(ENAMETOOLONG));
 }

@@ -14,6 +14,9 @@
 char *settings_stats_file(void);
 char *settings_trace_dir(uint64_t *max);
 
+/* Whether either of the two says that nothing is wanted. */
+bool settings_is_off(const char *text);
+
 /* PLFS_STATS with its relative path made absolute, mem_alloc()ed; NULL: it is so, or no memory. */
 char *settings_absolute(const char *stats);
 

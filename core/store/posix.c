@@ -297,11 +297,15 @@ static void *posix_map(struct store *s, int h, size_t len, bool writable)
 	void *p = sys.mmap(NULL, len, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, h, 0);
 
 	(void)s;
-	if (p == MAP_FAILED)
+	if (p == MAP_FAILED) {
+		if (errno == EINVAL || errno == EOPNOTSUPP || errno == ENOSYS) /* 9p, and some of FUSE's */
+			errno = ENODEV;
 		return NULL;
+	}
 	if (guard_add(p, len))
 		return p;
 	sys.munmap(p, len);
+	errno = ENOMEM;
 	return NULL;
 }
 

@@ -150,7 +150,7 @@ struct store_ops {
 	/*
 	 * Shared memory: @len bytes of the file, for reading and, with @writable, writing; every process and
 	 * every call of this host sees the same bytes. The mapping may break under its user (guard.h). None:
-	 * NULL, as for each error.
+	 * NULL, as for each error, and errno is ENODEV where no file of the file system can be mapped.
 	 */
 	void *(*map)(struct store *s, int h, size_t len, bool writable);
 	void (*unmap)(struct store *s, void *p, size_t len);
@@ -238,7 +238,10 @@ static inline uint64_t store_next_data(struct store *s, int h, uint64_t off)
 
 static inline void *store_map(struct store *s, int h, size_t len, bool writable)
 {
-	return s->ops->map ? s->ops->map(s, h, len, writable) : NULL;
+	if (s->ops->map)
+		return s->ops->map(s, h, len, writable);
+	errno = ENODEV;
+	return NULL;
 }
 
 static inline void store_unmap(struct store *s, void *p, size_t len) { s->ops->unmap(s, p, len); }

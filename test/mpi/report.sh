@@ -21,12 +21,12 @@ counted() { # STACK COMMAND...
 }
 
 # Each file below DIR, by its index, counts and traces, against what strace saw below PLAIN.
-same_report() { # DIR PLAIN
+same_report() { # DIR PLAIN [streams]
 	local how
 	for how in stats traces; do
 		"$BUILD/plfs" report -m "/plfs=$work/backend" -f csv "$(if [ $how = stats ]; then echo "$work/reported/job.jsonl"; else echo "$work/reported/traces"; fi)" \
 			"$1"/* >"$work/got"
-		python3 report.py "$work/got" "$work/calls" "$1" "$2" || { echo "by the $how"; return 1; }
+		python3 report.py "$work/got" "$work/calls" "$@" || { echo "by the $how"; return 1; }
 	done
 	"$BUILD/plfs" report -m "/plfs=$work/backend" -o "$work/page.html" "$work/reported/job.jsonl" "$work/reported/traces" "$1"/*
 	grep -c '<svg' "$work/page.html"
@@ -41,6 +41,7 @@ report_hdf5() { # STACK HOW
 	same_report "$dir" "$plain"
 }
 
+# shellcheck disable=SC2046 # none or one word
 report_lammps() { # STACK
 	local dir=$work/backend/report-lammps-$1 plain=$work/plain/report
 	local LMP_CELLS=8 lmp_steps=100
@@ -49,5 +50,5 @@ report_lammps() { # STACK
 	lammps_input "$mnt/${dir##*/}" >"$work/in.counted"
 	straced "$1" lmp -in "$work/in.plain" -log "$work/log.plain" -screen none
 	counted "$1" lmp -in "$work/in.counted" -log "$work/log.counted" -screen none
-	same_report "$dir" "$plain"
+	same_report "$dir" "$plain" $([ "$lmp_io" = mpiio ] || echo streams)
 }

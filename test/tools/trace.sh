@@ -44,15 +44,29 @@ for i in range(5000): os.pwrite(f, b"x" * random.randrange(1, 99), random.randra
 	[ ! -s "$work/err" ]
 	[ "$(stat -c %s "$work"/t/trace.*)" -le 9999 ]
 	[ "$(traced "$work/t" | wc -l)" -gt 200 ]
-	for name in "$work/t,max=1x" /proc/t "$back/.plfs/t" "$work/out"; do
+	for name in "$work/t,max=1x" /proc/t "$back/.plfs/t" "$work/out" "/$(printf '%05000d' 0)"; do
 		: >"$work/out"
 		PLFS_TRACE=$name "$plfs" run -m "$map" "$bin/writer" /plfs/wrong 0 1 50 100 close 2>"$work/err"
 		[ "$(grep -c PLFS_TRACE: "$work/err")" = 1 ] || { echo "$name: $(cat "$work/err")"; return 1; }
 	done
+	mkdir "$work/gone"
+	(cd "$work/gone" && rmdir "$work/gone" && PLFS_TRACE=t "$plfs" run -m "$map" cat /plfs/full) >/dev/null 2>"$work/err"
+	[ "$(cat "$work/err")" = \
+		'libplfs: PLFS_TRACE: "t": relative, and there is no working directory: nothing is recorded; name a file elsewhere' ]
 	if mount -t tmpfs -o size=64k none /mnt 2>/dev/null; then
 		PLFS_TRACE=/mnt/t PLFS_STATS=/mnt/s "$plfs" run -m "$map" "$bin/writer" /plfs/wrong 0 1 50 100 close 2>"$work/err" || :
 		umount /mnt
 		grep -c PLFS_TRACE: "$work/err" | grep -x 1
 		grep -c PLFS_STATS: "$work/err" | grep -x 1
 	fi
+}
+
+# A word that says no is no directory, for the processes of a job neither.
+trace_that_is_not_wanted() {
+	local word
+	mkdir "$work/unwanted"
+	for word in no off 0 ''; do
+		(cd "$work/unwanted" && PLFS_TRACE=$word "$plfs" run -m "$map" sh -c 'echo >/plfs/unwanted')
+	done
+	rmdir "$work/unwanted"
 }

@@ -3,6 +3,8 @@
  * The live file as others see it while its owner writes, is killed, or has gone.
  */
 #include "test/lib/one_log.h"
+#include "test/lib/calls.h"
+#include "core/base/msg.h"
 #include "core/dropping/datalog.h"
 
 #include <criterion/criterion.h>
@@ -78,6 +80,39 @@ Test(live, is_consistent_while_its_owner_writes)
 	}
 	kill(pid, SIGKILL);
 	wait_child(pid);
+}
+
+static int map_errno;
+
+static int cannot_map(enum call call)
+{
+	return call == CALL_MMAP ? map_errno : 0;
+}
+
+/* The line that making a live file brings while maps fail with @err; "": none. */
+static const char *line_without_maps(int err)
+{
+	static char line[1024];
+	struct live l;
+
+	map_errno = err;
+	msg_catch(line, sizeof(line));
+	cr_assert_eq(live_create(&l, &c, "data.here.1.0", NULL), 0);
+	cr_assert(!l.shared);
+	live_close(&l, true);
+	msg_catch(NULL, 0);
+	return line;
+}
+
+Test(live, that_no_file_system_keeps_from_being_mapped_says_so_once)
+{
+	calls_intercept();
+	on_call = cannot_map;
+	cr_assert_str_empty(line_without_maps(ENODEV));
+	cr_assert_str_empty(line_without_maps(EINVAL));
+	cr_assert(strstr(line_without_maps(ENOMEM), ": no shared memory: Cannot allocate memory: until"));
+	cr_assert_str_empty(line_without_maps(ENOMEM));
+	cr_assert_str_empty(line_without_maps(EPERM));
 }
 
 Test(live, of_an_owner_that_never_rests_is_never_seen_half_changed)
