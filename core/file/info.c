@@ -28,6 +28,9 @@ struct info_arg {
 	const struct container *c;
 	const char *index;        /* whose blocks are being read */
 	struct counted_log *logs; /* those of which anything is counted */
+	uint64_t generation_ns;   /* records from before it are void */
+	uint64_t end;             /* of all records */
+	bool asks_map;            /* for the size: records alone do not tell it */
 };
 
 /* NULL: no memory. */
@@ -64,13 +67,19 @@ static void release_logs(struct info_arg *ia)
  * Records come in the order of their log. Some come twice: a process that syncs puts into the index what
  * others have in their live files (write/durable.c), and they do it again.
  */
-static void add_record(struct plfs_info *info, struct counted_log *log, const struct index_record *rec)
+static void add_record(struct info_arg *ia, struct counted_log *log, const struct index_record *rec)
 {
 	uint64_t end = index_record_log_end(rec);
 
-	if (rec->type != INDEX_WRITE || end <= log->end)
+	if (rec->type != INDEX_WRITE) {
+		ia->asks_map = true;
 		return;
-	info->written_bytes += end - max_u64(rec->log_off, log->end);
+	}
+	if (rec->stamp_ns > ia->generation_ns)
+		ia->end = max_u64(ia->end, index_record_end(rec));
+	if (end <= log->end)
+		return;
+	ia->info->written_bytes += end - max_u64(rec->log_off, log->end);
 	log->end = end;
 }
 
@@ -86,7 +95,7 @@ static int add_block_info(void *arg, const struct index_block *block)
 	name_log_of_block(ia->index, block, path);
 	log = log_of(ia, path);
 	while (log && index_block_record(block, &cur, &rec) > 0)
-		add_record(ia->info, log, &rec);
+		add_record(ia, log, &rec);
 	return log ? 0 : -ENOMEM;
 }
 
@@ -113,7 +122,7 @@ static int add_dropping_info(void *arg, const char *path, const char *name, enum
 	if (kind == DROPPING_INDEX) {
 		info->nr_hosts++;
 		ia->index = path;
-		node_index_each(ia->c, path, add_block_info, ia, &damaged);
+		ia->asks_map |= node_index_each(ia->c, path, add_block_info, ia, &damaged) || damaged;
 	}
 	return 0;
 }
@@ -134,44 +143,75 @@ static int add_live_info(void *arg, const char *path, const char *name, enum dro
 	log = log_of(ia, log_path);
 	ia->info->nr_records += state.nr_records;
 	for (uint64_t i = 0; log && i < state.nr_records; i++)
-		add_record(ia->info, log, &records[i]);
+		add_record(ia, log, &records[i]);
 	mem_free(records);
+	return 0;
+}
+
+/* Whether the file has a container, which becomes *@c, by the header as it is now. */
+static bool find_logs(struct plfs_file *f, struct container *c, struct info_arg *ia)
+{
+	struct inode *ino = f->ino;
+	const struct stub *stub = &ino->v.stub;
+	bool logged;
+
+	inode_look_bare(ino, file_begin(f));
+	logged = stub->has_container;
+	*c = ino->c;
+	ia->generation_ns = stub->generation_ns;
+	ia->asks_map = !logged || stub->in_body || stub->cut_ns || stub->moving;
+	file_end(f);
+	return logged;
+}
+
+/*
+ * The size: of a file that is closed the stub and the ends of all records tell it, and no map is made. The
+ * stub is looked at after the droppings: a log publishes its end before it closes.
+ */
+static int find_size(struct plfs_file *f, const struct info_arg *ia, uint64_t *size)
+{
+	bool asks_map = ia->asks_map || ia->info->nr_writers || HASH_COUNT(ia->logs) < ia->info->nr_logs;
+	off_t known = asks_map ? plfs_size(f) : 0;
+	struct stat st;
+
+	if (known < 0)
+		return (int)known;
+	if (!asks_map && sys.fstat(f->fd, &st))
+		return -errno;
+	*size = asks_map ? (uint64_t)known : max_u64(stub_body_len(st.st_size), ia->end);
 	return 0;
 }
 
 int plfs_get_info(struct plfs_file *f, struct plfs_info *info)
 {
-	int saved ERRNO_KEPT = errno;
+	int saved ERRNO_KEPT = errno, ret;
 	const struct inode *ino = f->ino;
 	struct container c;
 	struct info_arg ia = { .info = info, .c = &c };
-	off_t size = plfs_size(f);
 	struct dirs_sum sum;
-	bool logged;
 	struct stat st;
+	bool logged;
 	int root;
 
 	memset(info, 0, sizeof(*info));
-	if (size < 0)
-		return (int)size;
-	info->size = (uint64_t)size;
 	info->in_use = stub_in_use(file_marked_fd(f));
 	if (!sys.fstat(f->fd, &st))
 		info->disk_bytes = info->space_bytes = (uint64_t)st.st_blocks * 512;
 	info->nr_inodes = 1;
-	file_begin(f);
-	logged = ino->v.stub.has_container;
-	c = ino->c;
-	file_end(f);
+	logged = find_logs(f, &c, &ia);
 	if (!logged)
-		return 0;
+		return find_size(f, &ia, &info->size);
 	for (int i = 0; i < STUB_ID_LEN; i++)
 		snprintf(info->id + 2 * i, 3, "%02x", c.id[i]);
 	snprintf(info->container, sizeof(info->container), "%.*s/%s", PATH_MAX - 66, ino->m->backend, c.dir);
+	info->generation_ns = ia.generation_ns;
 	container_list(&c, add_dropping_info, &ia);
 	if (info->nr_writers)
 		container_list(&c, add_live_info, &ia);
+	ret = find_size(f, &ia, &info->size);
 	release_logs(&ia);
+	if (ret)
+		return ret;
 	root = store_fd(c.store, c.store->root);
 	if (root >= 0 && !dirs_measure(root, c.dir, &sum)) {
 		info->space_bytes += sum.bytes;
