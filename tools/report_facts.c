@@ -5,6 +5,7 @@
  */
 #include "report_facts.h"
 
+#include "advice.h"
 #include "report_print.h"
 
 #include <time.h>
@@ -134,6 +135,28 @@ static void put_beginning(const struct facts *f)
 	putchar(']');
 }
 
+static void put_advice(void *arg, const char *about, const char *what, const char *why)
+{
+	bool *some = arg;
+
+	(void)about;
+	fputs(*some ? ", [" : "[", stdout);
+	tool_print_json(what);
+	fputs(", ", stdout);
+	tool_print_json(why);
+	putchar(']');
+	*some = true;
+}
+
+static void put_hints(const struct facts *f)
+{
+	bool some = false;
+
+	fputs(", \"advice\": [", stdout);
+	advice_of_file(f->t, &f->info, f->overwritten, put_advice, &some);
+	putchar(']');
+}
+
 static void put_all(struct facts *f, const char *name)
 {
 	const struct plfs_info *info = &f->info;
@@ -156,6 +179,7 @@ static void put_all(struct facts *f, const char *name)
 		report_put_number("damaged_blocks", f->logs.nr_damaged);
 		report_put_number("lost_blocks", f->logs.nr_unknown);
 		printf(", \"complete\": %s", f->is_cut ? "false" : "true");
+		put_hints(f);
 		put_beginning(f);
 		report_put_bins(&f->logs, f->bins);
 	}
