@@ -190,10 +190,12 @@ struct plfs_info {
 	uint64_t space_bytes;    /* the same with the container's directories and what else is in them */
 	uint64_t nr_inodes;      /* that these take up */
 	uint64_t written_bytes;  /* of logs, that a record has: what is not in the map was overwritten */
+	uint64_t generation_ns;  /* records with this stamp or an earlier one are void */
 	char container[PATH_MAX]; /* the container's directory; "": none */
 	char id[33];
 };
 
+/* 0; -errno: the size cannot be found. Of a closed file no map is made. */
 int plfs_get_info(struct plfs_file *f, struct plfs_info *info);
 
 /*

@@ -3,19 +3,16 @@
  * plfs advise: what a measured job, or a file as it is stored, suggests, each with the measured reason; and
  * hints for the next job.
  */
+#include "advice.h"
 #include "options.h"
 #include "predict.h"
 #include "stats_read.h"
 
 #include <stdlib.h>
-#include <sys/vfs.h>
 
 #define SERIES_MIN 4 /* files of one process each, before plain ones are suggested */
-#define HOSTS_MANY 64
-#define RECORDS_MANY 100000
 #define PIECE_SMALL (1 << 20)
 #define SYNCS_MANY 100
-#define LUSTRE_MAGIC 0x0BD00BD0
 
 /* Files whose names differ in numbers alone. */
 struct series {
@@ -33,17 +30,9 @@ static struct series *all;
 static FILE *hints;
 static unsigned nr_advice;
 
-static void advise(const char *about, const char *what, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static void advise(const char *about, const char *what, const char *fmt, ...)
+static void print_advice(void *arg, const char *about, const char *what, const char *why)
 {
-	char why[1024];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(why, sizeof(why), fmt, args);
-	va_end(args);
+	(void)arg;
 	nr_advice++;
 	if (!opt.json) {
 		tool_print("%s: %s", about, what);
@@ -57,6 +46,20 @@ static void advise(const char *about, const char *what, const char *fmt, ...)
 	printf(", \"reason\": ");
 	tool_print_json(why);
 	printf("}\n");
+}
+
+static void advise(const char *about, const char *what, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void advise(const char *about, const char *what, const char *fmt, ...)
+{
+	char why[1024];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(why, sizeof(why), fmt, args);
+	va_end(args);
+	print_advice(NULL, about, what, why);
 }
 
 /* A name that needs no care in a pattern, or in a line of hints. */
@@ -161,7 +164,7 @@ static void advise_series(const struct series *s)
 		       s->last_writers, size, tool_size((uint64_t)typical(&l->write), piece),
 		       l->write.seconds);
 	}
-	if (s->logs && s->hosts > HOSTS_MANY) {
+	if (s->logs && s->hosts > ADVICE_HOSTS_MANY) {
 		snprintf(what, sizeof(what), "hostdirs=%u", s->hosts > 4096 ? 4096 : s->hosts);
 		advise(s->name, what,
 		       "%u hosts make their logs in the directories of one container, by default 32",
@@ -232,22 +235,8 @@ static bool advise_stats(const char *path)
 
 /* ---- a file as it is ---- */
 
-static void advise_stripes(const struct target *t, const struct plfs_info *info)
-{
-	char what[PATH_MAX + 64];
-	struct statfs fs;
-
-	if (fstatfs(t->fd, &fs) || fs.f_type != LUSTRE_MAGIC)
-		return;
-	snprintf(what, sizeof(what), "lfs setstripe -c 1 %s/" PLFS_DIR_NAME, plfs_backend(t->m));
-	advise(t->name, what,
-	       "each of its %llu logs has one writer: stripes spread what many logs spread already",
-	       (unsigned long long)info->nr_logs);
-}
-
 static bool advise_logical(const struct target *t)
 {
-	char what[PATH_MAX + 64], size[TOOL_SIZE_LEN];
 	struct plfs_info info;
 	uint64_t waste = 0;
 	int ret = plfs_get_info(t->file, &info);
@@ -256,25 +245,9 @@ static bool advise_logical(const struct target *t)
 		tool_error("%s: %s", t->name, strerror(-ret));
 		return false;
 	}
-	if (info.nr_logs == 1 && t->size >= PIECE_SMALL && !info.nr_writers)
-		advise(t->name, "mode=flat or exclude= for files like this",
-		       "one process wrote all of its %s: a plain file does as well, and needs no library to be read",
-		       tool_size(t->size, size));
-	if (!plfs_get_reclaimable(t->file, &info, &waste) && waste > t->size / 2) {
-		snprintf(what, sizeof(what), "plfs compact %s", t->name);
-		advise(t->name, what, "%s in its logs are overwritten", tool_size(waste, size));
-	}
-	if (info.nr_records > RECORDS_MANY) {
-		snprintf(what, sizeof(what), "plfs flatten %s, before it is read much", t->name);
-		advise(t->name, what,
-		       "its index has %llu records: the writes had no pattern that could be folded",
-		       (unsigned long long)info.nr_records);
-	}
-	if (info.nr_hosts > HOSTS_MANY)
-		advise(t->name, "hostdirs= as many as there are hosts", "%llu hosts wrote it",
-		       (unsigned long long)info.nr_hosts);
-	if (info.nr_logs)
-		advise_stripes(t, &info);
+	if (plfs_get_reclaimable(t->file, &info, &waste))
+		waste = 0;
+	advice_of_file(t, &info, waste, print_advice, NULL);
 	return true;
 }
 
@@ -299,7 +272,7 @@ static bool advise_one(const char *name)
 
 	if (is_stats(name))
 		return advise_stats(name);
-	if (!target_open(&t, name))
+	if (!target_open_unsized(&t, name))
 		return false;
 	if (t.file)
 		ok = advise_logical(&t);

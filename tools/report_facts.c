@@ -5,13 +5,11 @@
  */
 #include "report_facts.h"
 
+#include "advice.h"
 #include "report_print.h"
-
-#include "core/base/bytes.h"
 
 #include <time.h>
 
-#define GENERATION_OFF 40 /* of a stub: plfs-format(5) */
 #define ZOOM_PIECES 512   /* of the beginning of the file, as they lie */
 #define OPEN_PIECES (1u << 21) /* of the map that are looked at for open logs */
 #define OPEN_NS 2000000000ULL  /* and so long: a piece among many overlapping records is found slowly */
@@ -24,7 +22,7 @@ struct piece {
 };
 
 struct facts {
-	const struct target *t;
+	struct target *t;
 	struct plfs_info info;
 	struct report_logs logs;
 	struct report_bins *bins;
@@ -137,6 +135,28 @@ static void put_beginning(const struct facts *f)
 	putchar(']');
 }
 
+static void put_advice(void *arg, const char *about, const char *what, const char *why)
+{
+	bool *some = arg;
+
+	(void)about;
+	fputs(*some ? ", [" : "[", stdout);
+	tool_print_json(what);
+	fputs(", ", stdout);
+	tool_print_json(why);
+	putchar(']');
+	*some = true;
+}
+
+static void put_hints(const struct facts *f)
+{
+	bool some = false;
+
+	fputs(", \"advice\": [", stdout);
+	advice_of_file(f->t, &f->info, f->overwritten, put_advice, &some);
+	putchar(']');
+}
+
 static void put_all(struct facts *f, const char *name)
 {
 	const struct plfs_info *info = &f->info;
@@ -159,6 +179,7 @@ static void put_all(struct facts *f, const char *name)
 		report_put_number("damaged_blocks", f->logs.nr_damaged);
 		report_put_number("lost_blocks", f->logs.nr_unknown);
 		printf(", \"complete\": %s", f->is_cut ? "false" : "true");
+		put_hints(f);
 		put_beginning(f);
 		report_put_bins(&f->logs, f->bins);
 	}
@@ -171,14 +192,13 @@ static void put_all(struct facts *f, const char *name)
 
 static int collect(struct facts *f)
 {
-	uint8_t generation[8];
 	int ret = plfs_get_info(f->t->file, &f->info);
 
+	f->t->size = f->info.size;
 	if (ret || !*f->info.container)
 		return ret;
 	f->logs.container = f->info.container;
-	if (pread(f->t->fd, generation, sizeof(generation), GENERATION_OFF) == sizeof(generation))
-		f->logs.generation_ns = get_le64(generation);
+	f->logs.generation_ns = f->info.generation_ns;
 	ret = report_logs_list(&f->logs);
 	if (!ret)
 		ret = walk_all(f, report_logs_survey, &f->logs);
@@ -209,7 +229,7 @@ int report_facts(const char *name)
 	struct target t;
 	int ret;
 
-	if (!f || !target_open(&t, name)) {
+	if (!f || !target_open_unsized(&t, name)) {
 		mem_free(f);
 		return TOOL_FAILED;
 	}

@@ -296,11 +296,10 @@ static bool is_stray(const struct target *t)
 	return stray > 0;
 }
 
-bool target_open(struct target *t, const char *name)
+bool target_open_unsized(struct target *t, const char *name)
 {
 	char holder[128];
 	const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-	off_t size;
 
 	memset(t, 0, sizeof(*t));
 	t->name = name;
@@ -330,6 +329,16 @@ bool target_open(struct target *t, const char *name)
 		target_close(t);
 		return false;
 	}
+	t->size = t->file ? 0 : (uint64_t)t->st.st_size;
+	return true;
+}
+
+bool target_open(struct target *t, const char *name)
+{
+	off_t size;
+
+	if (!target_open_unsized(t, name))
+		return false;
 	size = t->file ? plfs_size(t->file) : t->st.st_size;
 	if (size < 0) {
 		tool_error("%s: %s", name, strerror((int)-size));

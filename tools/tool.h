@@ -89,6 +89,9 @@ bool target_find(const char *name, char *path, struct plfs_mount **m);
 /* Open a regular file for reading. False: an error was printed, and nothing is open. */
 bool target_open(struct target *t, const char *name);
 
+/* The same, with the size of a logical file left 0: to find it out may take long. */
+bool target_open_unsized(struct target *t, const char *name);
+
 /* Close it. If the file has lost its last name, its container is removed. */
 void target_close(struct target *t);
 

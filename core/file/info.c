@@ -15,6 +15,8 @@
 
 #include <stdio.h>
 
+#define BATCH_MIN 64
+#define BATCH_MAX 4096
 #define PIECES_MAX (1u << 20) /* of a file that are counted one by one: somebody may forge an endless index */
 
 struct counted_log {
@@ -28,6 +30,9 @@ struct info_arg {
 	const struct container *c;
 	const char *index;        /* whose blocks are being read */
 	struct counted_log *logs; /* those of which anything is counted */
+	uint64_t generation_ns;   /* records from before it are void */
+	uint64_t end;             /* of all records */
+	bool asks_map;            /* for the size: records alone do not tell it */
 };
 
 /* NULL: no memory. */
@@ -64,13 +69,19 @@ static void release_logs(struct info_arg *ia)
  * Records come in the order of their log. Some come twice: a process that syncs puts into the index what
  * others have in their live files (write/durable.c), and they do it again.
  */
-static void add_record(struct plfs_info *info, struct counted_log *log, const struct index_record *rec)
+static void add_record(struct info_arg *ia, struct counted_log *log, const struct index_record *rec)
 {
 	uint64_t end = index_record_log_end(rec);
 
-	if (rec->type != INDEX_WRITE || end <= log->end)
+	if (rec->type != INDEX_WRITE) {
+		ia->asks_map = true;
 		return;
-	info->written_bytes += end - max_u64(rec->log_off, log->end);
+	}
+	if (rec->stamp_ns > ia->generation_ns)
+		ia->end = max_u64(ia->end, index_record_end(rec));
+	if (end <= log->end)
+		return;
+	ia->info->written_bytes += end - max_u64(rec->log_off, log->end);
 	log->end = end;
 }
 
@@ -86,7 +97,7 @@ static int add_block_info(void *arg, const struct index_block *block)
 	name_log_of_block(ia->index, block, path);
 	log = log_of(ia, path);
 	while (log && index_block_record(block, &cur, &rec) > 0)
-		add_record(ia->info, log, &rec);
+		add_record(ia, log, &rec);
 	return log ? 0 : -ENOMEM;
 }
 
@@ -113,7 +124,7 @@ static int add_dropping_info(void *arg, const char *path, const char *name, enum
 	if (kind == DROPPING_INDEX) {
 		info->nr_hosts++;
 		ia->index = path;
-		node_index_each(ia->c, path, add_block_info, ia, &damaged);
+		ia->asks_map |= node_index_each(ia->c, path, add_block_info, ia, &damaged) || damaged;
 	}
 	return 0;
 }
@@ -134,44 +145,75 @@ static int add_live_info(void *arg, const char *path, const char *name, enum dro
 	log = log_of(ia, log_path);
 	ia->info->nr_records += state.nr_records;
 	for (uint64_t i = 0; log && i < state.nr_records; i++)
-		add_record(ia->info, log, &records[i]);
+		add_record(ia, log, &records[i]);
 	mem_free(records);
+	return 0;
+}
+
+/* Whether the file has a container, which becomes *@c, by the header as it is now. */
+static bool find_logs(struct plfs_file *f, struct container *c, struct info_arg *ia)
+{
+	struct inode *ino = f->ino;
+	const struct stub *stub = &ino->v.stub;
+	bool logged;
+
+	inode_look_bare(ino, file_begin(f));
+	logged = stub->has_container;
+	*c = ino->c;
+	ia->generation_ns = stub->generation_ns;
+	ia->asks_map = !logged || stub->in_body || stub->cut_ns || stub->moving;
+	file_end(f);
+	return logged;
+}
+
+/*
+ * The size: of a file that is closed the stub and the ends of all records tell it, and no map is made. The
+ * stub is looked at after the droppings: a log publishes its end before it closes.
+ */
+static int find_size(struct plfs_file *f, const struct info_arg *ia, uint64_t *size)
+{
+	bool asks_map = ia->asks_map || ia->info->nr_writers || HASH_COUNT(ia->logs) < ia->info->nr_logs;
+	off_t known = asks_map ? plfs_size(f) : 0;
+	struct stat st;
+
+	if (known < 0)
+		return (int)known;
+	if (!asks_map && sys.fstat(f->fd, &st))
+		return -errno;
+	*size = asks_map ? (uint64_t)known : max_u64(stub_body_len(st.st_size), ia->end);
 	return 0;
 }
 
 int plfs_get_info(struct plfs_file *f, struct plfs_info *info)
 {
-	int saved ERRNO_KEPT = errno;
+	int saved ERRNO_KEPT = errno, ret;
 	const struct inode *ino = f->ino;
 	struct container c;
 	struct info_arg ia = { .info = info, .c = &c };
-	off_t size = plfs_size(f);
 	struct dirs_sum sum;
-	bool logged;
 	struct stat st;
+	bool logged;
 	int root;
 
 	memset(info, 0, sizeof(*info));
-	if (size < 0)
-		return (int)size;
-	info->size = (uint64_t)size;
 	info->in_use = stub_in_use(file_marked_fd(f));
 	if (!sys.fstat(f->fd, &st))
 		info->disk_bytes = info->space_bytes = (uint64_t)st.st_blocks * 512;
 	info->nr_inodes = 1;
-	file_begin(f);
-	logged = ino->v.stub.has_container;
-	c = ino->c;
-	file_end(f);
+	logged = find_logs(f, &c, &ia);
 	if (!logged)
-		return 0;
+		return find_size(f, &ia, &info->size);
 	for (int i = 0; i < STUB_ID_LEN; i++)
 		snprintf(info->id + 2 * i, 3, "%02x", c.id[i]);
 	snprintf(info->container, sizeof(info->container), "%.*s/%s", PATH_MAX - 66, ino->m->backend, c.dir);
+	info->generation_ns = ia.generation_ns;
 	container_list(&c, add_dropping_info, &ia);
 	if (info->nr_writers)
 		container_list(&c, add_live_info, &ia);
+	ret = find_size(f, &ia, &info->size);
 	release_logs(&ia);
+	if (ret)
+		return ret;
 	root = store_fd(c.store, c.store->root);
 	if (root >= 0 && !dirs_measure(root, c.dir, &sum)) {
 		info->space_bytes += sum.bytes;
@@ -237,88 +279,145 @@ static int body_pieces(int fd, uint64_t off, uint64_t end, map_fn *fn, void *arg
 	return ret;
 }
 
-/*
- * The piece of the file at @off, with the lock: @fn may read the file, and so is called without it. -EIO: the
- * maps name a log that is not there, or a kept map was cut. @log: CONTAINER_PATH_LEN bytes for its path.
- */
-static int find_piece(struct plfs_file *f, uint64_t off, uint64_t len, struct index_piece *piece, char *log,
-		      bool *lost)
+/* A piece of the file, and the log that has it. */
+struct found {
+	struct index_piece piece;
+	bool lost;
+	char log[CONTAINER_PATH_LEN];
+};
+
+static bool has_no_log(const struct index_piece *piece)
 {
-	struct reader *r = &f->ino->v.r;
+	return piece->log_no == INDEX_LOG_HOLE || piece->log_no == INDEX_LOG_CUT;
+}
+
+/* -EIO: the maps name a log that is not there, or a kept map was cut. */
+static int find_piece(struct reader *r, uint64_t off, uint64_t len, struct found *found)
+{
+	struct index_piece *piece = &found->piece;
 	int ret = 0;
 
-	file_begin(f);
 	reader_lookup(r, off, len, piece);
-	*lost = false;
-	if (piece->log_no == INDEX_LOG_HOLE || piece->log_no == INDEX_LOG_CUT) {
-		*lost = r->lacks_hosts;
-	} else {
+	found->lost = has_no_log(piece) && r->lacks_hosts;
+	if (!has_no_log(piece)) {
 		if (piece->log_no < r->logs.nr)
-			snprintf(log, CONTAINER_PATH_LEN, "%s", r->logs.logs[piece->log_no].path);
+			snprintf(found->log, sizeof(found->log), "%s", r->logs.logs[piece->log_no].path);
 		else
 			ret = -EIO;
 	}
-	if (reader_is_broken(r))
-		ret = -EIO;
+	return reader_is_broken(r) ? -EIO : ret;
+}
+
+/* Up to @nr pieces of [off, end), all of one moment. Returns their number; -EIO: the first one is bad. */
+static int find_pieces(struct plfs_file *f, uint64_t off, uint64_t end, struct found *found, int nr)
+{
+	struct index_walk walks[READER_LEVELS_MAX] = { 0 };
+	struct reader *r = &f->ino->v.r;
+	int n, ret = 0;
+
+	file_begin(f);
+	reader_walk_begin(r, walks);
+	for (n = 0; n < nr && off < end; off += found[n++].piece.len) {
+		ret = find_piece(r, off, end - off, &found[n]);
+		if (ret)
+			break;
+	}
+	reader_walk_end(r);
 	file_end(f);
+	return n ? n : ret;
+}
+
+/*
+ * Call @fn for each piece of [0, end), without the lock: it may read the file. They are found some at a time,
+ * and more each time: who wants the first few alone does not wait for all.
+ */
+static int each_piece(struct plfs_file *f, uint64_t end, int (*fn)(void *arg, const struct found *found),
+		      void *arg)
+{
+	struct found *found = mem_alloc(BATCH_MAX * sizeof(*found));
+	uint64_t off = 0;
+	int ret = found ? 0 : -ENOMEM;
+
+	for (int batch = BATCH_MIN; !ret && off < end; batch = batch < BATCH_MAX ? 2 * batch : BATCH_MAX) {
+		int n = find_pieces(f, off, end, found, batch);
+
+		ret = n < 0 ? n : 0;
+		for (int i = 0; i < n && !ret; i++) {
+			off += found[i].piece.len;
+			ret = fn(arg, &found[i]);
+		}
+	}
+	mem_free(found);
 	return ret;
+}
+
+struct map_arg {
+	int fd;
+	uint64_t body_end;
+	map_fn *fn;
+	void *arg;
+};
+
+static int give_piece(void *arg, const struct found *found)
+{
+	const struct index_piece *piece = &found->piece;
+	uint64_t off = piece->logical_off, end = off + piece->len;
+	const struct map_arg *m = arg;
+	int ret = 0;
+
+	if (found->lost)
+		return m->fn(m->arg, off, piece->len, plfs_lost, 0);
+	if (!has_no_log(piece))
+		return m->fn(m->arg, off, piece->len, found->log, piece->log_off);
+	if (piece->log_no == INDEX_LOG_HOLE && off < m->body_end) {
+		ret = body_pieces(m->fd, off, min_u64(end, m->body_end), m->fn, m->arg);
+		off = min_u64(end, m->body_end);
+	}
+	return ret || off == end ? ret : m->fn(m->arg, off, end - off, NULL, 0);
 }
 
 int plfs_get_map(struct plfs_file *f, map_fn *fn, void *arg)
 {
 	int saved ERRNO_KEPT = errno;
-	char log[CONTAINER_PATH_LEN];
+	struct map_arg m = { .fd = f->fd, .fn = fn, .arg = arg };
 	off_t size = plfs_size(f);
-	uint64_t off = 0, body_end;
-	int ret = size < 0 ? (int)size : 0;
 	bool in_body;
 
+	if (size <= 0)
+		return (int)size;
 	file_begin(f);
 	in_body = f->ino->v.stub.in_body;
-	body_end = reader_body_end(&f->ino->v.r);
+	m.body_end = reader_body_end(&f->ino->v.r);
 	file_end(f);
-	if (in_body && size > 0)
+	if (in_body)
 		return body_pieces(f->fd, 0, (uint64_t)size, fn, arg);
-	while (!ret && off < (uint64_t)size) {
-		struct index_piece piece;
-		bool lost;
+	return each_piece(f, (uint64_t)size, give_piece, &m);
+}
 
-		ret = find_piece(f, off, (uint64_t)size - off, &piece, log, &lost);
-		if (ret)
-			return ret;
-		if (piece.log_no == INDEX_LOG_HOLE && off < body_end)
-			piece.len = min_u64(piece.len, body_end - off);
-		if (lost)
-			ret = fn(arg, off, piece.len, plfs_lost, 0);
-		else if (piece.log_no == INDEX_LOG_HOLE && off < body_end)
-			ret = body_pieces(f->fd, off, off + piece.len, fn, arg);
-		else if (piece.log_no == INDEX_LOG_HOLE || piece.log_no == INDEX_LOG_CUT)
-			ret = fn(arg, off, piece.len, NULL, 0);
-		else
-			ret = fn(arg, off, piece.len, log, piece.log_off);
-		off += piece.len;
+struct used_arg {
+	uint64_t size, bytes;
+	unsigned nr;
+};
+
+static int add_used(void *arg, const struct found *found)
+{
+	struct used_arg *used = arg;
+	const struct index_piece *piece = &found->piece;
+
+	if (used->nr++ == PIECES_MAX) {
+		used->bytes += used->size - piece->logical_off;
+		return 1;
 	}
-	return ret;
+	used->bytes += has_no_log(piece) ? 0 : piece->len;
+	return 0;
 }
 
 int plfs_get_reclaimable(struct plfs_file *f, const struct plfs_info *info, uint64_t *bytes)
 {
-	char log[CONTAINER_PATH_LEN];
 	off_t size = plfs_size(f);
-	uint64_t used = 0, off = 0;
-	struct index_piece piece;
-	bool lost;
-	int ret = size < 0 ? (int)size : 0;
+	struct used_arg used = { .size = (uint64_t)size };
+	int ret = size < 0 ? (int)size : each_piece(f, (uint64_t)size, add_used, &used);
 
-	for (unsigned nr = 0; !ret && off < (uint64_t)size; nr++, off += piece.len) {
-		if (nr == PIECES_MAX) {
-			used += (uint64_t)size - off;
-			break;
-		}
-		ret = find_piece(f, off, (uint64_t)size - off, &piece, log, &lost);
-		if (!ret && piece.log_no != INDEX_LOG_HOLE && piece.log_no != INDEX_LOG_CUT)
-			used += piece.len;
-	}
-	*bytes = ret || used >= info->written_bytes ? 0 : info->written_bytes - used;
-	return ret;
+	*bytes = ret < 0 || used.bytes >= info->written_bytes ? 0 : info->written_bytes - used.bytes;
+	return ret < 0 ? ret : 0;
 }

@@ -375,6 +375,20 @@ void reader_lookup(struct reader *r, uint64_t logical_off, uint64_t len, struct 
 	*piece = (struct index_piece){ .logical_off = logical_off, .len = len, .log_no = INDEX_LOG_HOLE };
 }
 
+void reader_walk_begin(struct reader *r, struct index_walk *walks)
+{
+	for (int i = 0; i < r->nr_levels; i++)
+		r->levels[i].hint.walk = &walks[i];
+}
+
+void reader_walk_end(struct reader *r)
+{
+	for (int i = 0; i < r->nr_levels; i++) {
+		index_walk_release(r->levels[i].hint.walk);
+		r->levels[i].hint.walk = NULL;
+	}
+}
+
 bool reader_is_stale(const struct reader *r)
 {
 	return !likely(watch_is_idle(&r->watch)) && watch_changed(&r->watch);

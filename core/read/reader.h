@@ -9,6 +9,7 @@
 #ifndef PLFS_READER_H
 #define PLFS_READER_H
 
+#include "index/map/layers.h"
 #include "index/map/map.h"
 #include "core/backend/container.h"
 #include "core/gather/gathered.h"
@@ -167,5 +168,12 @@ uint64_t reader_body_end(const struct reader *r);
 
 /* The piece of the file at @logical_off; as index_map_lookup(). */
 void reader_lookup(struct reader *r, uint64_t logical_off, uint64_t len, struct index_piece *piece);
+
+/*
+ * From here on to reader_walk_end() lookups go forward, and n pieces take O(n log n) whatever they are. The
+ * maps stay as they are meanwhile. @walks: READER_LEVELS_MAX of zeros.
+ */
+void reader_walk_begin(struct reader *r, struct index_walk *walks);
+void reader_walk_end(struct reader *r);
 
 #endif

@@ -7,6 +7,7 @@
 #include "index/map/map.h"
 
 #include "index/map/image.h"
+#include "index/map/layers.h"
 
 #include "core/base/bytes.h"
 #include "core/base/crc32c.h"
@@ -276,139 +277,16 @@ static void lookup_nested(const struct index_map *map, uint64_t grid, struct ind
 	gap(map, piece);
 }
 
-/* What a search through the layers has found so far. */
-struct layer_search {
-	uint64_t x;
-	uint64_t stop;         /* nothing changes before here */
-	const uint8_t *newest; /* of the layers with an element over x */
-	uint64_t newest_log_off, newest_len;
-};
-
-static bool layer_newer(const uint8_t *a, const uint8_t *b)
+static void lookup_mixed(const struct index_map *map, uint64_t first, uint64_t nr, struct index_piece *piece,
+			 struct index_walk *walk)
 {
-	if (get_le64(a + 40) != get_le64(b + 40))
-		return get_le64(a + 40) > get_le64(b + 40);
-	if (get_le32(a + 56) != get_le32(b + 56))
-		return get_le32(a + 56) > get_le32(b + 56);
-	return get_le32(a + 60) > get_le32(b + 60);
-}
-
-/*
- * Where x is in a layer: @log_off and the @len left of the element that is over it, 0 if none is; else @next,
- * how far the next element is, 0 if there is none.
- */
-struct layer_place {
-	uint64_t log_off, len, next;
-};
-
-static struct layer_place find_place(const uint8_t *layer, uint64_t x)
-{
-	uint64_t into = x - get_le64(layer), length = get_le64(layer + 8);
-	uint64_t stride = get_le64(layer + 16), count = get_le64(layer + 24);
-	uint64_t outer_stride = get_le64(layer + 72), outer_count = get_le64(layer + 80);
-	uint64_t i = 0, j = 0, end = get_le64(layer + 96);
-	struct layer_place place = { 0 };
-
-	if (outer_stride > 0 && outer_count > 0) {
-		j = min_u64(into / outer_stride, outer_count - 1);
-		into -= j * outer_stride;
-	}
-	if (stride > 0 && count > 0) {
-		i = min_u64(into / stride, count - 1);
-		into -= i * stride;
-	}
-	if (x < end && into < length) {
-		place.len = min_u64(length - into, end - x);
-		place.log_off =
-			get_le64(layer + 32) + i * get_le64(layer + 64) + j * get_le64(layer + 88) + into;
-	} else if (i + 1 < count && stride > into) {
-		place.next = stride - into;
-	} else if (j + 1 < outer_count && outer_stride > i * stride + into) {
-		place.next = outer_stride - i * stride - into;
-	}
-	return place;
-}
-
-/* First time around: is this layer the one that is seen at x? */
-static void layer_covers(struct layer_search *s, const uint8_t *layer)
-{
-	struct layer_place place;
-
-	if (s->newest && !layer_newer(layer, s->newest))
-		return;
-	place = find_place(layer, s->x);
-	if (place.len > 0) {
-		s->newest = layer;
-		s->newest_log_off = place.log_off;
-		s->newest_len = place.len;
-	}
-}
-
-/* Second time: a newer one has no element over x, but its next one hides what is seen there. */
-static void layer_stops(struct layer_search *s, const uint8_t *layer)
-{
-	struct layer_place place;
-
-	if (s->newest && !layer_newer(layer, s->newest))
-		return;
-	place = find_place(layer, s->x);
-	if (place.next > 0)
-		s->stop = min_u64(s->stop, s->x + min_u64(place.next, UINT64_MAX - s->x));
-}
-
-/*
- * Call @visit for each layer of the @nr at @v that begins at or before x and ends after it. The first
- * that begins after x stops the piece, whatever is newer: true enough, and no need to look further.
- * A subtree is half as long as the one above, so the stack never fills.
- */
-static void layers_at(const uint8_t *v, uint64_t nr, struct layer_search *s,
-		      void (*visit)(struct layer_search *s, const uint8_t *layer))
-{
-	struct { uint64_t l, r; } stack[66];
-	int depth = 0;
-
-	stack[depth].l = 0;
-	stack[depth++].r = nr;
-	while (depth > 0) {
-		uint64_t l = stack[--depth].l, r = stack[depth].r, mid;
-		const uint8_t *layer;
-
-		if (l >= r)
-			continue;
-		mid = l + (r - l) / 2;
-		layer = v + mid * IMAGE_LAYER_LEN;
-		if (get_le64(layer + 48) <= s->x)
-			continue;
-		stack[depth].l = l;
-		stack[depth++].r = mid;
-		if (get_le64(layer) > s->x) {
-			s->stop = min_u64(s->stop, get_le64(layer));
-			continue;
-		}
-		visit(s, layer);
-		stack[depth].l = mid + 1;
-		stack[depth++].r = r;
-	}
-}
-
-static void lookup_mixed(const struct index_map *map, uint64_t first, uint64_t nr, struct index_piece *piece)
-{
-	struct layer_search s = { .x = piece->logical_off, .stop = UINT64_MAX };
 	const uint8_t *v;
 
 	first = min_u64(first, map->nr_layers);
 	nr = min_u64(nr, map->nr_layers - first);
 	v = map->layers + first * IMAGE_LAYER_LEN;
-	layers_at(v, nr, &s, layer_covers);
-	layers_at(v, nr, &s, layer_stops);
-	end_at(piece, s.stop);
-	if (!s.newest) {
+	if (!(walk ? layers_walk(walk, v, nr, piece) : layers_lookup(v, nr, piece)))
 		gap(map, piece);
-		return;
-	}
-	piece->len = min_u64(piece->len, s.newest_len);
-	piece->log_off = s.newest_log_off;
-	piece->log_no = get_le32(s.newest + 56);
 }
 
 void index_map_lookup_near(const struct index_map *map, uint64_t logical_off, uint64_t len,
@@ -441,7 +319,7 @@ void index_map_lookup_near(const struct index_map *map, uint64_t logical_off, ui
 		lookup_nested(map, first, piece, &hint->row);
 		break;
 	case IMAGE_MIXED:
-		lookup_mixed(map, first, nr, piece);
+		lookup_mixed(map, first, nr, piece, hint->walk);
 		break;
 	default:
 		gap(map, piece);

@@ -8,11 +8,8 @@
 #ifndef PLFS_MAP_H
 #define PLFS_MAP_H
 
+#include "index/map/piece.h"
 #include "index/record/record.h"
-
-#define INDEX_LOG_HOLE UINT32_MAX       /* no record here: an older map has the bytes, or they are zeros */
-#define INDEX_LOG_CUT (UINT32_MAX - 1)  /* cut off by a truncation: zeros, also where older maps have bytes */
-#define INDEX_LOG_BAD (UINT32_MAX - 2)  /* the image is damaged: no log can have bytes there */
 
 /* A validated view of an image; the image must outlive it. Free to copy. */
 struct index_map {
@@ -29,20 +26,13 @@ struct index_map {
 	const uint8_t *panels, *entries, *tables, *phases, *layers, *grids, *bands, *cells;
 };
 
-/* [logical_off, logical_off + len) lies at log_off of log log_no, in one piece. */
-struct index_piece {
-	uint64_t logical_off;
-	uint64_t len;      /* never 0 */
-	uint64_t log_off;  /* unless log_no is INDEX_LOG_HOLE or INDEX_LOG_CUT */
-	uint32_t log_no;   /* as given to index_merge_add() */
-};
-
 /*
  * The end of the last lookup, where the next one most likely begins. Zeros at first; a wrong hint costs time
  * and nothing else.
  */
 struct index_hint {
 	uint64_t panel, row;
+	struct index_walk *walk; /* layers.h; NULL: lookups may go backward */
 };
 
 /*

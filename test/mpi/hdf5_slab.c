@@ -5,8 +5,13 @@
  * r * 1000 + c, which the serial readers check.
  *
  *     hdf5_slab independent|collective FILE
+ *     hdf5_slab rows FILE DONE 0|1    row by row; DONE.RANK gets a byte for each; 1: every second rank kills
+ *                                     itself when it has half of them
  */
 #include <hdf5.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include "../lib/job.h"
 
@@ -21,17 +26,18 @@ static hid_t ok(hid_t id, const char *what)
 	return id;
 }
 
-static void write_rows(hid_t dataset, hid_t transfer, int rank, int nr_ranks)
+/* @nr rows from @first on, each @nr_ranks behind the one before. */
+static void write_rows(hid_t dataset, hid_t transfer, int first, int nr, int nr_ranks)
 {
-	hsize_t start[2] = { (hsize_t)rank, 0 }, stride[2] = { (hsize_t)nr_ranks, 1 };
-	hsize_t count[2] = { (hsize_t)(ROWS / nr_ranks), COLS };
+	hsize_t start[2] = { (hsize_t)first, 0 }, stride[2] = { (hsize_t)nr_ranks, 1 };
+	hsize_t count[2] = { (hsize_t)nr, COLS };
 	hid_t memory = ok(H5Screate_simple(2, count, NULL), "H5Screate_simple");
 	hid_t file = ok(H5Dget_space(dataset), "H5Dget_space");
 	int *rows = malloc(count[0] * COLS * sizeof(int));
 
 	for (hsize_t i = 0; i < count[0]; i++)
 		for (int c = 0; c < COLS; c++)
-			rows[i * COLS + (hsize_t)c] = ((int)i * nr_ranks + rank) * 1000 + c;
+			rows[i * COLS + (hsize_t)c] = ((int)i * nr_ranks + first) * 1000 + c;
 	ok(H5Sselect_hyperslab(file, H5S_SELECT_SET, start, stride, count, NULL), "H5Sselect_hyperslab");
 	ok(H5Dwrite(dataset, H5T_NATIVE_INT, memory, file, transfer, rows), "H5Dwrite");
 	ok(H5Sclose(file), "H5Sclose");
@@ -39,16 +45,36 @@ static void write_rows(hid_t dataset, hid_t transfer, int rank, int nr_ranks)
 	free(rows);
 }
 
+static void write_row_by_row(hid_t dataset, hid_t transfer, int rank, int nr_ranks, const char *done,
+			     bool kills)
+{
+	char path[4096];
+	int log;
+
+	snprintf(path, sizeof(path), "%s.%d", done, rank);
+	log = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	for (int row = rank; row < ROWS; row += nr_ranks) {
+		write_rows(dataset, transfer, row, 1, nr_ranks);
+		if (write(log, ".", 1) != 1)
+			MPI_Abort(MPI_COMM_WORLD, 1);
+		if (kills && rank % 2 == 0 && row >= ROWS / 2)
+			kill(getpid(), SIGKILL);
+	}
+	close(log);
+}
+
 int main(int argc, char **argv)
 {
 	hsize_t dims[2] = { ROWS, COLS };
 	hid_t access, transfer, file, space, dataset;
 	int rank, nr_ranks;
+	bool by_row;
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &nr_ranks);
-	if (argc != 3 || ROWS % nr_ranks) {
+	by_row = argc == 5 && !strcmp(argv[1], "rows");
+	if ((argc != 3 && !by_row) || ROWS % nr_ranks) {
 		fprintf(stderr, "usage: hdf5_slab independent|collective FILE, ranks that divide %d\n", ROWS);
 		MPI_Abort(MPI_COMM_WORLD, 2);
 	}
@@ -62,7 +88,10 @@ int main(int argc, char **argv)
 	ok(H5Pset_dxpl_mpio(transfer,
 			    strcmp(argv[1], "collective") ? H5FD_MPIO_INDEPENDENT : H5FD_MPIO_COLLECTIVE),
 	   "H5Pset_dxpl_mpio");
-	write_rows(dataset, transfer, rank, nr_ranks);
+	if (by_row)
+		write_row_by_row(dataset, transfer, rank, nr_ranks, argv[3], *argv[4] == '1');
+	else
+		write_rows(dataset, transfer, rank, ROWS / nr_ranks, nr_ranks);
 	ok(H5Pclose(transfer), "H5Pclose");
 	ok(H5Dclose(dataset), "H5Dclose");
 	ok(H5Sclose(space), "H5Sclose");

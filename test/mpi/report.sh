@@ -1,54 +1,113 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Real jobs of 8 ranks, and what plfs report says of them: for each file and rank the calls and bytes that strace has seen
-# of the same job on a plain directory. Sourced after jobs.sh.
+# Real jobs of 8 ranks, and what plfs report says of them, compared with what strace has seen of the same job on a plain
+# directory: report.py. Also of jobs half of whose ranks are killed. Sourced after jobs.sh; in test/cluster the backend is
+# on the file system of two hosts.
 
-# Run a job with every write of each rank seen: $work/calls.RANK.
+store=${fs:-$work}
+
+on_store() {
+	if [ -n "$fs" ]; then in_host h1 "$@"; else "$@"; fi
+}
+
+# No rank writes for others, as far as the MPI library can be told so.
+each_for_itself=("OMPI_MCA_fcoll=individual" "ROMIO_HINTS=$work/hints")
+echo "romio_cb_write disable" >"$work/hints"
+
+# The traced run: every call of each rank on files in $work/calls.RANK.
 straced() { # STACK COMMAND...
 	local stack=$1
 	shift
 	rm -f "$work"/calls.*
 	# shellcheck disable=SC2016
-	(under_env=(PLFS_TEST_PLAIN=1 "CALLS=$work/calls"); launch "$stack" 8 bash -c 'exec strace -f -qq -y -s 0 -e trace=write,writev,pwrite64,pwritev,pwritev2 \
+	(under_env=(PLFS_TEST_PLAIN=1 "CALLS=$work/calls" "${each_for_itself[@]}"); launch "$stack" 8 bash -c 'exec strace -f -qq -y -s 0 \
+		-e trace=write,writev,pwrite64,pwritev,read,readv,pread64,preadv,open,openat,creat,close,fsync,fdatasync,ftruncate,lseek \
 		-o "$CALLS.${PMI_RANK:-$OMPI_COMM_WORLD_RANK}" "$@"' - "$@")
 }
 
-# The same job under the library; its stats and traces in $work/reported.
+# The same job under the library; each rank says in $work/who.RANK where it is.
 counted() { # STACK COMMAND...
 	local stack=$1
 	shift
-	rm -rf "$work/reported" && mkdir -p "$work/reported/traces"
-	(under_env+=("PLFS_STATS=$work/reported/job.jsonl" "PLFS_TRACE=$work/reported/traces"); launch "$stack" 8 "$@")
+	on_store rm -rf "$store/reported"
+	on_store mkdir -p "$store/reported/traces"
+	rm -f "$work"/who.* "$work"/done.* "$work/killed" "$work/streams" "$work/sieved"
+	echo "$EPOCHREALTIME" >"$work/began"
+	# shellcheck disable=SC2016
+	(under_env+=("PLFS_STATS=$store/reported/job.jsonl" "PLFS_TRACE=$store/reported/traces" "WHO=$work/who" "${each_for_itself[@]}")
+	launch "$stack" 8 bash -c 'r=${PMI_RANK:-$OMPI_COMM_WORLD_RANK}; echo "$r $(uname -n) $$ $EPOCHREALTIME" >"$WHO.$r.tmp"; mv "$WHO.$r.tmp" "$WHO.$r"; exec "$@"' - "$@")
 }
 
-# Each file below DIR, by its index, counts and traces, against what strace saw below PLAIN.
-same_report() { # DIR PLAIN [streams]
-	local how
-	for how in stats traces; do
-		"$BUILD/plfs" report -m "/plfs=$work/backend" -f csv "$(if [ $how = stats ]; then echo "$work/reported/job.jsonl"; else echo "$work/reported/traces"; fi)" \
-			"$1"/* >"$work/got"
-		python3 report.py "$work/got" "$work/calls" "$@" || { echo "by the $how"; return 1; }
-	done
-	"$BUILD/plfs" report -m "/plfs=$work/backend" -o "$work/page.html" "$work/reported/job.jsonl" "$work/reported/traces" "$1"/*
-	grep -c '<svg' "$work/page.html"
+# What the report says of the files in DIR, by index, counts and traces, and on its page.
+same_report() { # DIR PLAIN
+	local how names jobs=("$store/reported/job.jsonl" "$store/reported/traces")
+	echo "$EPOCHREALTIME" >"$work/ended"
+	mapfile -t names < <(under find "$mnt/$1" -type f -printf "$store/backend/$1/%f\n" | grep -E '/(ck|traj|field)\.[^/]*$' | grep -v lock)
+	reported() {
+		on_store "$BUILD/plfs" report -m "/plfs=$store/backend" "$@" "${names[@]}"
+	}
+	reported --json >"$work/said.facts"
+	reported -f csv >"$work/said.index"
+	reported -f csv "${jobs[0]}" >"$work/said.stats"
+	reported -f csv "${jobs[1]}" >"$work/said.traces"
+	reported "${jobs[@]}" >"$work/said.html"
+	on_store cat "${jobs[0]}" >"$work/job.jsonl"
+	/usr/bin/python3 report.py "$work" "$2"
 }
 
 report_hdf5() { # STACK HOW
-	local dir=$work/backend/report-$1-$2 plain=$work/plain/report prg
+	local dir=report-$1-$2 plain=$work/plain/report prg
 	prg=$bin/$(stack_dir "$1")/hdf5_slab
-	rm -rf "$plain" && mkdir "$plain" "$dir"
+	rm -rf "$plain" && mkdir "$plain"
+	under mkdir "$mnt/$dir"
 	straced "$1" "$prg" "$2" "$plain/field.h5"
-	counted "$1" "$prg" "$2" "$mnt/${dir##*/}/field.h5"
+	counted "$1" "$prg" "$2" "$mnt/$dir/field.h5"
+	[ "$1" = ompio ] || : >"$work/sieved"
 	same_report "$dir" "$plain"
 }
 
-# shellcheck disable=SC2046 # none or one word
+# Each rank writes row by row, and half of them kill themselves when they have half of their rows.
+report_hdf5_killed() { # STACK
+	local dir=report-killed-$1 plain=$work/plain/report prg
+	prg=$bin/$(stack_dir "$1")/hdf5_slab
+	rm -rf "$plain" && mkdir "$plain"
+	under mkdir "$mnt/$dir"
+	straced "$1" "$prg" rows "$plain/field.h5" "$work/done" 0
+	! counted "$1" "$prg" rows "$mnt/$dir/field.h5" "$work/done" 1
+	echo "rows 2000" >"$work/killed"
+	same_report "$dir" "$plain"
+}
+
+report_lammps_job() { # straced|counted STACK DIR
+	lammps_input "$3" >"$work/in.$1"
+	"$1" "$2" lmp -in "$work/in.$1" -log "$work/log.$1" -screen none
+}
+
 report_lammps() { # STACK
-	local dir=$work/backend/report-lammps-$1 plain=$work/plain/report
-	local LMP_CELLS=8 lmp_steps=100
-	rm -rf "$plain" && mkdir "$plain" "$dir"
-	lammps_input "$plain" >"$work/in.plain"
-	lammps_input "$mnt/${dir##*/}" >"$work/in.counted"
-	straced "$1" lmp -in "$work/in.plain" -log "$work/log.plain" -screen none
-	counted "$1" lmp -in "$work/in.counted" -log "$work/log.counted" -screen none
-	same_report "$dir" "$plain" $([ "$lmp_io" = mpiio ] || echo streams)
+	local dir=report-lammps-$1 plain=$work/plain/report LMP_CELLS=8 lmp_steps=100
+	rm -rf "$plain" && mkdir "$plain"
+	under mkdir "$mnt/$dir"
+	report_lammps_job straced "$1" "$plain"
+	report_lammps_job counted "$1" "$mnt/$dir"
+	[ "$lmp_io" = mpiio ] || : >"$work/streams"
+	same_report "$dir" "$plain"
+}
+
+# Every second rank is killed, those of one host if there are two, when some checkpoints are complete.
+report_lammps_killed() { # STACK
+	local dir=report-lammps-killed-$1 plain=$work/plain/report LMP_CELLS=8 lmp_steps=400 job from
+	rm -rf "$plain" && mkdir "$plain"
+	under mkdir "$mnt/$dir"
+	report_lammps_job straced "$1" "$plain"
+	: >"$work/log.counted"
+	report_lammps_job counted "$1" "$mnt/$dir" &
+	job=$!
+	until [ "$(lammps_complete "$work/log.counted")" -ge 150 ]; do
+		kill -0 $job || { echo "the job ended by itself"; return 1; }
+		sleep 0.05
+	done
+	on_store kill -KILL $(awk '$1 % 2 == 0 { print $3 }' "$work"/who.*)
+	! wait $job
+	from=$(lammps_complete "$work/log.counted")
+	echo "step ck.$from.$lmp_io" >"$work/killed"
+	same_report "$dir" "$plain"
 }

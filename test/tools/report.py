@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """report.py CHECK FILE [ARGUMENT...]: compares what plfs report printed with what is known of the job."""
 import csv
+import html
 import html.parser
 import json
 import os
@@ -189,6 +190,13 @@ class Page(html.parser.HTMLParser):
         self.text += data
 
 
+def hints():
+    """All that plfs advise says, with its reasons."""
+    text = html.unescape(open(FILE, encoding="utf-8").read())
+    for line in map(json.loads, open(MORE[0])):
+        assert f"<code>{line['advice']}</code>: {line['reason']}." in text, line
+
+
 def page():
     """Well-formed, without scripts and network, each picture with its words; and it says the texts."""
     data = open(FILE, encoding="utf-8").read()
@@ -323,5 +331,5 @@ def perfetto_calls():
     assert min(e["ts"] for e in events) >= 0
 
 
-{"strided": strided, "write_brick": write_brick, "bricks": bricks, "perfetto_calls": perfetto_calls, "stats": stats, "trace": trace, "traced": traced, "counted": counted, "segments": segments, "overwritten": overwritten, "cut": cut, "anew": anew, "write_random": write_random,
+{"hints": hints, "strided": strided, "write_brick": write_brick, "bricks": bricks, "perfetto_calls": perfetto_calls, "stats": stats, "trace": trace, "traced": traced, "counted": counted, "segments": segments, "overwritten": overwritten, "cut": cut, "anew": anew, "write_random": write_random,
  "random": random_places, "page": page, "csv": table, "perfetto": perfetto}[sys.argv[1]]()

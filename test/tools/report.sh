@@ -126,6 +126,22 @@ report_browser() {
 	HOME=$work timeout -k 5 120 python3 report_browser.py "$browser" "$work/page.html" "$work"
 }
 
+# The hints are those of plfs advise: of the file as it is stored, and of the counts.
+report_hints() {
+	local i
+	"$plfs" run -m "$map" sh -c 'head -c 3000000 /dev/zero >/plfs/alone; head -c 3000000 /dev/zero | dd of=/plfs/alone conv=notrunc status=none'
+	"$plfs" advise --json "$back/alone" >"$work/advice"
+	report -o "$work/page.html" "$back/alone"
+	for i in 0 1 2; do
+		"$plfs" run --stats="$work/job.jsonl" "$bin/writer" "$work/plain/shared" $i 3 50 47001 close 2>/dev/null
+	done
+	"$plfs" advise --json "$work/job.jsonl" >>"$work/advice"
+	report "$work/job.jsonl" >>"$work/page.html"
+	grep -F 'plfs compact' "$work/advice"
+	grep -F 'plfs run -m DIRECTORY' "$work/advice"
+	python3 report.py hints "$work/page.html" "$work/advice"
+}
+
 # With what the processes counted: ranks, calls, readers. The ranks decide over order and colours.
 report_stats() {
 	strided s

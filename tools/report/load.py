@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is known of a job: from the index of its files and from its traces (plfs report --json), and from what its
 processes counted (stats.py). All together is a File."""
+import fnmatch
 import json
 import os
 import subprocess
@@ -33,6 +34,7 @@ class File:
         self.writers, self.readers = [], []  # of the facts, by their numbers; readers: those that did not write
         self.rows = []                       # of both
         self.ranked = False
+        self.advised = []                    # (what, why) by the stats file
 
     def __getattr__(self, name):
         facts = self.__dict__.get("facts") or {}
@@ -289,8 +291,14 @@ def join_stats(job, plfs, maps, named):
             f.path = c.path
             job.files.append(f)
         f.counted = c
+        f.advised = [(a["advice"], a["reason"]) for one in job.stats for a in one.advice if is_about(a["about"], c.path)]
     if named and counted and not some:
         job.notes.append(f"{job.stats[0].path}: counts none of these files: it is of another job")
+
+
+def is_about(about, path):
+    """Advice is about a file, or about all whose names differ in numbers alone."""
+    return about == path or fnmatch.fnmatchcase(os.path.basename(path), about)
 
 
 def add_parts(plfs, path):
@@ -299,7 +307,7 @@ def add_parts(plfs, path):
         subprocess.run([plfs, "stats", "-q", path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
-def read_stats(job, path):
+def read_stats(job, plfs, maps, path):
     try:
         one = stats.Stats(path).read()
     except OSError as error:
@@ -308,6 +316,7 @@ def read_stats(job, path):
     if not one.files:
         raise Trouble(complaints[0])
     job.notes += complaints
+    one.advice = run(plfs, maps, ["advise", path], quiet=True) or []
     job.stats.append(one)
 
 
@@ -345,7 +354,7 @@ def load(plfs, maps, names):
             directory(job, plfs, maps, name)
             named = True
         elif os.path.isfile(name) and stats.is_one(name):
-            read_stats(job, name)
+            read_stats(job, plfs, maps, name)
         else:
             job.files += index_of(plfs, maps, name)
             named = True

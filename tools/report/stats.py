@@ -135,6 +135,7 @@ class Stats:
         self.files = {}  # path: Counted; None: those that were more than a process counts one by one
         self.jobs = set()
         self.nr_others = 0
+        self.advice = []  # lines of plfs advise
         self.cut, self.newer = [], 0  # lines that are no whole objects; lines of a newer version
 
     def read(self):

@@ -124,34 +124,25 @@ def merged(f):
 
 
 def hints(f):
-    """(what, why) of each."""
-    return (index_hints(f) if f.has_index else []) + (call_hints(f) if f.has_calls else [])
+    """(what, why) of each: plfs advise's of the file as it is stored and of the stats file, and what the report sees besides."""
+    out = {}
+    for what, why in f.facts.get("advice", []) if f.facts else []:
+        out[tuple(what.split()[:2])] = (what, why)
+    for what, why in f.advised:
+        out.setdefault(tuple(what.split()[:2]), (what, why))
+    return list(out.values()) + (index_hints(f) if f.has_index else []) + (call_hints(f) if f.has_calls else [])
 
 
 def index_hints(f):
-    out = []
-    name = f.path
-    w = Written(f)
-    if f.overwritten_bytes * 4 > f.log_bytes:
-        out.append((f"plfs compact {name}", f"gives back {size(f.overwritten_bytes)} that were overwritten, of {size(f.log_bytes)}"))
-    if len(f.rows) == 1 and w.kind == "sequential":
-        out.append(("Leave such files out of the mapping, or map them with mode=flat",
-                    "one process writes the file from its beginning to its end, which every file system does well"))
-    if w.kind == "random" and f.index_records > 100000:
-        out.append((f"plfs flatten {name}, before it is read often",
-                    f"its {f.pieces:,} pieces have no order, and the index is {size(f.index_bytes)}"))
-    if f.open_logs:
-        out.append((f"plfs check {name}; plfs repair {name}, if no process writes it any more",
-                    f"{plural(f.open_logs, 'log')} not closed; a repair closes them, and readers are faster then"))
-    if f.damaged_blocks or f.lost_blocks:
-        out.append((f"plfs check {name}", f"{plural(f.damaged_blocks + f.lost_blocks, 'block')} of the index cannot be used"))
-    return out
+    if not f.damaged_blocks and not f.lost_blocks:
+        return []
+    return [(f"plfs check {f.path}", f"{plural(f.damaged_blocks + f.lost_blocks, 'block')} of the index cannot be used")]
 
 
 def call_hints(f):
     out = []
     w = Written(f)
-    if not f.in_logs and len(f.rows) > 1 and w.bytes and w.bytes / max(w.nr, 1) < STRIPE:
+    if not f.is_counted and not f.in_logs and len(f.rows) > 1 and w.bytes and w.bytes / max(w.nr, 1) < STRIPE:
         out.append(("Map the directory of this file (plfs run -m)",
                     f"{who(f)} wrote one plain file in pieces of {size(w.bytes / max(w.nr, 1))} in the mean"))
     if w.nr > 1000 and w.bytes / w.nr < 512:

@@ -7,6 +7,7 @@
 #include "core/base/alloc.h"
 #include "core/base/bytes.h"
 #include "index/map/image.h"
+#include "index/map/layers.h"
 #include "index/map/merge.h"
 
 #include <criterion/criterion.h>
@@ -260,16 +261,25 @@ static void model_fill(struct model *m)
 		m->rec[i].stamp_ns = stamps == 1 ? i : 1 + rnd(stamps);
 }
 
+static bool finds_the_same(const struct index_map *map, struct index_hint *hint, const struct index_piece *p,
+			   uint64_t len)
+{
+	struct index_piece near;
+
+	index_map_lookup_near(map, p->logical_off, len, &near, hint);
+	return near.logical_off == p->logical_off && near.len == p->len && near.log_no == p->log_no &&
+	       near.log_off == p->log_off;
+}
+
+/* @forward: for lookups in ascending order. */
 static void check_piece(const struct model *m, const struct index_map *map, uint64_t x, uint64_t len,
-			uint64_t seed)
+			struct index_hint *forward, uint64_t seed)
 {
 	static struct index_hint hint; /* what it says is of other lookups, and of other maps */
-	struct index_piece p, near;
+	struct index_piece p;
 
 	index_map_lookup(map, x, len, &p);
-	index_map_lookup_near(map, x, len, &near, &hint);
-	if (near.logical_off != x || near.len != p.len || near.log_no != p.log_no ||
-	    near.log_off != p.log_off)
+	if (!finds_the_same(map, &hint, &p, len) || !finds_the_same(map, forward, &p, len))
 		cr_assert_fail("seed %lu: the hint changes what is found at %lu", seed, x);
 	if (p.logical_off != x || p.len == 0 || p.len > len)
 		cr_assert_fail("seed %lu: piece at %lu is not at %lu or not 1 to %lu long", seed,
@@ -298,6 +308,8 @@ static void count_kinds(const struct index_map *map, uint64_t *kinds)
 
 static void check_round(struct model *m, uint64_t seed, uint64_t *kinds)
 {
+	struct index_walk steps = { 0 }, jumps = { 0 };
+	struct index_hint all = { .walk = &steps }, some = { .walk = &jumps };
 	struct index_merge merge;
 	struct index_map map;
 	uint64_t data = 0, in_model = 0;
@@ -320,9 +332,13 @@ static void check_round(struct model *m, uint64_t seed, uint64_t *kinds)
 	cr_assert_eq(map.nr_records, m->nr, "seed %lu", seed);
 	for (uint64_t x = 0; x < m->space; x++) {
 		in_model += m->byte[x].log_no < INDEX_LOG_CUT;
-		check_piece(m, &map, x, m->space - x, seed);
-		check_piece(m, &map, x, 1 + rnd(m->space - x), seed);
+		check_piece(m, &map, x, m->space - x, &all, seed);
+		check_piece(m, &map, x, 1 + rnd(m->space - x), &all, seed);
 	}
+	for (uint64_t x = 0; x < m->space; x += 1 + rnd(100))
+		check_piece(m, &map, x, m->space - x, &some, seed);
+	index_walk_release(&steps);
+	index_walk_release(&jumps);
 	index_map_each(&map, count_data, &data);
 	cr_assert_eq(data, in_model, "seed %lu: %lu bytes of data, should be %lu", seed, data, in_model);
 	count_kinds(&map, kinds);
@@ -344,4 +360,54 @@ Test(index_map, agrees_with_a_model_byte_by_byte, .timeout = 600)
 				  kinds[IMAGE_MIXED] > 100 && kinds[IMAGE_NESTED] > 100,
 			  "not all kinds of panels were tried: %lu %lu %lu %lu", kinds[IMAGE_PLAIN],
 			  kinds[IMAGE_STRIDED], kinds[IMAGE_MIXED], kinds[IMAGE_NESTED]);
+}
+
+/*
+ * A walk over @nr runs with nothing in common: how often it looks at one of them. *@elements: how many they
+ * have together; *@pieces: of the walk.
+ */
+static uint64_t looks_of_a_walk(uint64_t nr, uint64_t *elements, uint64_t *pieces)
+{
+	struct index_walk walk = { 0 };
+	struct index_hint hint = { .walk = &walk };
+	struct index_merge merge;
+	struct index_piece p;
+	struct index_map map;
+	uint64_t looks;
+	void *image;
+	size_t len;
+
+	*elements = *pieces = 0;
+	index_merge_init(&merge);
+	for (uint64_t i = 0; i < nr; i++) {
+		struct index_record r = { .type = INDEX_WRITE, .logical_off = i * 10, .length = 5,
+					  .stride = nr * 10 + i, .count = 400, .stamp_ns = 1 + rnd(1000) };
+
+		cr_assert_eq(index_merge_add(&merge, (uint32_t)i, &r), 0);
+		*elements += r.count;
+	}
+	cr_assert_eq(index_merge_build(&merge, &image, &len), 0);
+	index_merge_release(&merge);
+	cr_assert_eq(index_map_open(&map, image, len, true), 0);
+	cr_assert_gt(map.nr_layers, nr / 2);
+	for (uint64_t x = 0; x < map.end; x += p.len, ++*pieces)
+		index_map_lookup_near(&map, x, map.end - x, &p, &hint);
+	looks = walk.nr_looks;
+	index_walk_release(&walk);
+	mem_free(image);
+	return looks;
+}
+
+/* Two looks an element, where it begins and where it ends; not one at each run for each piece. */
+Test(index_map, walk_looks_at_each_element_and_not_at_all_runs)
+{
+	uint64_t elements, pieces;
+
+	rng_state = 1;
+	for (uint64_t nr = 100; nr <= 1600; nr *= 4) {
+		uint64_t looks = looks_of_a_walk(nr, &elements, &pieces);
+
+		cr_assert_leq(looks, 2 * elements + nr, "%lu runs: %lu looks", nr, looks);
+		cr_assert_gt(pieces, elements / 2);
+	}
 }
