@@ -13,6 +13,8 @@
 #define SERIES_MIN 4 /* files of one process each, before plain ones are suggested */
 #define PIECE_SMALL (1 << 20)
 #define SYNCS_MANY 100
+#define CALLS_MANY 1000
+#define CALL_SMALL 512
 
 /* Files whose names differ in numbers alone. */
 struct series {
@@ -204,6 +206,10 @@ static void advise_file(const struct stats_file *f)
 		advise(l->file, "fewer fsync() calls in the program",
 		       "%.0f syncs for %.0f writes took %.3f s; one at the end keeps the same bytes",
 		       l->syncs, l->write.calls, l->sync_seconds);
+	if (l->write.calls > CALLS_MANY && l->write.bytes < CALL_SMALL * l->write.calls)
+		advise(l->file, "larger writes, or a buffer (stdio, collective buffering)",
+		       "%.0f writes had %.0f bytes in the mean, and took %.3f s", l->write.calls,
+		       l->write.bytes / l->write.calls, l->write.seconds);
 	if (f->killed && logs)
 		advise(l->file, "plfs check, before it is relied on",
 		       "%u of its processes were killed; what they had written can be read, but may not be all",

@@ -256,54 +256,62 @@ static inline bool may_be_next(const struct plfs_file *f, size_t len, off_t logi
 	       (uint64_t)logical_off < FORM_SIZE_MAX - WRITER_DIRECT_LEN && !f->append_flag;
 }
 
-/* The same of a file whose calls are counted. */
-static __attribute__((noinline)) ssize_t write_counted(struct plfs_file *f, const void *buf, size_t len,
-						       off_t logical_off)
+static __attribute__((noinline)) ssize_t pwrite_whole(struct plfs_file *f, const void *buf, size_t len,
+						      off_t logical_off, const struct tally *t)
 {
 	struct iovec iov = { .iov_base = (void *)buf, .iov_len = min_size(len, SSIZE_MAX) };
-	struct inode *ino = f->ino;
-	struct tally *t = ino->tally;
-	uint64_t off = (uint64_t)logical_off, begin_ns;
-	bool expected, next = false;
 
-	if (may_be_next(f, len, logical_off)) {
-		mutex_lock(&ino->lock);
-		expected = seen_expects(t, off, len);
-		begin_ns = likely(expected) ? 0 : stamp_fine_ns();
-		next = inode_write_next(ino, buf, len, off);
-		if (likely(next && expected))
-			seen_again(t, off, len, ino->w.last_write_ns);
-		else if (next)
-			seen_short(t, off, len, begin_ns);
-		if (unlikely(ino->writing && live_is_broken(&ino->w.tail.live)))
-			return end_store(f, (ssize_t)len);
-		mutex_unlock(&ino->lock);
-	}
-	return likely(next) ? (ssize_t)len : plfs_pwritev(f, &iov, 1, logical_off);
+	return t ? plfs_pwritev(f, &iov, 1, logical_off) : write_pieces(f, &iov, 1, logical_off);
 }
 
-static inline ssize_t write_uncounted(struct plfs_file *f, const void *buf, size_t len, off_t logical_off)
+/* One that does not go on with the run of calls that is being counted. The lock is held, and dropped. */
+static __attribute__((noinline)) ssize_t write_unexpected(struct plfs_file *f, const void *buf, size_t len,
+							  off_t logical_off)
 {
-	struct iovec iov = { .iov_base = (void *)buf, .iov_len = min_size(len, SSIZE_MAX) };
+	struct inode *ino = f->ino;
+	uint64_t off = (uint64_t)logical_off, begin_ns = stamp_fine_ns();
+	bool next = inode_write_next(ino, buf, len, off);
+
+	if (next)
+		seen_short(ino->tally, off, len, begin_ns);
+	if (unlikely(ino->writing && live_is_broken(&ino->w.tail.live)))
+		return end_store(f, (ssize_t)len);
+	mutex_unlock(&ino->lock);
+	return next ? (ssize_t)len : pwrite_whole(f, buf, len, logical_off, ino->tally);
+}
+
+/*
+ * @t: NULL, or the calls are counted: that costs some 20 instructions while a run goes on.
+ */
+static inline ssize_t pwrite_seen(struct plfs_file *f, const void *buf, size_t len, off_t logical_off,
+				  struct tally *t)
+{
+	struct inode *ino = f->ino;
+	uint64_t off = (uint64_t)logical_off;
 	bool next;
 
-	if (likely(may_be_next(f, len, logical_off))) {
-		mutex_lock(&f->ino->lock);
-		next = inode_write_next(f->ino, buf, len, (uint64_t)logical_off);
-		if (unlikely(f->ino->writing && live_is_broken(&f->ino->w.tail.live)))
-			return end_store(f, (ssize_t)len);
-		mutex_unlock(&f->ino->lock);
-		if (likely(next))
-			return (ssize_t)len;
-	}
-	return write_pieces(f, &iov, 1, logical_off);
+	if (unlikely(!may_be_next(f, len, logical_off)))
+		return pwrite_whole(f, buf, len, logical_off, t);
+	mutex_lock(&ino->lock);
+	if (unlikely(t != NULL) && unlikely(!seen_expects(t, off, len)))
+		return write_unexpected(f, buf, len, logical_off);
+	next = inode_write_next(ino, buf, len, off);
+	if (unlikely(t != NULL) && likely(next))
+		seen_again(t, off, len, ino->w.last_write_ns);
+	if (unlikely(ino->writing && live_is_broken(&ino->w.tail.live)))
+		return end_store(f, (ssize_t)len);
+	mutex_unlock(&ino->lock);
+	return likely(next) ? (ssize_t)len : pwrite_whole(f, buf, len, logical_off, t);
+}
+
+static ssize_t write_uncounted(struct plfs_file *f, const void *buf, size_t len, off_t logical_off)
+{
+	return pwrite_seen(f, buf, len, logical_off, NULL);
 }
 
 ssize_t plfs_pwrite(struct plfs_file *f, const void *buf, size_t len, off_t logical_off)
 {
-	if (unlikely(f->ino->tally != NULL))
-		return write_counted(f, buf, len, logical_off);
-	return write_uncounted(f, buf, len, logical_off);
+	return pwrite_seen(f, buf, len, logical_off, f->ino->tally);
 }
 
 static ssize_t append_pieces(struct plfs_file *f, const struct iovec *iov, int cnt, off_t *end_out)

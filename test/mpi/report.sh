@@ -11,7 +11,7 @@ on_store() {
 
 # No rank writes for others, as far as the MPI library can be told so.
 each_for_itself=("OMPI_MCA_fcoll=individual" "ROMIO_HINTS=$work/hints")
-echo "romio_cb_write disable" >"$work/hints"
+printf 'romio_cb_write disable\nromio_ds_write disable\n' >"$work/hints"
 
 # The traced run: every call of each rank on files in $work/calls.RANK.
 straced() { # STACK COMMAND...

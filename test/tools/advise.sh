@@ -37,6 +37,16 @@ advise_file_per_process() {
 	unset PLFS_HINTS
 }
 
+# Thousands of tiny writes; as many larger ones get no such advice.
+advise_tiny_writes() {
+	rm -f "$work/t.jsonl"
+	"$plfs" run -q -m "$map" --stats="$work/t.jsonl" "$bin/writer" /plfs/tiny 0 1 2000 100 close
+	"$plfs" run -q -m "$map" --stats="$work/t.jsonl" "$bin/writer" /plfs/large 0 1 2000 1000 close
+	"$plfs" advise "$work/t.jsonl" >"$work/got"
+	[ "$(grep -c 'larger writes' "$work/got")" = 1 ]
+	grep -A1 '/plfs/tiny: larger writes' "$work/got" | grep -F '2000 writes had 100 bytes in the mean'
+}
+
 # A plain file of several: they would gain. And what is good as it is gets no advice.
 advise_shared_files() {
 	local i

@@ -145,7 +145,7 @@ def call_hints(f):
     if not f.is_counted and not f.in_logs and len(f.rows) > 1 and w.bytes and w.bytes / max(w.nr, 1) < STRIPE:
         out.append(("Map the directory of this file (plfs run -m)",
                     f"{who(f)} wrote one plain file in pieces of {size(w.bytes / max(w.nr, 1))} in the mean"))
-    if w.nr > 1000 and w.bytes / w.nr < 512:
+    if not f.is_counted and w.nr > 1000 and w.bytes / w.nr < 512:
         out.append(("Larger writes, or a buffer (stdio, collective buffering)", f"a call had {w.bytes / w.nr:.0f} bytes in the mean"))
     errors = sum(p.errors for p in f.counted.processes.values()) if f.is_counted else f.errors
     if errors:
