@@ -175,6 +175,60 @@ struct plfs_compact {
  */
 int plfs_compact(const char *path, struct plfs_compact *out, struct plfs_progress *watch);
 
+/* ---- places ---- */
+
+/* Options and results of a drain; results are added to what is there. */
+struct plfs_drain {
+	bool dry; /* only with orphans: remove nothing */
+	void (*progress)(void *arg, const struct plfs_drain *d);           /* may be NULL, as the next */
+	void (*trouble)(void *arg, const char *path, const char *why); /* of one log or near.HOST */
+	void *arg;
+	uint64_t nr_logs, bytes; /* moved, copied */
+	uint64_t nr_left;        /* logs that stay near: open, or what they are to go to fails */
+	uint64_t nr_elsewhere;   /* near.HOSTs that lead to places that are not on this host */
+	uint64_t nr_lost;        /* logs that are damaged */
+	uint64_t nr_orphans;     /* containers near, of which no file is left */
+};
+
+/*
+ * Move the logs of the file (dirfd, path), a backend path below @m, from the places of this host home. Logs
+ * of killed processes are closed first, as by a repair. Killed at any moment, the file has its bytes, and the
+ * next call goes on. 0: @d has what happened; -errno: the first that failed.
+ */
+int plfs_drain_file(struct plfs_mount *m, int dirfd, const char *path, struct plfs_drain *d);
+
+/*
+ * The same of all that @top has, NEAR/plfs.UID/BACKEND-ID, whose backend is that of @m; what no file leads
+ * to any more is removed, and nothing else is done with @only_orphans. -ENXIO: the backend is not there.
+ */
+int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, struct plfs_drain *d);
+
+/*
+ * Call @fn for each such directory in the directory @near that is this user's, all users' for root, with the
+ * path of its backend. 0; the first non-zero of @fn; -errno.
+ */
+int plfs_places_in(const char *near, int (*fn)(void *arg, const char *top, const char *home), void *arg);
+
+/* One near.HOST of a file. */
+struct plfs_place {
+	const char *host, *path; /* of the host, without the digits behind its name; of the place */
+	const char *name;        /* HOST, as in names */
+	bool here;               /* the place is on this host */
+	uint64_t nr_logs, bytes; /* in it, if it is here */
+	uint64_t nr_open;        /* of these, with a live file */
+};
+
+/* Call @fn for each. 0; -errno; the first non-zero of @fn. */
+int plfs_places_of(struct plfs_mount *m, int dirfd, const char *path,
+		   int (*fn)(void *arg, const struct plfs_place *place), void *arg);
+
+/*
+ * Give up on what the file has in the place of @host: a name as plfs_places_of() gives it, or that of the
+ * host alone. Bytes that are nowhere else cannot be read any more, and plfs check lists them. *@nr: how many
+ * near.HOSTs were removed. -EBUSY: the place is on this host, drain it.
+ */
+int plfs_places_forget(struct plfs_mount *m, int dirfd, const char *path, const char *host, unsigned *nr);
+
 /* ---- looking inside ---- */
 
 struct plfs_info {

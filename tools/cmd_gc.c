@@ -3,6 +3,7 @@
  * plfs gc: options, output and exit code. Core decides what is removed.
  */
 #include "options.h"
+#include "places.h"
 #include "progress.h"
 #include "tool.h"
 
@@ -122,6 +123,47 @@ static int collect(struct plfs_mount *m, struct run *r)
 	return rc;
 }
 
+/* ---- places ---- */
+
+static int collect_place(void *arg, struct top *top, struct plfs_mount *m)
+{
+	struct plfs_drain *d = arg;
+	uint64_t left = d->nr_left, orphans = d->nr_orphans;
+	int ret = m ? plfs_drain_place(m, top->path, true, d) : -ENXIO;
+
+	if (ret) {
+		tool_error("%s: %s", top->path,
+			   ret == -ENXIO ? "its backend is not there: nothing is removed" : strerror(-ret));
+		return GC_FAILED;
+	}
+	if (opt.json) {
+		printf("{\"place\": ");
+		tool_print_json(top->path);
+		printf(", \"removed\": %llu, \"failed\": %llu}\n",
+		       (unsigned long long)(d->dry ? 0 : d->nr_orphans - orphans - (d->nr_left - left)),
+		       (unsigned long long)(d->nr_left - left));
+	} else if (!opt.quiet) {
+		tool_print("%s: %llu containers of files that are gone%s", top->path,
+			   (unsigned long long)(d->nr_orphans - orphans), d->dry ? "" : " removed");
+	}
+	return d->nr_left > left ? GC_FAILED : d->dry && d->nr_orphans > orphans ? GC_LEFT : TOOL_OK;
+}
+
+static int no_place(void *arg, const char *name, const char *path, struct plfs_mount *m)
+{
+	(void)arg, (void)path, (void)m;
+	tool_error("%s: no directory, so it has no places", name);
+	return GC_FAILED;
+}
+
+static int collect_places(char **names, int nr, bool dry)
+{
+	struct plfs_drain d = { .dry = dry };
+	int ret = places_each(names, nr, collect_place, no_place, &d);
+
+	return ret < 0 ? GC_FAILED : ret;
+}
+
 /* ---- the command ---- */
 
 /* "90", "90s", "15m", "36h", "7d". False: none of these. */
@@ -151,6 +193,7 @@ static int run(const struct verb *v, int argc, char **argv)
 	struct plfs_gc gc = { .age_ns = AGE_S * 1000000000ULL, .nr_threads = 4 };
 	struct plfs_mount **done;
 	int c, nr, nr_done = 0, rc = TOOL_OK;
+	bool places = false;
 
 	while ((c = options_next(v, argc, argv)) != -1) {
 		switch (c) {
@@ -162,6 +205,9 @@ static int run(const struct verb *v, int argc, char **argv)
 		case 'n':
 			gc.dry = true;
 			break;
+		case OPT_PLACES:
+			places = true;
+			break;
 		case 'j':
 			gc.nr_threads = options_jobs(v);
 			break;
@@ -170,6 +216,8 @@ static int run(const struct verb *v, int argc, char **argv)
 	nr = argc - optind;
 	if (!nr)
 		return tool_misuse(v->name, "no backend given");
+	if (places)
+		return tool_finish(collect_places(argv + optind, nr, gc.dry));
 	target_setup(opt.map, argv + optind, nr);
 	done = calloc((size_t)nr, sizeof(struct plfs_mount *));
 	if (!done)
@@ -217,6 +265,7 @@ const struct verb verb_gc = {
 		{ 'a', "age", "TIME", "keep what changed within TIME: seconds, or a number with s, m, h or d (default 1d)" },
 		{ 'n', "dry-run", NULL, "only show what would be removed" },
 		{ 'j', "jobs", "N", "use N threads (default 4)" },
+		{ OPT_PLACES, "places", NULL, "the paths are places (near=): remove what no file has any more" },
 		{ 0 },
 	},
 };

@@ -25,6 +25,8 @@ enum {
 	OPT_ONCE,
 	OPT_KEEP,
 	OPT_STALLED,
+	OPT_FORGET,
+	OPT_PLACES,
 };
 
 struct verb_option {
@@ -73,7 +75,8 @@ unsigned options_jobs(const struct verb *v);
 
 /* Each in its cmd_*.c. */
 extern const struct verb verb_run, verb_init, verb_stat, verb_map, verb_du, verb_df, verb_gc, verb_flatten,
-	verb_compact, verb_check, verb_doctor, verb_repair, verb_stats, verb_watch, verb_advise;
+	verb_compact, verb_check, verb_doctor, verb_repair, verb_stats, verb_watch, verb_advise, verb_drain,
+	verb_places;
 
 /* The options that all verbs have; some verbs lack some of them. */
 extern const struct verb_option COMMON_OPTIONS[];

@@ -7,6 +7,7 @@
 #include "core/base/alloc.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 int config_normalise(const char *path, char *out)
 {
@@ -127,6 +128,84 @@ static int take_small(struct mount_spec *m, const char *value, char *err, size_t
 	return 0;
 }
 
+static int take_near_max(struct mount_spec *m, const char *value, char *err, size_t err_len)
+{
+	static const char units[] = "KMGT";
+	const char *p = value, *unit;
+	uint64_t n = 0;
+
+	while (*p >= '0' && *p <= '9' && p - value < 9)
+		n = n * 10 + (uint64_t)(*p++ - '0');
+	unit = *p ? strchr(units, *p) : NULL;
+	if (p == value || !n || (*p && (!unit || p[1]))) {
+		snprintf(err, err_len, "\"near-max=%s\" is no size (a number, then nothing, K, M, G or T)",
+			 value);
+		return -EINVAL;
+	}
+	m->near_max = unit ? n << (10 * (unit - units + 1)) : n;
+	return 0;
+}
+
+static bool is_of_name(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* Put the value of the variable at *@text, behind its "$", to @out. */
+static int expand(const char **text, char *out, size_t *len, char *err, size_t err_len)
+{
+	char name[256];
+	size_t n = 0;
+	const char *value;
+
+	while (n < sizeof(name) - 1 && is_of_name((*text)[n]))
+		n++;
+	memcpy(name, *text, n);
+	name[n] = '\0';
+	*text += n;
+	value = n ? secure_getenv(name) : NULL;
+	if (!value || !*value) {
+		snprintf(err, err_len, "near=: the environment variable \"%s\" is not set", name);
+		return -EINVAL;
+	}
+	n = strlen(value);
+	if (*len + n >= PATH_MAX) {
+		snprintf(err, err_len, "near= is longer than %d bytes", PATH_MAX);
+		return -EINVAL;
+	}
+	memcpy(out + *len, value, n);
+	*len += n;
+	return 0;
+}
+
+static int take_near(struct mount_spec *m, const char *value, char *err, size_t err_len)
+{
+	char path[PATH_MAX];
+	size_t len = 0;
+	int ret = 0;
+
+	while (*value && !ret) {
+		if (*value == '$') {
+			value++;
+			ret = expand(&value, path, &len, err, err_len);
+		} else if (len + 1 < sizeof(path)) {
+			path[len++] = *value++;
+		} else {
+			ret = -EINVAL;
+		}
+	}
+	path[len] = '\0';
+	mem_free(m->near);
+	m->near = NULL;
+	if (!ret)
+		ret = take_path(&m->near, "near", path, err, err_len);
+	if (!ret && strlen(m->near) > CONFIG_NEAR_MAX) {
+		snprintf(err, err_len, "near= is longer than %d bytes", CONFIG_NEAR_MAX);
+		ret = -EINVAL;
+	}
+	return ret;
+}
+
 static int take_option(struct mount_spec *m, const char *opt, char *err, size_t err_len)
 {
 	if (!strncmp(opt, "match=", 6))
@@ -137,6 +216,10 @@ static int take_option(struct mount_spec *m, const char *opt, char *err, size_t 
 		return take_hostdirs(&m->nr_hostdirs, opt + 9, err, err_len);
 	if (!strncmp(opt, "small=", 6))
 		return take_small(m, opt + 6, err, err_len);
+	if (!strncmp(opt, "near=", 5))
+		return take_near(m, opt + 5, err, err_len);
+	if (!strncmp(opt, "near-max=", 9))
+		return take_near_max(m, opt + 9, err, err_len);
 	if (!strcmp(opt, "mode=log")) {
 		m->mode = MOUNT_LOG;
 		return 0;
@@ -147,7 +230,7 @@ static int take_option(struct mount_spec *m, const char *opt, char *err, size_t 
 	}
 	snprintf(
 		err, err_len,
-		"unknown option \"%s\" (known: mode=log, mode=flat, match=GLOB, exclude=GLOB, small=SIZE, hostdirs=NUMBER)",
+		"unknown option \"%s\" (known: mode=log, mode=flat, match=GLOB, exclude=GLOB, small=SIZE, hostdirs=NUMBER, near=DIR, near-max=SIZE)",
 		opt);
 	return -EINVAL;
 }
@@ -443,6 +526,7 @@ void config_release(struct config *c)
 		struct mount_spec *m = &c->specs[i];
 
 		mem_free(m->prefix);
+		mem_free(m->near);
 		for (int k = 0; k < CONFIG_BACKENDS_MAX; k++)
 			mem_free(m->backends[k]);
 		for (int k = 0; k < CONFIG_GLOBS_MAX; k++) {

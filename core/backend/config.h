@@ -6,7 +6,10 @@
  *   MAP     = MAPPING *( ":" MAPPING )
  *   MAPPING = ( PREFIX "=" BACKEND *( "," BACKEND ) / DIR ) [ "{" OPTION *( "," OPTION ) "}" ]
  *   OPTION  = "mode=" ( "log" / "flat" ) / "match=" GLOB / "exclude=" GLOB /
- *             "small=" NUMBER [ "K" / "M" ] / "hostdirs=" NUMBER
+ *             "small=" NUMBER [ "K" / "M" ] / "hostdirs=" NUMBER /
+ *             "near=" DIR / "near-max=" NUMBER [ "K" / "M" / "G" / "T" ]
+ *
+ * In the DIR of near= "$NAME" stands for the environment variable NAME.
  *
  * A backslash makes the character after it (":", ",", ";", "=", "{", "}", "#", a blank) a part of the name.
  */
@@ -19,6 +22,7 @@
 #define CONFIG_BACKENDS_MAX 8
 #define CONFIG_GLOBS_MAX 16
 #define CONFIG_HOSTDIRS_MAX 4096
+#define CONFIG_NEAR_MAX 1024 /* bytes of the name; near.HOST has room for it (place.h) */
 
 #define CONFIG_SMALL_DEFAULT (64 * 1024)
 
@@ -35,6 +39,8 @@ struct mount_spec {
 	unsigned nr_hostdirs; /* 1 to CONFIG_HOSTDIRS_MAX; 0: not given */
 	uint64_t small; /* bytes: up to here a file that one process writes stays in its stub (bare.h) */
 	bool small_given;
+	char *near;        /* the directory in which new logs are made; NULL: the backend */
+	uint64_t near_max; /* bytes of a user there; 0: no limit */
 };
 
 struct config {

@@ -8,6 +8,7 @@
  *           live.HOST.PID.SEQ     its live index and stage, while open (live.h)
  *           index.HOST            the node index: blocks of closed logs (datalog.h)
  *           notice.HOST           pages that the host's processes share  (notice.h, lease.h)
+ *           near.HOST             where logs of the host may lie besides (place.h)
  *       index.global              a kept map of them all               (kept_map.h)
  *       lock                      held by a process that appends at the end, or changes the header
  *       for.UID                   the container was made by another user, for the stub's owner UID
@@ -35,6 +36,7 @@ struct container {
 	bool told;            /* why it is refused, or cannot be changed, has been reported */
 	bool give;            /* this process is root's, and gives its droppings to the stub's owner */
 	bool filled;          /* the stub has a length: see container_is_purged() */
+	bool near;            /* new logs of this process are made near, if they can be (placed.h) */
 	bool made;            /* by this process, just now: a dropping of another is not likely to be there */
 	uid_t caller;         /* the user of this process when the stub was looked at */
 	uid_t maker;          /* of the container, as the stub's header says; or CONTAINER_ANYBODY */

@@ -4,6 +4,7 @@
  */
 #include "core/backend/mount.h"
 
+#include "core/backend/placed.h"
 #include "core/backend/stub.h"
 #include "core/base/alloc.h"
 #include "core/base/msg.h"
@@ -102,6 +103,14 @@ static int mount_open(struct plfs_mount *m, struct mount_spec *spec, char *err, 
 	if (ret) {
 		snprintf(err, err_len, "backend \"%s\": %s", m->backend, strerror(-ret));
 		return ret;
+	}
+	if (spec->near) {
+		m->near = (struct place_settings){
+			.near = spec->near, .max = spec->near_max, .home = m->backend
+		};
+		place_settings_init(&m->near);
+		m->store.near = &m->near;
+		placed_enable(&m->store);
 	}
 	/*
 	 * What one host writes to a stub another sees as its file system does it: that has to be asked for.

@@ -7,6 +7,7 @@
 #define PLFS_MOUNT_H
 
 #include "core/backend/config.h"
+#include "core/backend/place.h"
 #include "core/store/store.h"
 
 struct plfs_mount {
@@ -14,6 +15,7 @@ struct plfs_mount {
 	char backend[PATH_MAX]; /* canonical; the first of several */
 	size_t backend_len;
 	struct store store; /* of the containers */
+	struct place_settings near; /* what the mapping says of places; near.near NULL: nothing */
 	int dirfd;          /* the kernel's descriptor of the backend's directory, in which the stubs are */
 	dev_t dev;          /* of the backend's root directory */
 	ino_t ino;

@@ -16,6 +16,7 @@
 #define INDEX "index."
 #define NOTICE "notice."
 #define LOST "lost."
+#define NEAR "near."
 
 /* What stands behind the kind: "HOST.PID.SEQ", "HOST". */
 static const char *rest_of(const char *name)
@@ -50,6 +51,8 @@ enum dropping_kind name_kind(const char *name)
 		return DROPPING_LIVE;
 	if (!strncmp(name, INDEX, strlen(INDEX)))
 		return DROPPING_INDEX;
+	if (name_is_near(name))
+		return DROPPING_NEAR;
 	return DROPPING_OTHER;
 }
 
@@ -98,7 +101,8 @@ bool name_is_known(const char *name, bool top)
 	if (!strncmp(name, LOG, strlen(LOG)) || !strncmp(name, LIVE, strlen(LIVE)))
 		return len > strlen(LOG) && ends_with_numbers(name + strlen(LOG), len - strlen(LOG));
 	return (!strncmp(name, INDEX, strlen(INDEX)) && len > strlen(INDEX)) ||
-	       (!strncmp(name, NOTICE, strlen(NOTICE)) && len > strlen(NOTICE));
+	       (!strncmp(name, NOTICE, strlen(NOTICE)) && len > strlen(NOTICE)) ||
+	       (!strncmp(name, NEAR, strlen(NEAR)) && len > strlen(NEAR));
 }
 
 bool name_is_live_of(const char *live, const char *log)
@@ -123,7 +127,7 @@ const char *name_host(const char *name, size_t *len)
 		return NULL;
 	host = rest_of(name);
 	*len = strlen(host);
-	if (kind == DROPPING_INDEX)
+	if (kind == DROPPING_INDEX || kind == DROPPING_NEAR)
 		return host;
 	if (!ends_with_numbers(host, *len))
 		return NULL;

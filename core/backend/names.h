@@ -20,13 +20,16 @@
 static inline const char *name_of(const char *path) { return strchr(path, '/') + 1; }
 
 /* The kind of the dropping called @name. */
-enum dropping_kind { DROPPING_OTHER, DROPPING_DATA, DROPPING_LIVE, DROPPING_INDEX };
+enum dropping_kind { DROPPING_OTHER, DROPPING_DATA, DROPPING_LIVE, DROPPING_INDEX, DROPPING_NEAR };
 enum dropping_kind name_kind(const char *name);
 
 /* Whether @name begins like that of a log, a live file or a notice. */
 static inline bool name_is_log(const char *name) { return !strncmp(name, "data.", 5) && !strchr(name, '/'); }
 static inline bool name_is_live(const char *name) { return !strncmp(name, "live.", 5); }
 static inline bool name_is_notice(const char *name) { return !strncmp(name, "notice.", 7); }
+
+/* The same of the file that says where a host's logs may be (place.h). */
+static inline bool name_is_near(const char *name) { return !strncmp(name, "near.", 5); }
 
 /*
  * Whether a file in a hostdir, or with @top in the container itself, can have this name: that of a dropping,
@@ -40,7 +43,7 @@ bool name_is_live_of(const char *live, const char *log);
 /* Whether the log, live file or node index called @name is of this host. */
 bool name_is_ours(const char *name);
 
-/* HOST in @name, and its length: of a log, live file or node index; NULL: it has none. */
+/* HOST in @name, and its length: of a log, live file, node index or near.HOST; NULL: it has none. */
 const char *name_host(const char *name, size_t *len);
 
 /* Whether the live file called @name is of this host. */

@@ -5,6 +5,8 @@
  */
 #include "core/backend/nested.h"
 
+#include "core/backend/placed.h"
+
 #include "core/base/alloc.h"
 #include "core/base/io.h"
 #include "core/base/msg.h"
@@ -242,6 +244,8 @@ struct plfs_mount *nested_init_container(struct plfs_mount *m, struct container 
 		o = nested_find(m, c, fd);
 	if (o)
 		c->store = &o->store;
+	if (stub->placed)
+		placed_enable(c->store);
 	return o ? o : m;
 }
 

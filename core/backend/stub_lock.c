@@ -252,17 +252,19 @@ int stub_mark_synced(int fd)
 	return ret;
 }
 
-/* Raise the generation to @generation_ns, and add @clocks. */
-static int change_header(int fd, struct stub *stub, uint64_t generation_ns, bool clocks)
+/* Raise the generation to @generation_ns, and add @clocks and @placed. */
+static int change_header(int fd, struct stub *stub, uint64_t generation_ns, bool clocks, bool placed)
 {
 	int ret = lock_header_too(fd);
 
 	if (ret)
 		return ret;
 	ret = stub_read(fd, stub);
-	if (!ret && stub->has_container && (stub->generation_ns < generation_ns || stub->clocks < clocks)) {
+	if (!ret && stub->has_container &&
+	    (stub->generation_ns < generation_ns || stub->clocks < clocks || stub->placed < placed)) {
 		stub->generation_ns = max_u64(stub->generation_ns, generation_ns);
 		stub->clocks |= clocks;
+		stub->placed |= placed;
 		ret = write_header(fd, stub, HEADER);
 	}
 	unlock_header(fd);
@@ -271,10 +273,12 @@ static int change_header(int fd, struct stub *stub, uint64_t generation_ns, bool
 
 int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns)
 {
-	return change_header(fd, stub, generation_ns, false);
+	return change_header(fd, stub, generation_ns, false, false);
 }
 
-int stub_set_clocks(int fd, struct stub *stub) { return change_header(fd, stub, 0, true); }
+int stub_set_clocks(int fd, struct stub *stub) { return change_header(fd, stub, 0, true, false); }
+
+int stub_set_placed(int fd, struct stub *stub) { return change_header(fd, stub, 0, false, true); }
 
 int stub_set_number(int fd, const struct stub *stub, ino_t number)
 {
@@ -405,7 +409,7 @@ int stub_end_move(int fd, struct stub *stub, bool in_body)
 		goto out;
 	stub->in_body = in_body;
 	if (in_body) {
-		stub->has_container = false;
+		stub->has_container = stub->placed = false;
 		memset(stub->id, 0, STUB_ID_LEN);
 	}
 	ret = write_header(fd, stub, HEADER);

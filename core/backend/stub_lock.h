@@ -75,6 +75,9 @@ int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns);
 /* Set "clocks": stamps may be ahead of the file system's clock. Conditions as for the last. 0; -errno. */
 int stub_set_clocks(int fd, struct stub *stub);
 
+/* Set "placed": logs may lie elsewhere from here on. Conditions as for the last. 0; -errno. */
+int stub_set_placed(int fd, struct stub *stub);
+
 /*
  * stub_set_synced() under the header's lock: a process that is claiming the stub has finished, or will find
  * the word. Conditions as for stub_claim(). 0; -errno.

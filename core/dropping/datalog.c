@@ -36,6 +36,19 @@ static int write_log_header(const struct container *c, int h, uint64_t now_ns, c
 	return n == sizeof(buf) ? 0 : n < 0 ? (int)n : -ENOSPC;
 }
 
+/* No log at home may have its name: it may have been near once. */
+static int create_near(const struct container *c, const char *path)
+{
+	struct store home = placed_home(c->store);
+	struct stat st;
+	int ret = home.ops->stat(&home, path, &st);
+
+	return ret == -ENOENT ? placed_create(c->store, path, container_file_mode(c, false), c->gid,
+					      container_file_mode(c, false)) :
+	       ret	      ? ret :
+				-EEXIST;
+}
+
 int datalog_create(const struct container *c, uint64_t now_ns, char *name)
 {
 	static unsigned next_seq;
@@ -52,7 +65,9 @@ int datalog_create(const struct container *c, uint64_t now_ns, char *name)
 			      name);
 		name_here(c, name, rest);
 		container_path(c, rest, path);
-		h = container_open(c, path, O_RDWR | O_CREAT | O_EXCL, container_file_mode(c, false));
+		h = c->near ? create_near(c, path) :
+			      container_open(c, path, O_RDWR | O_CREAT | O_EXCL,
+					     container_file_mode(c, false));
 		if (h == -EEXIST) /* of another process with our number, of another pid namespace */
 			continue;
 		if (h != -ENOENT || tries++)

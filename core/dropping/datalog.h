@@ -36,6 +36,7 @@
 #include "index/record/block.h"
 #include "index/record/chunks.h"
 #include "core/backend/container.h"
+#include "core/backend/placed.h"
 
 #define DATALOG_MAGIC "PLFSLOG1"
 #define DATALOG_VERSION 3
@@ -46,8 +47,9 @@
 /* ---- logs ---- */
 
 /*
- * Make a new log, and this host's hostdir if it is missing. @name (INDEX_LOG_NAME_LEN): its file name. >= 0:
- * a handle, for appending; -EIDRM: the container has gone, or was purged; -errno.
+ * Make a new log, and this host's hostdir if it is missing. @name (INDEX_LOG_NAME_LEN): its file name. With
+ * c->near it is made near, or not at all. >= 0: a handle, for appending; -EIDRM: the container has gone, or
+ * was purged; -errno.
  */
 int datalog_create(const struct container *c, uint64_t now_ns, char *name);
 
@@ -134,6 +136,15 @@ static inline ssize_t datalog_pwrite2(struct store *s, int h, const void *buf, s
 static inline int datalog_truncate(struct store *s, int h, uint64_t len)
 {
 	return s->ops->truncate(s, h, DATALOG_DATA_OFF + len);
+}
+
+/*
+ * Of a log near: have space for what comes behind @log_off, before it is written. 0; -ENOSPC, -EDQUOT: the
+ * place is full.
+ */
+static inline int datalog_reserve_near(struct store *s, int h, uint64_t log_off, uint64_t len)
+{
+	return placed_reserve(s, h, DATALOG_DATA_OFF + log_off, len);
 }
 
 /* As store_allocate_ahead(). */

@@ -10,6 +10,7 @@
 #include "core/base/msg.h"
 #include "core/backend/host.h"
 #include "core/backend/names.h"
+#include "core/backend/placed.h"
 #include "core/dropping/datalog.h"
 #include "core/base/sys.h"
 
@@ -123,7 +124,10 @@ static int open_locked(const struct container *c, const char *path)
 	int h = -EBUSY, ret = -EBUSY;
 
 	for (int tries = 0; tries < LOCK_TRIES && ret == -EBUSY; tries++) {
-		h = container_open(c, path, O_RDWR | O_CREAT | O_EXCL, container_file_mode(c, true));
+		h = c->near ? placed_create(s, path, container_file_mode(c, true), c->gid,
+					    container_file_mode(c, false)) :
+			      container_open(c, path, O_RDWR | O_CREAT | O_EXCL,
+					     container_file_mode(c, true));
 		if (h < 0 || !s->remote)
 			return h;
 		ret = store_try_lock(s, h);
@@ -133,6 +137,15 @@ static int open_locked(const struct container *c, const char *path)
 		s->ops->unlink(s, path);
 	}
 	return ret;
+}
+
+/*
+ * How many bytes may be staged for the log to end, once they are flushed, at a multiple of LIVE_CAP in its
+ * file.
+ */
+static uint64_t aligned_len(const struct live *s)
+{
+	return LIVE_CAP - datalog_place(s->flushed_len) % LIVE_CAP;
 }
 
 int live_create(struct live *s, const struct container *c, const char *log_name,
@@ -150,7 +163,8 @@ int live_create(struct live *s, const struct container *c, const char *log_name,
 	if (s->h < 0)
 		return s->h;
 	store_keep(store, &s->h);
-	ret = store_reserve(store, s->h, 0, LIVE_STAGE_OFF);
+	/* near, all of it: where there is no space any more, the log can still be closed */
+	ret = store_reserve(store, s->h, 0, c->near ? LIVE_FILE_LEN : LIVE_STAGE_OFF);
 	if (ret)
 		goto fail;
 	s->map = store_map(store, s->h, LIVE_FILE_LEN, true);
@@ -166,6 +180,10 @@ int live_create(struct live *s, const struct container *c, const char *log_name,
 		set(s, LIVE_WORDS[i], 0);
 	if (start)
 		begin_as(s, start);
+	if (c->near) {
+		s->reserved_len = LIVE_CAP;
+		s->limit = aligned_len(s);
+	}
 	write_header(s, c, log_name);
 	ret = s->shared ? 0 : save_first(s); /* other hosts need not see it before there is something in it */
 	if (!ret)
@@ -227,15 +245,6 @@ int live_why_broken(struct live *s)
 	if (n == 1)
 		n = store_reserve(s->store, s->h, LIVE_FILE_LEN, FIRST_LEN);
 	return n < 0 ? (int)n : there ? -ENOSPC : -EIO;
-}
-
-/*
- * How many bytes may be staged for the log to end, once they are flushed, at a multiple of LIVE_CAP in its
- * file.
- */
-static uint64_t aligned_len(const struct live *s)
-{
-	return LIVE_CAP - datalog_place(s->flushed_len) % LIVE_CAP;
 }
 
 int live_prepare(struct live *s, bool *full)

@@ -38,7 +38,7 @@ struct live_start {
 /*
  * Make the live file of the log @log_name. @start: the end of a log that the caller goes on with; NULL: a new
  * log. The space of the index is reserved here, that of the stage by live_prepare(): -ENOSPC now, not SIGBUS
- * later. 0; -errno.
+ * later. With c->near the file is made near, and all its space is reserved. 0; -errno.
  */
 int live_create(struct live *s, const struct container *c, const char *log_name,
 		const struct live_start *start);

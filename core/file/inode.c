@@ -10,6 +10,7 @@
 #include "core/base/stamp.h"
 #include "core/base/sys.h"
 #include "core/backend/names.h"
+#include "core/backend/placed.h"
 #include "core/backend/nested.h"
 #include "core/backend/container_dirs.h"
 #include "core/backend/stub_lock.h"
@@ -35,6 +36,8 @@ void inode_follow(struct inode *ino, const struct stub *now, const struct stat *
 		return;
 	}
 	ino->v.stub = *now;
+	if (unlikely(now->placed))
+		placed_enable(&ino->m->store);
 	if (now->has_container && !ino->c.store) {
 		inode_init_container(ino->m, &ino->c, now->id, st);
 		ino->c.maker = now->has_maker ? now->maker : CONTAINER_ANYBODY;
@@ -59,6 +62,8 @@ static bool take_mount(struct inode *ino, struct plfs_mount *m)
 	ino->found = ino->m;
 	ino->m = m;
 	ino->c.store = &m->store;
+	if (ino->v.stub.placed)
+		placed_enable(&m->store);
 	return true;
 }
 

@@ -57,6 +57,7 @@ struct inode {
 	bool impatient;
 	/* the stub says "synced", but the directories above its container are not (logged_sync()) */
 	bool way_due;
+	bool near_full;     /* a log near has found no space: later ones are at home */
 	bool access_due;    /* nobody had read the file for a day when this process began: accessed.h */
 	struct tally *tally; /* what is counted of it (core/observe/observe.h); NULL: nothing */
 	/* at exit: the file has no name and no other user, so nothing written is read again */

@@ -239,6 +239,27 @@ static void tell_clock(struct inode *ino, int fd)
 	inode_unlock_end(ino);
 }
 
+/*
+ * Whether the log is to be near: of a file of this process's user, for what is near belongs to him. Others
+ * learn by the header that there may be such logs.
+ */
+static bool wants_near(struct inode *ino, int fd)
+{
+	const struct container *c = &ino->c;
+	int ret;
+
+	if (likely(!ino->m->store.near) || ino->near_full || c->listed || c->give || c->uid != geteuid())
+		return false;
+	if (ino->v.stub.placed)
+		return true;
+	ret = inode_lock_end(ino);
+	if (ret)
+		return false;
+	ret = stub_set_placed(fd, &ino->v.stub);
+	inode_unlock_end(ino);
+	return !ret && ino->v.stub.placed;
+}
+
 int logged_make_writer(struct inode *ino, int fd)
 {
 	int ret, ret2;
@@ -255,6 +276,7 @@ int logged_make_writer(struct inode *ino, int fd)
 		return ret;
 	ino->counted = inode_count(ino);
 	ino->c.filled = ino->v.told_len > 0 && !claimed;
+	ino->c.near = wants_near(ino, fd);
 	ret = writer_open(&ino->w, &ino->c);
 	ino->c.made = false;
 	/* it was missing: made anew here, or it has appeared since */
@@ -326,6 +348,25 @@ static inline bool is_publish_due(const struct inode *ino)
 	       (!ino->m->store.remote || since_ns > PUBLISH_REMOTE_NS);
 }
 
+/*
+ * Of @len bytes the log near has taken @n, or none and an error, and there is no space any more: the rest
+ * goes to a log at home.
+ */
+static __attribute__((noinline, cold)) ssize_t go_home(struct inode *ino, int fd, const void *buf, size_t len,
+						       uint64_t logical_off, ssize_t n)
+{
+	size_t done = n > 0 ? (size_t)n : 0;
+	int ret;
+
+	ino->near_full = true;
+	if (done)
+		view_wrote(&ino->v, logical_off + done);
+	ret = logged_close_writer(ino, fd);
+	resume_forget(&ino->c);
+	n = ret ? ret : logged_write(ino, fd, (const char *)buf + done, len - done, logical_off + done);
+	return n >= 0 ? (ssize_t)done + n : done ? (ssize_t)done : n;
+}
+
 ssize_t logged_write(struct inode *ino, int fd, const void *buf, size_t len, uint64_t logical_off)
 {
 	ssize_t n;
@@ -341,6 +382,8 @@ ssize_t logged_write(struct inode *ino, int fd, const void *buf, size_t len, uin
 	n = writer_write(&ino->w, buf, len, logical_off);
 	if (unlikely(live_is_broken(&ino->w.tail.live)))
 		return inode_mend(ino);
+	if (unlikely(ino->w.tail.near) && n != (ssize_t)len && (n >= 0 || n == -ENOSPC || n == -EDQUOT))
+		return go_home(ino, fd, buf, len, logical_off, n);
 	/* moved into its body meanwhile, perhaps without these bytes? */
 	if (unlikely(inode_is_notified(ino))) {
 		ret = inode_heed_notice(ino, fd);

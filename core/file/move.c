@@ -8,6 +8,7 @@
 #include "core/backend/stub_lock.h"
 #include "core/dropping/notice.h"
 #include "core/backend/names.h"
+#include "core/backend/placed.h"
 #include "core/file/acquire.h"
 #include "core/file/body.h"
 #include "core/file/logged.h"
@@ -26,7 +27,12 @@ struct live_arg {
 static int look_at_live(void *arg, const char *path, const char *name, enum dropping_kind kind)
 {
 	struct live_arg *la = arg;
+	char full[CONTAINER_PATH_LEN];
 
+	if (kind == DROPPING_NEAR) { /* what is written elsewhere is not seen here, and cannot be notified */
+		container_path(&la->ino->c, path, full);
+		la->deaf |= !placed_is_here(la->ino->c.store, full);
+	}
 	if (kind != DROPPING_LIVE)
 		return 0;
 	la->any = true;

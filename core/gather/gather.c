@@ -56,7 +56,8 @@ static int check_dropping(void *arg, const char *path, const char *name, enum dr
 	(void)name;
 	if (kind == DROPPING_DATA)
 		return check_log(ca, path);
-	if (kind == DROPPING_LIVE)
+	/* What a place on another host has is not listed here, and what is on this one may go on its way. */
+	if (kind == DROPPING_LIVE || kind == DROPPING_NEAR)
 		ca->alone = false;
 	if (kind == DROPPING_INDEX && !path_is_among(path, ca->in->indexes, ca->in->nr_indexes))
 		return gathered_is_outdated(ca->g);

@@ -225,7 +225,7 @@ static uint64_t len_of(const struct merging *m, struct log_name *log)
 
 		container_path(m->c, log->path, full);
 		ret = m->c->store->ops->stat(m->c->store, full, &st);
-		log->gone = ret == -ENOENT;
+		log->gone = ret == -ENOENT || ret == -EREMOTE;
 		log->len = ret ? 0 : datalog_len(&st);
 		log->has_len = true;
 	}

@@ -251,6 +251,21 @@ uint32_t logset_at_once(struct logset *set)
 	return taken < max ? (max - taken + 1) / 2 : 0;
 }
 
+/* Whether the log, or its end, is in a place that is not on this host: one line says where. */
+static __attribute__((noinline, cold)) bool is_elsewhere(struct logset *set, const struct logset_log *log)
+{
+	char full[CONTAINER_PATH_LEN], host[64];
+	struct place p;
+
+	container_path(set->c, log->path, full);
+	if (!placed_is_elsewhere(set->c->store, full, &p))
+		return false;
+	place_host(&p, host, sizeof(host));
+	msg_error("%s: on %s in %s, not drained: it cannot be read from here; run plfs drain there", full,
+		  host, p.path);
+	return true;
+}
+
 static int open_log(struct logset *set, struct logset_log *log)
 {
 	struct log_handle *handle;
@@ -279,7 +294,7 @@ static int open_log(struct logset *set, struct logset_log *log)
 		}
 		if (h == -EIO)
 			msg_error("%s/%s: the data log is damaged", set->c->dir, log->path);
-		return h;
+		return h == -EREMOTE && is_elsewhere(set, log) ? -EIO : h;
 	}
 	if (!set->looked)
 		look_how_far(set, h);
@@ -457,6 +472,8 @@ static ssize_t read_checked(struct logset *set, struct logset_log *log, void *bu
 
 static int too_short(struct logset *set, const struct logset_log *log, uint64_t log_off)
 {
+	if (is_elsewhere(set, log))
+		return -EIO;
 	msg_error("%s/%s: the data log is shorter than its index says (byte %llu is missing)", set->c->dir,
 		  log->path, (unsigned long long)log_off);
 	return -EIO;

@@ -35,6 +35,9 @@ struct store {
 	bool zeros_reserve, allocates_ahead;
 	bool uncached_works; /* it has been tried */
 	bool no_openat2;     /* the kernel has none */
+	/* Of a store whose logs may lie in other places as well (backend/placed.h). */
+	const struct store_ops *under;      /* the functions for what is at home; NULL: there are no places */
+	const struct place_settings *near; /* where new logs are made; NULL: at home */
 };
 
 /*

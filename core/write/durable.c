@@ -5,6 +5,7 @@
  */
 #include "core/write/durable.h"
 
+#include "core/dropping/carry.h"
 #include "core/dropping/datalog.h"
 #include "core/dropping/node_index.h"
 #include "core/dropping/notice.h"
@@ -228,7 +229,9 @@ static int sync_log(const struct container *c, const char *index, const struct s
 		*others = true;
 		name_log_of_block(index, &block, rest);
 		container_path(c, rest, path);
-		ret = store_sync_path(c->store, path, false);
+		ret = placed_is_near(c->store, path) ? carry_part(c, rest, log->len) : -ENOENT;
+		if (ret == -ENOENT)
+			ret = store_sync_path(c->store, path, false);
 		if (ret)
 			return ret == -ENOENT ? 0 : ret;
 	}

@@ -131,7 +131,7 @@ static int open_locked(struct tail *t, const struct log_end *end)
 	/* Else it is damaged: a reader will report it. */
 	ret = datalog_len(&st) == end->start.flushed_len ? 0 : -ENOENT;
 	if (!ret)
-		ret = live_create(&t->live, t->c, t->log_name, &end->start);
+		ret = tail_continue(t, &end->start);
 	if (ret)
 		store_close(s, &t->log);
 	return ret;

@@ -5,6 +5,7 @@
 #include "core/write/tail.h"
 
 #include "index/record/chunks.h"
+#include "core/dropping/carry.h"
 #include "core/dropping/datalog.h"
 #include "core/base/alloc.h"
 #include "core/base/bytes.h"
@@ -39,20 +40,78 @@ static void remove_log(struct tail *t)
 	t->c->store->ops->unlink(t->c->store, path);
 }
 
-int tail_create(struct tail *t, const struct container *c)
+/*
+ * A log near has space for what is written next, and behind that for so much: a stage and the pieces that
+ * close the log. So where space ends the log can be closed, and the next begins at home.
+ */
+#define NEAR_SLACK ((uint64_t)LIVE_CAP + 8 * INDEX_CHUNK_LEN)
+#define NEAR_CLOSE ((uint64_t)3 * INDEX_CHUNK_LEN)
+#define NEAR_AHEAD_MAX ((uint64_t)16 << 20)
+
+/* The log near is about to grow to @end. @staged: by what was taken already, which has its space. */
+static int reserve_near(struct tail *t, uint64_t end, bool staged)
+{
+	uint64_t to = end + NEAR_SLACK, more = min_u64(t->live.flushed_len, NEAR_AHEAD_MAX);
+	struct store *s = t->c->store;
+	int ret;
+
+	if (to <= t->allocated_end)
+		return 0;
+	ret = datalog_reserve_near(s, t->log, t->allocated_end, to + more - t->allocated_end);
+	if (!ret) {
+		t->allocated_end = to + more;
+		return 0;
+	}
+	msg_debug(MSG_WRITE, "%s: its place is full: %s", t->log_name, strerror(-ret));
+	t->near_full = true;
+	return staged && end + NEAR_CLOSE <= t->allocated_end ? 0 : -ENOSPC;
+}
+
+static int create_in(struct tail *t, const struct container *c)
 {
 	int ret;
 
-	t->c = c;
 	t->log = datalog_create(c, stamp_next(), t->log_name);
 	if (t->log < 0)
 		return t->log;
 	store_keep(c->store, &t->log);
 	name_here(c, t->log_name, t->log_path);
-	ret = live_create(&t->live, c, t->log_name, NULL);
+	t->near = c->near;
+	t->near_full = false;
+	t->live.flushed_len = 0;
+	ret = t->near ? reserve_near(t, 0, false) : 0;
+	if (!ret)
+		ret = live_create(&t->live, c, t->log_name, NULL);
 	if (ret)
 		remove_log(t);
 	return ret;
+}
+
+int tail_create(struct tail *t, const struct container *c)
+{
+	struct container home = *c;
+	int ret = -EOPNOTSUPP;
+
+	t->c = c;
+	home.near = false;
+	if (c->near)
+		ret = create_in(t, c);
+	return ret ? create_in(t, &home) : 0;
+}
+
+int tail_continue(struct tail *t, const struct live_start *start)
+{
+	struct container c = *t->c;
+	char path[CONTAINER_PATH_LEN];
+	int ret = 0;
+
+	container_path(&c, t->log_path, path);
+	t->near = c.near = placed_is_near(c.store, path);
+	if (t->near) {
+		t->live.flushed_len = t->allocated_end = start->flushed_len;
+		ret = reserve_near(t, start->flushed_len, false);
+	}
+	return ret ? ret : live_create(&t->live, &c, t->log_name, start);
 }
 
 void tail_remove(struct tail *t)
@@ -126,7 +185,7 @@ static void allocate_ahead(struct tail *t, uint64_t end)
 	uint64_t from = max_u64(t->allocated_end, t->live.flushed_len);
 	uint64_t to = end + min_u64(t->live.flushed_len, AHEAD_MAX);
 
-	if (end <= t->allocated_end || t->live.flushed_len < AHEAD_MIN)
+	if (t->near || end <= t->allocated_end || t->live.flushed_len < AHEAD_MIN)
 		return;
 	t->allocated_end = datalog_allocate_ahead(s, t->log, from, to - from) ? UINT64_MAX : to;
 }
@@ -218,6 +277,9 @@ static ssize_t append_log(struct tail *t, const void *buf, size_t len)
 	struct tail_sums before;
 	ssize_t n;
 
+	n = unlikely(t->near) ? reserve_near(t, s->flushed_len + staged_len + len, !len) : 0;
+	if (n)
+		return n;
 	sum_up_stage(t);
 	before = t->summed;
 	sum_up(t, NULL, buf, len);
@@ -245,6 +307,13 @@ int tail_flush(struct tail *t)
 	if (n < 0)
 		msg_debug(MSG_WRITE, "%s: flush: %s", t->log_name, strerror((int)-n));
 	return (int)n;
+}
+
+int tail_sync(struct tail *t)
+{
+	int ret = unlikely(t->near) ? carry_part(t->c, t->log_path, t->live.flushed_len) : -ENOENT;
+
+	return ret == -ENOENT ? t->c->store->ops->sync(t->c->store, t->log, false) : ret;
 }
 
 /* The piece is in the log or in the stage. */
@@ -408,6 +477,8 @@ static ssize_t append_direct(struct tail *t, const char *buf, size_t len)
 
 ssize_t tail_bytes(struct tail *t, const void *buf, size_t len)
 {
+	if (unlikely(t->near_full))
+		return -ENOSPC;
 	return len < TAIL_DIRECT_LEN ? append_staged(t, buf, len) : append_direct(t, buf, len);
 }
 

@@ -38,11 +38,22 @@ struct tail {
 	 */
 	uint64_t last_trailer, last_table;
 	uint64_t allocated_end; /* position in the log up to which space is allocated; UINT64_MAX: none is */
+	bool near;      /* the log is near (core/backend/place.h): space is reserved before it is written */
+	bool near_full; /* there is no more space: the log takes no more writes, and can be closed */
 	struct live live; /* last, so that the fields of each write are neighbours of the writer's */
 };
 
-/* Make a log and its live file. -errno: nothing is left behind. */
+/*
+ * Make a log and its live file. With c->near both are near, if they can be; else at home. -errno: nothing is
+ * left behind.
+ */
 int tail_create(struct tail *t, const struct container *c);
+
+/*
+ * The log @t->log was opened, to be continued at @start: make its live file, beside it. 0; -errno: such as
+ * -ENOSPC, if it is near and the place is full.
+ */
+int tail_continue(struct tail *t, const struct live_start *start);
 
 /* Undo tail_create(), before any byte was written. */
 void tail_remove(struct tail *t);
@@ -103,7 +114,8 @@ static inline void tail_put(struct tail *t, const void *buf, size_t len)
 
 /*
  * Append @len bytes: small writes to the stage, large ones to the log file behind the staged bytes. Returns
- * the number of bytes taken, fewer than @len only if an error came after some; -errno: none were taken.
+ * the number of bytes taken, fewer than @len only if an error came after some; -errno: none were taken. A log
+ * near whose place is full gives -ENOSPC, and can be closed.
  */
 ssize_t tail_bytes(struct tail *t, const void *buf, size_t len);
 
@@ -131,6 +143,12 @@ void tail_undo(struct tail *t, const struct tail_undo *undo, const struct traile
  * bytes. The chunk under way ends here, and the piece is in no chunk.
  */
 int tail_last_block(struct tail *t, struct index_block *block, struct trailer_piece *p);
+
+/*
+ * What was appended to the log file comes to stable storage: of a log near at home, so that it survives the
+ * host.
+ */
+int tail_sync(struct tail *t);
 
 /* Append the staged bytes to the log file. After an error they are still staged, and readable. */
 int tail_flush(struct tail *t);

@@ -217,6 +217,8 @@ static void expect_next(struct writer *w, uint64_t logical_off)
 	w->next_len = last->count > 1 ? last->length : 0;
 	w->next_off = last->logical_off + (last->count > 1 ? last->count * last->stride : last->length);
 	w->next_end = leased_growth_end(&w->leased, last, logical_off);
+	if (unlikely(w->tail.near_full)) /* the next write ends this log */
+		w->next_off = UINT64_MAX;
 }
 
 static void index_write(struct writer *w, uint64_t logical_off, uint64_t len, uint64_t log_off)
@@ -321,14 +323,13 @@ ssize_t writer_put(struct writer *w, const void *buf, size_t len, uint64_t *log_
 int writer_settle(struct writer *w)
 {
 	struct tail *t = &w->tail;
-	struct store *s = t->c->store;
 	struct index_block block = { .synced = true };
 	char index[CONTAINER_PATH_LEN], hostdir[CONTAINER_PATH_LEN];
 	void *buf;
 	int ret = writer_flush(w);
 
 	if (!ret)
-		ret = s->ops->sync(s, t->log, false);
+		ret = tail_sync(t);
 	if (ret)
 		return ret;
 	name_log_numbers(t->log_name, &block.pid, &block.seq);
@@ -338,7 +339,7 @@ int writer_settle(struct writer *w)
 	ret = buf ? node_index_append_to(t->c, index, buf, index_block_encode(&block, buf)) : -ENOMEM;
 	mem_free(buf);
 	snprintf(hostdir, sizeof(hostdir), "%s/hostdir.%u", t->c->dir, name_hostdir(t->c));
-	return ret ? ret : store_sync_path(s, hostdir, true);
+	return ret ? ret : store_sync_path(t->c->store, hostdir, true);
 }
 
 /* The block goes to the node index, on stable storage, and then to the log: here that one may lack it. */
@@ -402,6 +403,9 @@ int writer_commit(struct writer *w)
 	int ret;
 
 	writer_break(w);
+	/* Other hosts see the node index, and not the live file. */
+	if (unlikely(w->tail.near) && w->tail.c->store->remote && w->tail.live.nr_records)
+		return spill(w, false);
 	ret = writer_flush(w);
 	return ret ? ret : live_save(&w->tail.live);
 }
@@ -441,7 +445,7 @@ int writer_sync(struct writer *w)
 		ret = writer_flush(w);
 	if (!ret)
 		ret = live_save(&t->live);
-	return ret ? ret : s->ops->sync(s, t->log, false);
+	return ret ? ret : tail_sync(t);
 }
 
 /* The records could not be moved to the node index. Whether the live file does not have them either. */
@@ -479,7 +483,7 @@ int writer_give_up(struct writer *w, int *sync_error)
 	int why = live_why_broken(&t->live);
 
 	msg_debug(MSG_WRITE, "%s: given up: %s", t->log_name, strerror(-why));
-	*sync_error = s->ops->sync(s, t->log, false);
+	*sync_error = tail_sync(t);
 	if (!*sync_error)
 		*sync_error = s->ops->sync(s, t->live.h, false);
 	tail_give_back(t);

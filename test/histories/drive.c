@@ -30,6 +30,7 @@ const struct variant variants[] = {
 	{ .name = "posix", .preload = true, .posix = true, .options = "{small=0}" },
 	{ .name = "default", .preload = true, .inplace = true, .options = "" },
 	{ .name = "flat", .preload = true, .options = "{mode=flat}" },
+	{ .name = "near", .preload = true, .options = "{small=0,near=$HISTORIES_NEAR}" },
 };
 const int nr_variants = sizeof(variants) / sizeof(variants[0]);
 
@@ -77,6 +78,10 @@ static void be_zygote(int e, int board_fd)
 			strcat(map, one);
 		}
 	if (e != ENV_PLAIN && *library) {
+		char near[4096];
+
+		snprintf(near, sizeof(near), "%s/places", base);
+		setenv("HISTORIES_NEAR", near, 1);
 		setenv("LD_PRELOAD", library, 1);
 		setenv("PLFS_MAP", map, 1);
 	}
@@ -153,8 +158,8 @@ void drive_begin(const char *dir, const char *preload, int cpu)
 	CPU_SET((size_t)cpu, &cpus);
 	/* a turn is passed on by a switch, without waking another core */
 	sched_setaffinity(0, sizeof(cpus), &cpus);
-	for (int i = 0; i < nr_variants; i++) {
-		snprintf(path, sizeof(path), "%s/%s", dir, variants[i].name);
+	for (int i = 0; i <= nr_variants; i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, i < nr_variants ? variants[i].name : "places");
 		if (mkdir(path, 0755) && errno != EEXIST)
 			fail(path);
 	}

@@ -78,7 +78,7 @@ static int add_regular(struct scan *l, const char *path, const char *name)
 		l->indexes[l->nr_indexes] = (struct scan_index){ .path = mem_strdup(path) };
 		return l->indexes[l->nr_indexes++].path ? 0 : -ENOMEM;
 	default:
-		return name_is_notice(name) ? 0 : add_foreign(l, path, S_IFREG);
+		return name_is_notice(name) || name_is_near(name) ? 0 : add_foreign(l, path, S_IFREG);
 	}
 }
 

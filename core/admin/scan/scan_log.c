@@ -325,10 +325,37 @@ static void mend_header(struct scan *l, const struct scan_log *log)
 	store_close(s, &h);
 }
 
+/* The log, or what follows its first log->len bytes, is in a place that is not on this host. */
+static int report_elsewhere(struct scan *l, struct scan_log *log, const struct place *p)
+{
+	const struct finding *f;
+	char host[64];
+
+	log->complete = true; /* as far as it is here */
+	place_host(p, host, sizeof(host));
+	if (!log->needed || log->records_end <= log->len)
+		return 0;
+	f = findings_add(l->found, PLFS_DAMAGED, "elsewhere", log->path, 0,
+			 "the log is on %s in %s, and was not drained: run plfs drain there; if the host is lost, "
+			 "give up with: plfs places --forget %s FILE", host, p->path, host);
+	return scan_add_bad(l, log, log->len, INT64_MAX - log->len, f);
+}
+
+static bool is_elsewhere(struct scan *l, const struct scan_log *log, struct place *p)
+{
+	char full[CONTAINER_PATH_LEN];
+
+	container_path(l->c, log->path, full);
+	return placed_is_elsewhere(l->c->store, full, p);
+}
+
 static int report_unreadable(struct scan *l, struct scan_log *log)
 {
 	const struct finding *f;
+	struct place p;
 
+	if (log->state == -EREMOTE && is_elsewhere(l, log, &p))
+		return report_elsewhere(l, log, &p);
 	if (log->state == -EPROTONOSUPPORT) {
 		l->unknown = true;
 		findings_add(l->found, PLFS_FAILED, "version", log->path, 0,
@@ -383,6 +410,7 @@ static int scan_one(struct log_scan *ll)
 	struct scan *l = ll->l;
 	struct scan_log *log = ll->log;
 	struct store *s = l->c->store;
+	struct place p;
 	struct stat st;
 	int ret;
 
@@ -398,6 +426,10 @@ static int scan_one(struct log_scan *ll)
 	ret = s->ops->fstat(s, ll->h, &st);
 	if (!ret)
 		log->len = datalog_len(&st);
+	if (!ret && unlikely(placed_is_enabled(s)) && is_elsewhere(l, log, &p)) {
+		store_close(s, &ll->h);
+		return report_elsewhere(l, log, &p);
+	}
 	if (!ret)
 		ret = scan_trailers(l, log, ll->h);
 	if (!ret)

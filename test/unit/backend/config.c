@@ -6,6 +6,8 @@
 
 #include <criterion/criterion.h>
 
+#include <stdlib.h>
+
 static struct config c;
 static char err[512];
 
@@ -33,6 +35,39 @@ Test(config, a_mapping_has_a_prefix_and_backends)
 	cr_assert_str_eq(c.specs[0].backends[1], "/b/c");
 	cr_assert_not(c.specs[0].in_place);
 	cr_assert_eq(c.specs[0].mode, MOUNT_LOG);
+}
+
+Test(config, a_place_may_be_named_by_the_environment)
+{
+	setenv("PLFS_TEST_TMP", "/local/job.17", 1);
+	setenv("PLFS_TEST_J", "7", 1);
+	cr_assert_eq(parse("/p=/a{near=/dev/shm//}:/q=/b{near=$PLFS_TEST_TMP,near-max=8G}:/r=/c{near=/x/$PLFS_TEST_J/y,near-max=5}"),
+		     0, "%s", err);
+	cr_assert_str_eq(c.specs[0].near, "/dev/shm");
+	cr_assert_eq(c.specs[0].near_max, 0);
+	cr_assert_str_eq(c.specs[1].near, "/local/job.17");
+	cr_assert_eq(c.specs[1].near_max, 8ULL << 30);
+	cr_assert_str_eq(c.specs[2].near, "/x/7/y");
+	cr_assert_eq(c.specs[2].near_max, 5);
+	config_release(&c);
+	cr_assert_eq(parse("/p=/a"), 0);
+	cr_assert_null(c.specs[0].near);
+}
+
+Test(config, a_place_that_the_environment_makes_too_long_is_refused)
+{
+	static char value[PATH_MAX];
+
+	memset(value, 'x', sizeof(value) - 1);
+	*value = '/';
+	setenv("PLFS_TEST_TMP", value, 1);
+	cr_assert_eq(parse("/p=/a{near=$PLFS_TEST_TMP}"), -EINVAL);
+	config_release(&c);
+	cr_assert_eq(parse("/p=/a{near=$PLFS_TEST_TMP$PLFS_TEST_TMP}"), -EINVAL);
+	config_release(&c);
+	value[1030] = '\0';
+	setenv("PLFS_TEST_TMP", value, 1);
+	cr_assert_eq(parse("/p=/a{near=$PLFS_TEST_TMP}"), -EINVAL);
 }
 
 Test(config, a_bare_directory_maps_onto_itself)
@@ -172,6 +207,20 @@ Test(config_errors, nonsense_is_reported_in_one_sentence)
 		"/p{small=1G}",
 		"/p{small=1KK}",
 		"/p{small=12345678901}",
+		"/p{near=}",
+		"/p{near=here}",
+		"/p{near=/}",
+		"/p{near=$PLFS_TEST_UNSET}",
+		"/p{near=/a$}",
+		"/p{near-max=0}",
+		"/p{near-max=}",
+		"/p{near-max=8GB}",
+		"/p{near-max=-1}",
+		"/p{spread}",
+		"/p{mirror=2}",
+		"/p{far=/cold}",
+		"/p{drain=helper}",
+		"/p{sync=near}",
 		"/1:/2:/3:/4:/5:/6:/7:/8:/9:/10:/11:/12:/13:/14:/15:/16:/17",
 	};
 

@@ -24,20 +24,20 @@ TestSuite(features, .init = scratch_setup, .fini = scratch_remove, .timeout = 10
 #define LEN 200000
 
 /* The @len bytes from @at on of a dropping, and in them the checksum of 4 bytes that covers them, being 0. */
-struct place {
+struct field_place {
 	const char *prefix;
 	off_t at; /* below 0: from the end */
 	size_t len, crc_at;
 };
 
-static const struct place log_header = { "data.", 0, DATALOG_HEADER_LEN, 12 };
-static const struct place live_header = { "live.", 0, LIVE_FIXED_LEN, LIVE_OFF_CRC };
-static const struct place index_block = { "index.", 0, INDEX_BLOCK_HEADER_LEN, 8 };
-static const struct place last_trailer = { "data.", -INDEX_TRAILER_LEN, INDEX_TRAILER_LEN, 8 };
+static const struct field_place log_header = { "data.", 0, DATALOG_HEADER_LEN, 12 };
+static const struct field_place live_header = { "live.", 0, LIVE_FIXED_LEN, LIVE_OFF_CRC };
+static const struct field_place index_block = { "index.", 0, INDEX_BLOCK_HEADER_LEN, 8 };
+static const struct field_place last_trailer = { "data.", -INDEX_TRAILER_LEN, INDEX_TRAILER_LEN, 8 };
 
 static char said[4096];
 
-static void change(const struct place *p, size_t off, uint32_t value, size_t size)
+static void change(const struct field_place *p, size_t off, uint32_t value, size_t size)
 {
 	uint8_t buf[256], word[4];
 	char path[PATH_MAX];
@@ -85,7 +85,7 @@ static int read_file(void)
 	return ret;
 }
 
-static void expect_refusal(const struct place *p, const char *why)
+static void expect_refusal(const struct field_place *p, const char *why)
 {
 	char path[PATH_MAX];
 	int ret = read_file();

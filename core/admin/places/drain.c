@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * plfs drain: one container, one file, or all that one user has in a place for one backend.
+ */
+#include "core/admin/places/drain.h"
+
+#include "core/admin/walk/walk.h"
+#include "core/backend/container_dirs.h"
+#include "core/backend/names.h"
+#include "core/backend/nested.h"
+#include "core/backend/placed.h"
+#include "core/backend/stub_known.h"
+#include "core/base/as_owner.h"
+#include "core/base/io.h"
+#include "core/base/sys.h"
+#include "core/base/vec.h"
+#include "core/dropping/carry.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* ---- one container ---- */
+
+struct draining {
+	const struct container *c;
+	struct plfs_drain *d;
+	uint64_t *killed;
+	const char *hostdir;
+	char **logs; /* relative to the container; mem_alloc()ed */
+	size_t nr, cap;
+};
+
+static void trouble(struct plfs_drain *d, const char *dir, const char *path, const char *why)
+{
+	char full[CONTAINER_PATH_LEN];
+
+	if (!d->trouble)
+		return;
+	snprintf(full, sizeof(full), "%s/%s", dir, path);
+	d->trouble(d->arg, full, why);
+}
+
+static void copied(void *arg, uint64_t len)
+{
+	struct plfs_drain *d = arg;
+
+	d->bytes += len;
+	if (d->progress)
+		d->progress(d->arg, d);
+}
+
+static int note_log(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	struct draining *g = arg;
+	char **v;
+
+	(void)name;
+	if (kind != DROPPING_DATA)
+		return 0;
+	v = vec_room(g->logs, &g->cap, g->nr + 1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	g->logs = v;
+	v[g->nr] = mem_strdup(path);
+	return v[g->nr++] ? 0 : -ENOMEM;
+}
+
+static bool has_live(const struct container *c, const char *log)
+{
+	char live[CONTAINER_PATH_LEN], full[CONTAINER_PATH_LEN];
+	struct stat st;
+
+	name_live_of_log(log, live);
+	container_path(c, live, full);
+	return !c->store->ops->stat(c->store, full, &st);
+}
+
+static int drain_log(struct draining *g, const char *log)
+{
+	struct carry carry = { .copied = copied, .arg = g->d };
+	char full[CONTAINER_PATH_LEN];
+	int ret;
+
+	container_path(g->c, log, full);
+	if (!placed_is_near(g->c->store, full))
+		return 0;
+	if (has_live(g->c, log)) {
+		++*g->killed;
+		return 0;
+	}
+	ret = carry_log(g->c, log, &carry);
+	g->d->nr_logs += carry.nr_logs;
+	if (!ret || ret == -ENOENT)
+		return 0;
+	if (ret == -EIO || ret == -EBADMSG)
+		g->d->nr_lost++;
+	else
+		g->d->nr_left++;
+	if (ret != -EBUSY)
+		trouble(g->d, g->c->dir, log, strerror(-ret));
+	return ret == -EBUSY ? 0 : ret;
+}
+
+/* One near.HOST. Where the place is not here its logs are left to that host. */
+static int end_place(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	struct draining *g = arg;
+	char hostdir[CONTAINER_PATH_LEN];
+	size_t len;
+	const char *host;
+	int ret;
+
+	if (kind != DROPPING_NEAR)
+		return 0;
+	host = name_host(name, &len);
+	snprintf(hostdir, sizeof(hostdir), "%.*s", (int)(name_of(path) - path - 1), path);
+	ret = carry_end(g->c, hostdir, host, len);
+	if (ret == -EREMOTE) {
+		g->d->nr_elsewhere++;
+		trouble(g->d, g->c->dir, path, "leads to a place that is not on this host");
+	}
+	return 0;
+}
+
+int drain_container(const struct container *c, struct plfs_drain *d, uint64_t *killed)
+{
+	struct draining g = { .c = c, .d = d, .killed = killed };
+	int ret = container_list(c, note_log, &g), one;
+
+	for (size_t i = 0; i < g.nr && g.logs[i]; i++) {
+		one = drain_log(&g, g.logs[i]);
+		ret = ret ? ret : one;
+	}
+	one = container_list(c, end_place, &g);
+	for (size_t i = 0; i < g.nr; i++)
+		mem_free(g.logs[i]);
+	mem_free(g.logs);
+	return ret == -ENOENT ? 0 : ret ? ret : one == -ENOENT ? 0 : one;
+}
+
+/* ---- one file ---- */
+
+static void ignore(void *arg, const struct plfs_finding *finding) { (void)arg, (void)finding; }
+
+/* Close the logs of killed processes, as plfs repair does. */
+static void finish(struct plfs_mount *m, int dirfd, const char *path)
+{
+	struct plfs_check check = { .repair = true, .quick = true, .found = ignore };
+
+	plfs_check(m, dirfd, path, &check);
+}
+
+int plfs_drain_file(struct plfs_mount *m, int dirfd, const char *path, struct plfs_drain *d)
+{
+	int saved ERRNO_KEPT = errno;
+	int ret, fd = io_openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	uint64_t killed = 0, still = 0;
+	struct as_owner owner = { .is = false };
+	struct container c;
+	struct stub stub;
+	struct stat st;
+
+	fd = sys_fd_hide(fd < 0 ? -errno : fd);
+	if (fd < 0)
+		return fd;
+	ret = sys.fstat(fd, &st) ? -errno : 0;
+	if (!ret && (!S_ISREG(st.st_mode) || !stub_is_by_header(fd, &st) || !st.st_size))
+		goto out; /* a plain file has nothing elsewhere */
+	ret = stub_read(fd, &stub);
+	if (ret || !stub.has_container || !stub.placed)
+		goto out;
+	m = nested_init_container(m, &c, fd, &stub, &st);
+	ret = container_check(&c, CONTAINER_CHANGE);
+	if (ret)
+		goto out;
+	as_owner_begin(&owner, st.st_uid, st.st_gid);
+	ret = drain_container(&c, d, &killed);
+	as_owner_end(&owner);
+	if (!ret && killed) {
+		finish(m, dirfd, path);
+		as_owner_begin(&owner, st.st_uid, st.st_gid);
+		ret = drain_container(&c, d, &still);
+		as_owner_end(&owner);
+	}
+	d->nr_left += still;
+out:
+	sys_fd_close(&fd);
+	return ret;
+}
+
+/* ---- a place ---- */
+
+struct ids {
+	uint8_t (*v)[STUB_ID_LEN];
+	size_t nr, cap;
+};
+
+struct placing {
+	struct plfs_mount *m;
+	struct plfs_drain *d;
+	const char *top; /* NEAR/plfs.UID/BACKEND-ID */
+	int fd;          /* of it */
+	uid_t uid;       /* whose it is */
+	struct ids killed; /* containers with logs of processes that write, or were killed */
+	bool only_orphans;
+	int depth, ret;
+};
+
+static bool has_id(const struct ids *ids, const uint8_t *id)
+{
+	for (size_t i = 0; i < ids->nr; i++)
+		if (!memcmp(ids->v[i], id, STUB_ID_LEN))
+			return true;
+	return false;
+}
+
+static int add_id(struct ids *ids, const uint8_t *id)
+{
+	void *v = vec_room(ids->v, &ids->cap, ids->nr + 1, STUB_ID_LEN);
+
+	if (!v)
+		return -ENOMEM;
+	ids->v = v;
+	memcpy(ids->v[ids->nr++], id, STUB_ID_LEN);
+	return 0;
+}
+
+static bool parse_id(const char *name, uint8_t *id)
+{
+	for (int i = 0; i < 2 * STUB_ID_LEN; i++) {
+		const char *digits = "0123456789abcdef", *at = name[i] ? strchr(digits, name[i]) : NULL;
+
+		if (!at)
+			return false;
+		id[i / 2] = (uint8_t)(id[i / 2] << 4 | (at - digits));
+	}
+	return !name[2 * STUB_ID_LEN];
+}
+
+/* No file has it any more: the backend is there, and the container is not. */
+static void remove_orphan(struct placing *p, int dir, const char *name)
+{
+	p->d->nr_orphans++;
+	if (!p->d->dry && dirs_remove(dir, name, false, container_has))
+		p->d->nr_left++;
+}
+
+static int drain_id(struct placing *p, int dir, const char *name)
+{
+	struct store *s = &p->m->store;
+	struct container c;
+	struct stat st;
+	uint8_t id[STUB_ID_LEN] = { 0 };
+	uint64_t killed = 0;
+	int ret;
+
+	if (!parse_id(name, id))
+		return 0;
+	container_init(&c, s, id, 0);
+	ret = s->ops->stat(s, c.dir, &st);
+	if (ret == -ENOENT) {
+		remove_orphan(p, dir, name);
+		return 0;
+	}
+	if (ret || p->only_orphans)
+		return ret;
+	/* as it is made: what a user of the stub may do to droppings */
+	c.mode = st.st_mode & 0666;
+	c.gid = st.st_gid;
+	ret = st.st_uid != p->uid ? -EPERM : drain_container(&c, p->d, &killed);
+	if (!ret && killed)
+		ret = add_id(&p->killed, id);
+	return ret;
+}
+
+static int visit(void *arg, int fd, const char *name, unsigned char type)
+{
+	struct placing *p = arg;
+	int dir, ret;
+
+	(void)type;
+	if (p->depth) {
+		ret = drain_id(p, fd, name);
+	} else {
+		dir = dirs_open(fd, name);
+		if (dir < 0) /* the file "home" */
+			return 0;
+		p->depth++;
+		ret = dirs_list(dir, visit, p);
+		p->depth--;
+		io_close(dir);
+	}
+	if (ret != -ENOENT) /* gone with its last log */
+		p->ret = p->ret ? p->ret : ret;
+	return 0;
+}
+
+static void drain_found(void *arg, const struct walk_entry *e)
+{
+	struct placing *p = arg;
+	int fd = walk_open(e), ret = 0;
+	struct stub stub;
+	struct stat st;
+
+	if (fd < 0)
+		return;
+	if (!sys.fstat(fd, &st) && stub_is_by_header(fd, &st) && st.st_size && !stub_look(fd, &stub) &&
+	    stub.has_container && has_id(&p->killed, stub.id))
+		ret = plfs_drain_file(p->m, e->dirfd, e->name, p->d);
+	io_close(fd);
+	p->ret = p->ret ? p->ret : ret;
+}
+
+static void no_trouble(void *arg, const char *path, int err) { (void)arg, (void)path, (void)err; }
+
+/*
+ * Whose logs have live files: their sizes are to be published before those go, in the stubs. Where these are
+ * only the backend knows.
+ */
+static void drain_killed(struct placing *p)
+{
+	const struct walk walk = {
+		.m = p->m, .nr_threads = 1, .file = drain_found, .trouble = no_trouble, .arg = p,
+	};
+	const char *start = "";
+	uint64_t left = p->d->nr_left, logs = p->d->nr_logs;
+
+	walk_run(&walk, &start, 1);
+	if (p->d->nr_left == left && p->d->nr_logs == logs)
+		p->d->nr_left += p->killed.nr; /* files that cannot be found: in a backend below, perhaps */
+}
+
+static bool has_backend(struct plfs_mount *m)
+{
+	struct stat st;
+
+	return !m->store.ops->stat(&m->store, PLFS_DIR_NAME "/format", &st);
+}
+
+int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, struct plfs_drain *d)
+{
+	int saved ERRNO_KEPT = errno;
+	struct placing p = { .m = m, .d = d, .top = top, .only_orphans = only_orphans };
+	struct as_owner owner = { .is = false };
+	struct stat st;
+
+	if (!has_backend(m))
+		return -ENXIO;
+	p.fd = sys_fd_hide(io_open(top, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+	if (p.fd < 0)
+		return -errno;
+	if (sys.fstat(p.fd, &st)) {
+		p.ret = -errno;
+	} else {
+		p.uid = st.st_uid;
+		placed_enable(&m->store);
+		as_owner_begin(&owner, st.st_uid, st.st_gid);
+		dirs_list(p.fd, visit, &p);
+		as_owner_end(&owner);
+		if (p.killed.nr)
+			drain_killed(&p);
+	}
+	mem_free(p.killed.v);
+	sys_fd_close(&p.fd);
+	return p.ret;
+}
+
+/* ---- what places there are ---- */
+
+struct finding_tops {
+	const char *near;
+	char user[PLACE_PATH_LEN];
+	int (*fn)(void *arg, const char *top, const char *home);
+	void *arg;
+};
+
+static int find_top(void *arg, int fd, const char *name, unsigned char type)
+{
+	struct finding_tops *f = arg;
+	char path[2 * PATH_MAX], home[PATH_MAX];
+	int h;
+	ssize_t n;
+
+	(void)type;
+	snprintf(path, sizeof(path), "%s/home", name);
+	h = io_openat(fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (h < 0)
+		return 0;
+	n = io_read(h, home, sizeof(home) - 1);
+	io_close(h);
+	if (n < 2 || home[n - 1] != '\n' || *home != '/')
+		return 0;
+	home[n - 1] = '\0';
+	snprintf(path, sizeof(path), "%s/%s", f->user, name);
+	return f->fn(f->arg, path, home);
+}
+
+static int find_user(void *arg, int fd, const char *name, unsigned char type)
+{
+	struct finding_tops *f = arg;
+	char own[32];
+	struct stat st;
+	unsigned uid;
+	int dir, ret = 0;
+
+	(void)type;
+	snprintf(own, sizeof(own), "plfs.%u", (unsigned)geteuid());
+	if (sscanf(name, "plfs.%u", &uid) != 1 || (geteuid() && strcmp(name, own)))
+		return 0;
+	dir = dirs_open(fd, name);
+	if (dir < 0)
+		return 0;
+	snprintf(f->user, sizeof(f->user), "%s/%s", f->near, name);
+	if (!sys.fstat(dir, &st) && st.st_uid == uid && !(st.st_mode & (S_IWGRP | S_IWOTH)))
+		ret = dirs_list(dir, find_top, f);
+	io_close(dir);
+	return ret;
+}
+
+int plfs_places_in(const char *near, int (*fn)(void *arg, const char *top, const char *home), void *arg)
+{
+	int saved ERRNO_KEPT = errno;
+	struct finding_tops f = { .near = near, .fn = fn, .arg = arg };
+	int fd = io_open(near, O_RDONLY | O_DIRECTORY | O_CLOEXEC), ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = dirs_list(fd, find_user, &f);
+	io_close(fd);
+	return ret;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * plfs places: what is where, and giving up on a place.
+ */
+#include "core/admin/places/drain.h"
+
+#include "core/backend/container_dirs.h"
+#include "core/backend/names.h"
+#include "core/backend/nested.h"
+#include "core/backend/placed.h"
+#include "core/backend/stub_known.h"
+#include "core/base/io.h"
+#include "core/base/sys.h"
+#include "core/dropping/notice.h"
+#include "core/gather/kept_map.h"
+
+#include <stdio.h>
+
+/* ---- the container of a file ---- */
+
+/* 1: *@c; 0: the file is plain, or has never had a log elsewhere; -errno. */
+static int open_container(struct plfs_mount *m, int dirfd, const char *path, enum container_use use,
+			  struct container *c)
+{
+	int ret, fd = io_openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stub stub;
+	struct stat st;
+
+	fd = sys_fd_hide_briefly(fd < 0 ? -errno : fd);
+	if (fd < 0)
+		return fd;
+	ret = sys.fstat(fd, &st) ? -errno : 0;
+	if (!ret && S_ISREG(st.st_mode) && st.st_size && stub_is_by_header(fd, &st)) {
+		ret = stub_read(fd, &stub);
+		if (!ret && stub.has_container && stub.placed) {
+			nested_init_container(m, c, fd, &stub, &st);
+			ret = container_check(c, use);
+			ret = ret ? ret : 1;
+		}
+	}
+	sys_fd_close(&fd);
+	return ret;
+}
+
+/* ---- what is where ---- */
+
+struct looking {
+	const struct container *c;
+	struct plfs_place one;
+	struct place_dir near;
+	int (*fn)(void *arg, const struct plfs_place *place);
+	void *arg;
+};
+
+static int count(void *arg, const char *name)
+{
+	struct looking *g = arg;
+	enum dropping_kind kind = name_kind(name);
+	struct stat st;
+
+	g->one.nr_logs += kind == DROPPING_DATA;
+	g->one.nr_open += kind == DROPPING_LIVE;
+	if (kind == DROPPING_DATA && !g->near.store.ops->stat(&g->near.store, name, &st))
+		g->one.bytes += (uint64_t)st.st_blocks * 512;
+	return 0;
+}
+
+static int look(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	struct looking *g = arg;
+	char dir[CONTAINER_PATH_LEN], full[CONTAINER_PATH_LEN], text[64];
+	struct place p;
+	size_t len;
+	const char *host;
+	int ret;
+
+	if (kind != DROPPING_NEAR)
+		return 0;
+	host = name_host(name, &len);
+	container_path(g->c, path, full);
+	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(full, '/') - full), full);
+	ret = place_read(g->c->store, dir, host, len, &p);
+	if (ret)
+		return ret == -ENOENT ? 0 : ret;
+	place_host(&p, text, sizeof(text));
+	g->one = (struct plfs_place){ .host = text, .path = p.path, .name = p.host };
+	g->one.here = !place_enter(g->c->store, dir, host, len, &g->near);
+	if (g->one.here) {
+		g->near.store.ops->list(&g->near.store, ".", count, g);
+		place_leave(&g->near);
+	}
+	return g->fn(g->arg, &g->one);
+}
+
+int plfs_places_of(struct plfs_mount *m, int dirfd, const char *path,
+		   int (*fn)(void *arg, const struct plfs_place *place), void *arg)
+{
+	int saved ERRNO_KEPT = errno;
+	struct container c;
+	struct looking g = { .c = &c, .fn = fn, .arg = arg };
+	int ret = open_container(m, dirfd, path, CONTAINER_READ, &c);
+
+	return ret > 0 ? container_list(&c, look, &g) : ret;
+}
+
+/* ---- giving up ---- */
+
+struct forgetting {
+	const struct container *c;
+	const char *host;
+	unsigned nr;
+};
+
+static int forget(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	struct forgetting *f = arg;
+	char dir[CONTAINER_PATH_LEN], full[CONTAINER_PATH_LEN], text[64];
+	struct store home = placed_home(f->c->store);
+	struct place_dir near;
+	struct place p;
+	size_t len;
+	const char *host;
+	int ret;
+
+	if (kind != DROPPING_NEAR)
+		return 0;
+	host = name_host(name, &len);
+	container_path(f->c, path, full);
+	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(full, '/') - full), full);
+	ret = place_read(f->c->store, dir, host, len, &p);
+	if (ret == -ENOENT)
+		return 0;
+	place_host(&p, text, sizeof(text));
+	if (ret || (strcmp(f->host, p.host) && strcmp(f->host, text)))
+		return ret;
+	if (!place_enter(f->c->store, dir, host, len, &near)) {
+		place_leave(&near);
+		return -EBUSY;
+	}
+	ret = kept_map_revoke(f->c);
+	if (!ret)
+		ret = home.ops->unlink(&home, full);
+	f->nr += !ret;
+	return ret;
+}
+
+int plfs_places_forget(struct plfs_mount *m, int dirfd, const char *path, const char *host, unsigned *nr)
+{
+	int saved ERRNO_KEPT = errno;
+	struct container c;
+	struct forgetting f = { .c = &c, .host = host };
+	int ret = open_container(m, dirfd, path, CONTAINER_CHANGE, &c);
+
+	if (ret > 0)
+		ret = container_list(&c, forget, &f);
+	if (f.nr)
+		notice_raise(&c);
+	*nr = f.nr;
+	return ret;
+}

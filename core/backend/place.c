@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Places as directories: near.HOST, finding a place, making one.
+ */
+#include "core/backend/place.h"
+
+#include "core/backend/host.h"
+#include "core/base/bytes.h"
+#include "core/base/crc32c.h"
+#include "core/base/io.h"
+#include "core/base/msg.h"
+#include "core/base/stamp.h"
+#include "core/store/dirs.h"
+#include "core/store/posix.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#define TRIES 10 /* while others remove what is empty */
+#define DIR_MODE 0755
+#define HOME "home"
+
+/* ---- near.HOST ---- */
+
+void place_encode(const struct place *p, uint8_t *buf)
+{
+	memset(buf, 0, PLACE_LEN);
+	memcpy(buf, PLACE_MAGIC, 8);
+	put_le32(buf + 8, PLACE_VERSION);
+	memcpy(buf + 16, p->id, STUB_ID_LEN);
+	memcpy(buf + 32, p->token, PLACE_TOKEN_LEN);
+	put_le64(buf + 48, p->created_ns);
+	put_le32(buf + 56, 0); /* compat */
+	put_le32(buf + 60, 0); /* incompat */
+	snprintf((char *)buf + 64, sizeof(p->host), "%s", p->host);
+	snprintf((char *)buf + 128, PLACE_PATH_LEN, "%s", p->path);
+	put_le32(buf + 12, crc32c(0, buf, PLACE_LEN));
+}
+
+int place_decode(struct place *p, const uint8_t *buf)
+{
+	uint8_t copy[PLACE_LEN];
+
+	memcpy(copy, buf, sizeof(copy));
+	put_le32(copy + 12, 0);
+	if (memcmp(buf, PLACE_MAGIC, 8))
+		return -EIO;
+	if (get_le32(buf + 8) != PLACE_VERSION || get_le32(buf + 60) & ~PLACE_INCOMPAT_KNOWN)
+		return -EPROTONOSUPPORT;
+	if (crc32c(0, copy, sizeof(copy)) != get_le32(buf + 12) || !memchr(buf + 64, 0, sizeof(p->host)) ||
+	    !memchr(buf + 128, 0, PLACE_PATH_LEN))
+		return -EIO;
+	memcpy(p->id, buf + 16, STUB_ID_LEN);
+	memcpy(p->token, buf + 32, PLACE_TOKEN_LEN);
+	p->created_ns = get_le64(buf + 48);
+	memcpy(p->host, buf + 64, sizeof(p->host));
+	memcpy(p->path, buf + 128, PLACE_PATH_LEN);
+	return 0;
+}
+
+void place_host(const struct place *p, char *out, size_t len)
+{
+	const char *dash = strrchr(p->host, '-');
+
+	snprintf(out, len, "%.*s", dash ? (int)(dash - p->host) : (int)strlen(p->host), p->host);
+}
+
+/* The PLACE_LEN bytes of the file @path. -ENODATA: it is shorter. */
+static int read_raw(struct store *s, const char *path, uint8_t *buf)
+{
+	int h = store_open(s, path, O_RDONLY | STORE_BRIEFLY | s->uncached, 0);
+	ssize_t n;
+
+	if (h < 0)
+		return h;
+	n = s->ops->pread(s, h, buf, PLACE_LEN, 0);
+	store_close(s, &h);
+	return n < 0 ? (int)n : n < PLACE_LEN ? -ENODATA : 0;
+}
+
+static int name_near(char *path, const char *dir, const char *host, size_t host_len)
+{
+	int n = snprintf(path, STORE_PATH_LEN, "%s%snear.%.*s", dir, *dir ? "/" : "", (int)host_len, host);
+
+	return n < STORE_PATH_LEN ? 0 : -ENAMETOOLONG;
+}
+
+/* Whether @dir, ".plfs/XX/ID/hostdir.K", is in the container of this id. */
+static bool is_in(const char *dir, const uint8_t *id)
+{
+	const char *end = strrchr(dir, '/');
+	char hex[2 * STUB_ID_LEN + 1];
+
+	for (int i = 0; i < STUB_ID_LEN; i++)
+		snprintf(hex + 2 * i, 3, "%02x", id[i]);
+	return end && end - dir > 2 * STUB_ID_LEN && !memcmp(end - 2 * STUB_ID_LEN, hex, 2 * STUB_ID_LEN);
+}
+
+static int read_place(struct store *home, const char *dir, const char *host, size_t host_len, uint8_t *raw,
+		      struct place *p)
+{
+	char path[STORE_PATH_LEN];
+	int ret = name_near(path, dir, host, host_len);
+
+	if (!ret)
+		ret = read_raw(home, path, raw);
+	if (!ret)
+		ret = place_decode(p, raw);
+	if (!ret && (!is_in(dir, p->id) || strlen(p->host) != host_len || memcmp(p->host, host, host_len)))
+		ret = -EIO;
+	if (ret == -EIO || ret == -EPROTONOSUPPORT || ret == -ENODATA)
+		msg_error("%s: damaged, or of another version: the logs that it leads to cannot be found",
+			  path);
+	return ret == -ENODATA ? -EIO : ret;
+}
+
+int place_read(struct store *home, const char *dir, const char *host, size_t host_len, struct place *p)
+{
+	uint8_t raw[PLACE_LEN];
+
+	return read_place(home, dir, host, host_len, raw, p);
+}
+
+/* ---- finding one ---- */
+
+/* The directory plfs.UID at @path, if it is @uid's and nobody else may write it. */
+static int open_user(const char *path, uid_t uid)
+{
+	int fd = sys_fd_hide_briefly(io_open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)), ret = 0;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (sys.fstat(fd, &st))
+		ret = -errno;
+	else if (st.st_uid != uid || st.st_mode & (S_IWGRP | S_IWOTH))
+		ret = -EPERM;
+	if (!ret)
+		return fd;
+	sys_fd_close(&fd);
+	return ret;
+}
+
+/* "XX/ID/hostdir.K" of ".plfs/XX/ID/hostdir.K". */
+static const char *below(const char *dir) { return strchr(dir, '/') + 1; }
+
+/* A store like @home on what is called @path below the directory @fd, which is closed. */
+static int enter(struct store *home, int fd, const char *path, struct place_dir *near)
+{
+	near->store = *home;
+	near->store.ops = home->under ? home->under : home->ops;
+	near->store.root = fd;
+	near->store.near = NULL;
+	near->lock = -1;
+	near->store.root = store_open(&near->store, path, O_RDONLY | O_DIRECTORY | STORE_BRIEFLY, 0);
+	sys_fd_close(&fd);
+	return near->store.root < 0 ? near->store.root : 0;
+}
+
+/* NEAR/plfs.UID of NEAR/plfs.UID/BACKEND-ID; *@id: the rest. */
+static int open_user_of(const char *path, const char **id)
+{
+	char user[PLACE_PATH_LEN];
+	const char *slash = strrchr(path, '/'), *name;
+	unsigned uid;
+
+	if (*path != '/' || !slash || slash == path)
+		return -EIO;
+	snprintf(user, sizeof(user), "%.*s", (int)(slash - path), path);
+	*id = slash + 1;
+	name = strrchr(user, '/');
+	return sscanf(name, "/plfs.%u", &uid) == 1 ? open_user(user, uid) : -EIO;
+}
+
+static int enter_both(struct store *home, const char *dir, const char *host, size_t host_len,
+		      struct place_dir *near, bool top)
+{
+	uint8_t raw[PLACE_LEN], there[PLACE_LEN];
+	char path[STORE_PATH_LEN], name[STORE_PATH_LEN];
+	struct place p;
+	const char *id = "";
+	int fd, ret = read_place(home, dir, host, host_len, raw, &p);
+
+	if (ret)
+		return ret;
+	fd = open_user_of(p.path, &id);
+	if (fd < 0)
+		return -EREMOTE;
+	if (top)
+		snprintf(path, sizeof(path), "%s", id);
+	else
+		snprintf(path, sizeof(path), "%s/%s", id, below(dir));
+	if (enter(home, fd, path, near))
+		return -EREMOTE;
+	ret = name_near(name, top ? below(dir) : "", host, host_len);
+	if (!ret)
+		ret = read_raw(&near->store, name, there);
+	if (!ret && !memcmp(raw, there, PLACE_LEN))
+		return 0;
+	place_leave(near);
+	return -EREMOTE;
+}
+
+int place_enter(struct store *home, const char *dir, const char *host, size_t host_len,
+		struct place_dir *near)
+{
+	return enter_both(home, dir, host, host_len, near, false);
+}
+
+int place_enter_top(struct store *home, const char *dir, const char *host, size_t host_len,
+		    struct place_dir *near)
+{
+	return enter_both(home, dir, host, host_len, near, true);
+}
+
+void place_leave(struct place_dir *near)
+{
+	if (near->lock >= 0)
+		store_close(&near->store, &near->lock);
+	store_close(&near->store, &near->store.root);
+}
+
+/* ---- making one ---- */
+
+void place_settings_init(struct place_settings *ps)
+{
+	snprintf(ps->backend_id, sizeof(ps->backend_id), "%08x%08x",
+		 crc32c(0, ps->home, strlen(ps->home)), crc32c(~0u, ps->home, strlen(ps->home)));
+}
+
+static void user_path(const struct place_settings *ps, char *path)
+{
+	snprintf(path, PLACE_PATH_LEN, "%s/plfs.%u", ps->near, (unsigned)geteuid());
+}
+
+static int open_own(const struct place_settings *ps)
+{
+	char user[PLACE_PATH_LEN];
+
+	user_path(ps, user);
+	return open_user(user, geteuid());
+}
+
+/* Once a process: a job has thousands. */
+static void tell_refused(const struct place_settings *ps, int ret)
+{
+	static bool told;
+	char user[PLACE_PATH_LEN];
+
+	if (__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+		return;
+	user_path(ps, user);
+	msg_error("%s: %s: logs are written to %s itself", user,
+		  ret == -EPERM ? "not this user's alone, so nothing is put there (near=)" : strerror(-ret),
+		  ps->home);
+}
+
+static int make_dir(struct store *s, const char *path)
+{
+	int ret = s->ops->mkdir(s, path, DIR_MODE);
+
+	return ret == -EEXIST ? 0 : ret;
+}
+
+static void say_home(struct store *s, const struct place_settings *ps)
+{
+	char path[STORE_PATH_LEN];
+	struct stat st;
+	int h;
+
+	snprintf(path, sizeof(path), "%s/" HOME, ps->backend_id);
+	if (!s->ops->stat(s, path, &st))
+		return;
+	h = store_replace_file(s, path, 0644, ps->home, strlen(ps->home), "\n", 1);
+	if (h >= 0)
+		store_close(s, &h);
+}
+
+/* Each directory from BACKEND-ID to the hostdir. */
+static int make_way(struct store *s, const struct place_settings *ps, const char *path)
+{
+	char part[STORE_PATH_LEN];
+	int ret = 0;
+
+	for (const char *p = path; p && !ret;) {
+		p = strchr(p, '/');
+		snprintf(part, sizeof(part), "%.*s", p ? (int)(p - path) : (int)strlen(path), path);
+		ret = make_dir(s, part);
+		p = p ? p + 1 : NULL;
+	}
+	if (!ret)
+		say_home(s, ps);
+	return ret;
+}
+
+/* plfs.UID with the way to the hostdir in it. */
+static int enter_own(struct store *home, const char *dir, struct place_dir *near)
+{
+	const struct place_settings *ps = home->near;
+	char path[STORE_PATH_LEN], user[PLACE_PATH_LEN];
+	struct store s = *home;
+	int ret;
+
+	snprintf(path, sizeof(path), "%s/%s", ps->backend_id, below(dir));
+	user_path(ps, user);
+	if (!sys.mkdir(user, DIR_MODE))
+		sys.chmod(user, DIR_MODE); /* the umask has its say in the first */
+	else if (errno != EEXIST)
+		return -errno;
+	s.ops = home->under;
+	s.root = open_own(ps);
+	if (s.root < 0)
+		return s.root;
+	ret = make_way(&s, ps, path);
+	if (!ret)
+		return enter(home, s.root, path, near);
+	sys_fd_close(&s.root);
+	return ret;
+}
+
+/* The lock is held, exclusively: write the file anew unless it is whole. */
+static int fill(struct place_dir *near, const char *dir, const struct place_settings *ps)
+{
+	struct place p = { .created_ns = stamp_next() };
+	const char *end = strrchr(dir, '/');
+	uint8_t raw[PLACE_LEN];
+	char user[PLACE_PATH_LEN];
+	ssize_t n = near->store.ops->pread(&near->store, near->lock, raw, sizeof(raw), 0);
+
+	if (n == PLACE_LEN)
+		return 0;
+	for (int i = 0; i < STUB_ID_LEN; i++) {
+		unsigned byte;
+
+		if (sscanf(end - 2 * STUB_ID_LEN + 2 * i, "%2x", &byte) != 1)
+			return -EIO;
+		p.id[i] = (uint8_t)byte;
+	}
+	if (sys.getrandom(p.token, sizeof(p.token), 0) != sizeof(p.token))
+		return -EIO;
+	snprintf(p.host, sizeof(p.host), "%s", host_name());
+	user_path(ps, user);
+	if (snprintf(p.path, sizeof(p.path), "%s/%s", user, ps->backend_id) >= (int)sizeof(p.path))
+		return -ENAMETOOLONG;
+	place_encode(&p, raw);
+	n = near->store.ops->pwrite(&near->store, near->lock, raw, sizeof(raw), 0);
+	return n == sizeof(raw) ? 0 : n < 0 ? (int)n : -ENOSPC;
+}
+
+/* Whether near.HOST at home is as that here; with @make, make a missing one. */
+static int compare_home(struct store *home, const char *dir, mode_t mode, struct place_dir *near, bool make)
+{
+	uint8_t here[PLACE_LEN], there[PLACE_LEN];
+	char path[STORE_PATH_LEN];
+	ssize_t n = near->store.ops->pread(&near->store, near->lock, here, sizeof(here), 0);
+	int ret = name_near(path, dir, host_name(), strlen(host_name())), h;
+
+	if (n < 0 || ret)
+		return ret ? ret : (int)n;
+	if (n < PLACE_LEN)
+		return -ENODATA;
+	ret = read_raw(home, path, there);
+	if (ret == -ENOENT && make) {
+		h = store_replace_file(home, path, mode, here, sizeof(here), NULL, 0);
+		if (h < 0)
+			return h;
+		store_close(home, &h);
+		return 0;
+	}
+	if (ret)
+		return ret == -ENOENT ? -ENODATA : ret == -ENODATA ? -EREMOTE : ret;
+	return memcmp(here, there, PLACE_LEN) ? -EREMOTE : 0;
+}
+
+/* Whether the file that is locked has lost its name. */
+static bool is_gone(struct place_dir *near)
+{
+	struct stat st;
+
+	return near->store.ops->fstat(&near->store, near->lock, &st) || !st.st_nlink;
+}
+
+/* One attempt. -EAGAIN: it was removed meanwhile. */
+static int try_begin(struct store *home, const char *dir, mode_t mode, struct place_dir *near)
+{
+	char name[STORE_PATH_LEN];
+	struct store *s = &near->store;
+	bool made;
+	int ret = enter_own(home, dir, near);
+
+	if (ret)
+		return ret == -ENOENT ? -EAGAIN : ret;
+	name_near(name, "", host_name(), strlen(host_name()));
+	near->lock = store_open_or_make(s, name, O_RDWR | STORE_BRIEFLY, 0644, &made);
+	ret = near->lock < 0 ? near->lock : store_lock_shared(s, near->lock);
+	if (!ret)
+		ret = is_gone(near) ? -EAGAIN : compare_home(home, dir, mode, near, false);
+	if (ret == -ENODATA) { /* it is new */
+		store_unlock(s, near->lock);
+		ret = store_lock(s, near->lock);
+		if (!ret)
+			ret = is_gone(near) ? -EAGAIN : fill(near, dir, home->near);
+		if (!ret)
+			ret = compare_home(home, dir, mode, near, true);
+	}
+	if (ret)
+		place_leave(near);
+	return ret == -ENOENT ? -EAGAIN : ret;
+}
+
+int place_begin(struct store *home, const char *dir, mode_t mode, struct place_dir *near)
+{
+	const struct place_settings *ps = home->near;
+	int ret = ps->max && place_used(ps) >= ps->max ? -ENOSPC : -EAGAIN;
+
+	for (int tries = 0; ret == -EAGAIN && tries < TRIES; tries++)
+		ret = try_begin(home, dir, mode, near);
+	if (ret == -EAGAIN)
+		ret = -ENOENT;
+	if (ret && ret != -ENOSPC && ret != -EDQUOT && ret != -EREMOTE)
+		tell_refused(ps, ret);
+	return ret;
+}
+
+/* ---- how much is there ---- */
+
+struct used_arg {
+	uint64_t bytes;
+	int depth;
+};
+
+static int add_used(void *arg, int fd, const char *name, unsigned char type)
+{
+	struct used_arg *ua = arg;
+	struct dirs_sum sum = { 0 };
+	int dir;
+
+	(void)type;
+	if (ua->depth == 2) { /* a container */
+		if (!dirs_measure(fd, name, &sum))
+			ua->bytes += sum.bytes;
+		return 0;
+	}
+	dir = dirs_open(fd, name);
+	if (dir < 0)
+		return 0;
+	ua->depth++;
+	dirs_list(dir, add_used, ua);
+	ua->depth--;
+	io_close(dir);
+	return 0;
+}
+
+uint64_t place_used(const struct place_settings *ps)
+{
+	struct used_arg ua = { 0 };
+	int fd = open_own(ps), dir;
+
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : UINT64_MAX;
+	dir = dirs_open(fd, ".");
+	sys_fd_close(&fd);
+	if (dir < 0)
+		return UINT64_MAX;
+	dirs_list(dir, add_used, &ua);
+	io_close(dir);
+	return ua.bytes;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Places: directories besides the backend in which data logs and live files may lie, near the host that
+ * writes them. Everything in the container itself is *at home*.
+ *
+ *   BACKEND/.plfs/XX/ID/hostdir.K/near.HOST         at home: where the host's logs may be
+ *   NEAR/plfs.UID/BACKEND-ID/home                   the way back: the backend's path, and a newline
+ *   NEAR/plfs.UID/BACKEND-ID/XX/ID/hostdir.K/       the logs and live files, under their names
+ *       near.HOST                                   the same bytes as at home, and the lock
+ *
+ * A place counts as there if both files have the same bytes. So no name or number of a host is believed. The
+ * directory plfs.UID belongs to the user UID, and nobody else may write it: what is in it is his. Who writes
+ * near.HOST at home may write the file.
+ *
+ *   near.HOST                     (little-endian)
+ *   off size field
+ *     0   8  magic          "PLFSNEA1"
+ *     8   4  version        1
+ *    12   4  crc            CRC-32C of all 1280 bytes with this field 0
+ *    16  16  id             of the container
+ *    32  16  token          random
+ *    48   8  created_ns
+ *    56   4  compat         features that a reader may ignore: 0
+ *    60   4  incompat       features that a reader must know: 0
+ *    64  64  host           NUL-padded
+ *   128 1152 path           of NEAR/plfs.UID/BACKEND-ID, NUL-padded
+ *
+ * Who makes a log near has a shared lock on the near.HOST there, and looks that both files are there. Who
+ * removes them has it exclusively, and looks that no log is there.
+ */
+#ifndef PLFS_PLACE_H
+#define PLFS_PLACE_H
+
+#include "core/backend/container.h"
+#include "core/store/store.h"
+
+#define PLACE_MAGIC "PLFSNEA1"
+#define PLACE_VERSION 1
+#define PLACE_INCOMPAT_KNOWN 0u
+#define PLACE_LEN 1280
+#define PLACE_PATH_LEN 1152
+#define PLACE_TOKEN_LEN 16
+
+struct place {
+	uint8_t id[STUB_ID_LEN];
+	uint8_t token[PLACE_TOKEN_LEN];
+	uint64_t created_ns;
+	char host[64];
+	char path[PLACE_PATH_LEN];
+};
+
+void place_encode(const struct place *p, uint8_t *buf);
+
+/* 0; -EIO: they are none; -EPROTONOSUPPORT: of another version, or with unknown features. */
+int place_decode(struct place *p, const uint8_t *buf);
+
+/* The host's name, without the digits that HOST has behind it, into @out. */
+void place_host(const struct place *p, char *out, size_t len);
+
+/* Where new logs of a backend may be made: what its mapping says (struct store's @near). */
+struct place_settings {
+	const char *near; /* the directory NEAR */
+	uint64_t max;     /* bytes of one user there; 0: no limit */
+	const char *home; /* the backend's path */
+	char backend_id[17];
+};
+
+/* Fill in @backend_id from @home. */
+void place_settings_init(struct place_settings *ps);
+
+/* A hostdir of a container, near. */
+struct place_dir {
+	struct store store; /* its root is the hostdir */
+	int lock;           /* with place_begin(): the near.HOST in it, locked; else -1 */
+};
+
+/*
+ * Read near.HOST in the hostdir @dir, relative to the store's root, at home. 0; -ENOENT: there is none; as
+ * place_decode().
+ */
+int place_read(struct store *home, const char *dir, const char *host, size_t host_len, struct place *p);
+
+/*
+ * Open the hostdir @dir, near, as near.HOST at home says. 0; -ENOENT: there is no near.HOST; -EREMOTE: there
+ * is, and the place is not on this host, or is gone; -errno.
+ */
+int place_enter(struct store *home, const char *dir, const char *host, size_t host_len,
+		struct place_dir *near);
+
+/* The directory of BACKEND-ID there, if place_enter() would succeed: its container is "XX/ID" in that. */
+int place_enter_top(struct store *home, const char *dir, const char *host, size_t host_len,
+		    struct place_dir *near);
+
+/*
+ * The same to make a log: what is missing of it is made, with near.HOST at home of @mode. The caller is the
+ * owner of the file. -EREMOTE: near.HOST at home is of another place; -ENOSPC: the budget is used up; -EPERM:
+ * somebody else may write there (one line); -errno.
+ */
+int place_begin(struct store *home, const char *dir, mode_t mode, struct place_dir *near);
+
+void place_leave(struct place_dir *near);
+
+/* What one user has there, in bytes: of all backends. UINT64_MAX: that cannot be told. */
+uint64_t place_used(const struct place_settings *ps);
+
+#endif

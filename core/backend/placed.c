@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The functions of a store with places: each is that of the store on a directory, called once or twice.
+ */
+#include "core/backend/placed.h"
+
+#include "core/backend/names.h"
+#include "core/base/alloc.h"
+#include "core/base/critical.h"
+#include "core/base/io.h"
+#include "core/base/vec.h"
+
+#include <stdio.h>
+
+#define DAMAGED "damaged."
+
+/* A path ".plfs/XX/ID/hostdir.K/NAME" of a log or a live file, in parts. */
+struct parts {
+	char dir[CONTAINER_PATH_LEN];
+	const char *name, *host;
+	size_t host_len;
+};
+
+/* Whether @name lies in a hostdir and may lie near. */
+static bool take_apart(const char *path, struct parts *p)
+{
+	const char *slash = strrchr(path, '/');
+	enum dropping_kind kind;
+
+	if (!slash || slash - path >= (ptrdiff_t)sizeof(p->dir))
+		return false;
+	p->name = slash + 1;
+	kind = name_kind(p->name);
+	if (kind != DROPPING_DATA && kind != DROPPING_LIVE)
+		return false;
+	p->host = name_host(p->name, &p->host_len);
+	if (!p->host)
+		return false;
+	memcpy(p->dir, path, (size_t)(slash - path));
+	p->dir[slash - path] = '\0';
+	return true;
+}
+
+static int enter(struct store *s, const struct parts *p, struct place_dir *near)
+{
+	return place_enter(s, p->dir, p->host, p->host_len, near);
+}
+
+struct store placed_home(const struct store *s)
+{
+	struct store home = *s;
+
+	home.ops = s->under ? s->under : s->ops;
+	home.under = NULL;
+	home.near = NULL;
+	return home;
+}
+
+/* What the two looks found: -EREMOTE if the file may be in a place that is not here. */
+static int neither(int near, int home) { return home == -ENOENT && near == -EREMOTE ? -EREMOTE : home; }
+
+static bool go_on(int near, int home, int *tries)
+{
+	return home == -ENOENT && near != -EREMOTE && !(*tries)++;
+}
+
+static int placed_open(struct store *s, const char *path, int flags, mode_t mode)
+{
+	struct place_dir near;
+	struct parts p;
+	int ret, h, tries = 0;
+
+	if (flags & O_CREAT || !take_apart(path, &p))
+		return s->under->open(s, path, flags, mode);
+	do {
+		ret = enter(s, &p, &near);
+		if (!ret) {
+			h = store_open(&near.store, p.name, flags & ~O_DIRECT, mode);
+			place_leave(&near);
+			if (h != -ENOENT)
+				return h;
+		}
+		h = s->under->open(s, path, flags, mode);
+	} while (go_on(ret, h, &tries));
+	return neither(ret, h);
+}
+
+static int placed_stat(struct store *s, const char *path, struct stat *st)
+{
+	struct place_dir near;
+	struct parts p;
+	int ret, ret2, tries = 0;
+
+	if (!take_apart(path, &p))
+		return s->under->stat(s, path, st);
+	do {
+		ret = enter(s, &p, &near);
+		if (!ret) {
+			ret2 = near.store.ops->stat(&near.store, p.name, st);
+			place_leave(&near);
+			if (ret2 != -ENOENT)
+				return ret2;
+		}
+		ret2 = s->under->stat(s, path, st);
+	} while (go_on(ret, ret2, &tries));
+	return neither(ret, ret2);
+}
+
+/* Both, the one that readers see first: a log that a killed mover has left twice goes for good. */
+static int placed_unlink(struct store *s, const char *path)
+{
+	struct place_dir near;
+	struct parts p;
+	int ret, there = -ENOENT, home, tries = 0;
+
+	if (!take_apart(path, &p))
+		return s->under->unlink(s, path);
+	do {
+		ret = enter(s, &p, &near);
+		if (!ret) {
+			there = near.store.ops->unlink(&near.store, p.name);
+			place_leave(&near);
+		}
+		if (there && there != -ENOENT)
+			return there;
+		home = s->under->unlink(s, path);
+	} while (there && go_on(ret, home, &tries));
+	return !there && home == -ENOENT ? 0 : neither(ret, home);
+}
+
+static int placed_rename(struct store *s, const char *from, const char *to)
+{
+	const char *slash = strrchr(to, '/');
+	struct place_dir near;
+	struct parts p;
+	int ret = -ENOENT;
+
+	if (!take_apart(from, &p) || enter(s, &p, &near))
+		return s->under->rename(s, from, to);
+	ret = near.store.ops->rename(&near.store, p.name, slash ? slash + 1 : to);
+	place_leave(&near);
+	return ret == -ENOENT ? s->under->rename(s, from, to) : ret;
+}
+
+/* ---- lists ---- */
+
+struct names {
+	char **v;
+	size_t nr, cap;
+};
+
+static int add_name(void *arg, const char *name)
+{
+	struct names *n = arg;
+	char **v = vec_room(n->v, &n->cap, n->nr + 1, sizeof(*v));
+
+	if (!v)
+		return -ENOMEM;
+	n->v = v;
+	v[n->nr] = mem_strdup(name);
+	return v[n->nr++] ? 0 : -ENOMEM;
+}
+
+static void drop_names(struct names *n)
+{
+	for (size_t i = 0; i < n->nr; i++)
+		mem_free(n->v[i]);
+	mem_free(n->v);
+	*n = (struct names){ .nr = 0 };
+}
+
+static int add_movable(void *arg, const char *name)
+{
+	enum dropping_kind kind = name_kind(name);
+
+	return kind == DROPPING_DATA || kind == DROPPING_LIVE || !strncmp(name, DAMAGED, strlen(DAMAGED)) ?
+		       add_name(arg, name) :
+		       0;
+}
+
+/* Add what lies in the places that @home's near.HOSTs lead to. Returns whether there is one. */
+static int list_places(struct store *s, const char *dir, const struct names *home, struct names *near)
+{
+	int ret = 0;
+	bool any = false;
+
+	for (size_t i = 0; i < home->nr && !ret; i++) {
+		struct place_dir there;
+		size_t len;
+		const char *host = name_is_near(home->v[i]) ? name_host(home->v[i], &len) : NULL;
+
+		if (!host || place_enter(s, dir, host, len, &there))
+			continue;
+		any = true;
+		ret = there.store.ops->list(&there.store, ".", add_movable, near);
+		place_leave(&there);
+	}
+	return ret ? ret : any;
+}
+
+static bool has_name(const struct names *n, const char *name)
+{
+	for (size_t i = 0; i < n->nr; i++)
+		if (!strcmp(n->v[i], name))
+			return true;
+	return false;
+}
+
+/* Those near, then those at home that are not near as well. */
+static int tell_names(const struct names *near, const struct names *home,
+		      int (*fn)(void *arg, const char *name), void *arg)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < near->nr && !ret; i++)
+		ret = fn(arg, near->v[i]);
+	for (size_t i = 0; i < home->nr && !ret; i++)
+		ret = has_name(near, home->v[i]) ? 0 : fn(arg, home->v[i]);
+	return ret;
+}
+
+/* Home is listed last, once more: a log that has moved meanwhile is there by then. */
+static int list_hostdir(struct store *s, const char *path, int (*fn)(void *arg, const char *name), void *arg)
+{
+	struct names home = { .nr = 0 }, near = { .nr = 0 };
+	int ret = s->under->list(s, path, add_name, &home);
+
+	if (!ret)
+		ret = list_places(s, path, &home, &near);
+	if (ret > 0) {
+		drop_names(&home);
+		ret = s->under->list(s, path, add_name, &home);
+	}
+	if (!ret)
+		ret = tell_names(&near, &home, fn, arg);
+	drop_names(&home);
+	drop_names(&near);
+	return ret;
+}
+
+static int placed_list(struct store *s, const char *path, int (*fn)(void *arg, const char *name), void *arg)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && !strncmp(slash + 1, "hostdir.", 8) ? list_hostdir(s, path, fn, arg) :
+							     s->under->list(s, path, fn, arg);
+}
+
+/* ---- removal ---- */
+
+#define PLACES_MAX 64 /* of one container, on one host; more stay, for plfs gc --places */
+
+struct removal {
+	struct store *s;
+	const char *container;
+	char hostdir[CONTAINER_PATH_LEN];
+	struct place_dir tops[PLACES_MAX];
+	unsigned nr;
+};
+
+static int find_near(void *arg, const char *name)
+{
+	struct removal *r = arg;
+	size_t len;
+
+	if (name_kind(name) == DROPPING_NEAR && r->nr < PLACES_MAX) {
+		const char *host = name_host(name, &len);
+
+		r->nr += !place_enter_top(r->s, r->hostdir, host, len, &r->tops[r->nr]);
+	}
+	return 0;
+}
+
+static int find_in_hostdir(void *arg, const char *name)
+{
+	struct removal *r = arg;
+
+	if (strncmp(name, "hostdir.", 8) ||
+	    snprintf(r->hostdir, sizeof(r->hostdir), "%s/%s", r->container, name) >= (int)sizeof(r->hostdir))
+		return 0;
+	r->s->under->list(r->s, r->hostdir, find_near, r);
+	return 0;
+}
+
+/* What is near goes after what is at home: until then the file has all its bytes. */
+static int placed_remove_tree(struct store *s, const char *path, dirs_known *known)
+{
+	struct removal *r = mem_zalloc(sizeof(*r));
+	struct store home = placed_home(s);
+	int ret;
+
+	if (!r)
+		return -ENOMEM;
+	r->s = s;
+	r->container = path;
+	s->under->list(s, path, find_in_hostdir, r);
+	ret = store_remove_tree(&home, path, known);
+	for (unsigned i = 0; i < r->nr; i++) {
+		struct store *top = &r->tops[i].store;
+
+		if (!ret)
+			store_remove_tree(top, strchr(path, '/') + 1, known);
+		place_leave(&r->tops[i]);
+	}
+	mem_free(r);
+	return ret;
+}
+
+/* ---- all ---- */
+
+static struct store_ops placed_ops;
+
+void placed_enable(struct store *s)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+	if (__atomic_load_n(&s->ops, __ATOMIC_ACQUIRE) == &placed_ops)
+		return;
+	mutex_lock(&lock);
+	if (s->ops != &placed_ops && s->ops->remove_tree) {
+		if (!placed_ops.open) {
+			placed_ops = *s->ops;
+			placed_ops.stat = placed_stat;
+			placed_ops.unlink = placed_unlink;
+			placed_ops.rename = placed_rename;
+			placed_ops.list = placed_list;
+			placed_ops.remove_tree = placed_remove_tree;
+			placed_ops.open = placed_open;
+		}
+		s->under = s->ops;
+		__atomic_store_n(&s->ops, &placed_ops, __ATOMIC_RELEASE);
+	}
+	mutex_unlock(&lock);
+}
+
+/* Of the group of the stub, or there are users whose rights it would lack. */
+static int has_group(struct store *s, int h, mode_t mode, gid_t gid)
+{
+	struct stat st;
+	int ret = s->ops->fstat(s, h, &st);
+
+	return ret || st.st_gid == gid || !(mode & S_IRWXG) ? ret : store_chown(s, h, (uid_t)-1, gid);
+}
+
+int placed_create(struct store *s, const char *path, mode_t mode, gid_t gid, mode_t home_mode)
+{
+	struct place_dir near;
+	struct parts p;
+	int ret, h;
+
+	if (!s->near || !s->under || !take_apart(path, &p))
+		return -EOPNOTSUPP;
+	ret = place_begin(s, p.dir, home_mode, &near);
+	if (ret)
+		return ret;
+	h = store_open(&near.store, p.name, O_RDWR | O_CREAT | O_EXCL, mode);
+	ret = h < 0 ? h : has_group(s, h, mode, gid);
+	if (ret && h >= 0) {
+		store_close(s, &h);
+		near.store.ops->unlink(&near.store, p.name);
+	}
+	place_leave(&near);
+	return ret ? ret : h;
+}
+
+bool placed_is_near(struct store *s, const char *path)
+{
+	struct place_dir near;
+	struct parts p;
+	struct stat st;
+	bool is;
+
+	if (likely(!s->under) || !take_apart(path, &p) || enter(s, &p, &near))
+		return false;
+	is = !near.store.ops->stat(&near.store, p.name, &st);
+	place_leave(&near);
+	return is;
+}
+
+bool placed_is_here(struct store *s, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *host;
+	char dir[CONTAINER_PATH_LEN];
+	struct place_dir near;
+	size_t len;
+
+	host = slash ? name_host(slash + 1, &len) : NULL;
+	if (!host || slash - path >= (ptrdiff_t)sizeof(dir))
+		return false;
+	snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
+	if (place_enter(s, dir, host, len, &near))
+		return false;
+	place_leave(&near);
+	return true;
+}
+
+int placed_reserve(struct store *s, int h, uint64_t off, uint64_t len)
+{
+	const struct place_settings *ps = s->near;
+	int fd = store_fd(s, h), ret;
+
+	if (ps && ps->max && place_used(ps) + len > ps->max)
+		return -ENOSPC;
+	do {
+		ret = io_fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)len);
+	} while (ret < 0 && errno == EINTR);
+	return ret ? -errno : 0;
+}
+
+bool placed_is_elsewhere(struct store *s, const char *path, struct place *place)
+{
+	struct place_dir near;
+	struct parts p;
+	int ret;
+
+	if (likely(!s->under) || !take_apart(path, &p))
+		return false;
+	ret = enter(s, &p, &near);
+	if (!ret)
+		place_leave(&near);
+	if (ret == -EREMOTE)
+		ret = place_read(s, p.dir, p.host, p.host_len, place) ? ret : 1;
+	return ret == 1;
+}

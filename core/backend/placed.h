@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A store whose data logs and live files may lie near as well as at home (place.h). To all that is above, a
+ * log has its path in the container, wherever its bytes are.
+ *
+ * Logs move from near to home, and each is complete at home before it goes near. So a log is looked for near,
+ * then at home, and once more: it may have been made near meanwhile. If both have it, the one near counts.
+ */
+#ifndef PLFS_PLACED_H
+#define PLFS_PLACED_H
+
+#include "core/backend/place.h"
+
+/*
+ * From here on look into places: a stub has the feature "placed", or the mapping has near=. For a store on a
+ * directory. Thread-safe.
+ *
+ * What changes: open(), stat(), unlink(), rename() and list() of logs and live files go to both; open() and
+ * stat() give -EREMOTE where neither has it and near.HOST leads to a place that is not on this host;
+ * remove_tree() of a container takes along what is near. All that is new is made at home.
+ */
+void placed_enable(struct store *s);
+
+static inline bool placed_is_enabled(const struct store *s) { return s->under; }
+
+/*
+ * Make the log or live file @path near, to read and write. @gid: the group that it must have; @home_mode: of
+ * near.HOST. A handle; -errno: it cannot be made near, and nothing of it is left.
+ */
+int placed_create(struct store *s, const char *path, mode_t mode, gid_t gid, mode_t home_mode);
+
+/*
+ * Whether there is a file @path near, on this host. False, without a system call, where there are no places.
+ */
+bool placed_is_near(struct store *s, const char *path);
+
+/* Whether the place that near.HOST at @path leads to is on this host. */
+bool placed_is_here(struct store *s, const char *path);
+
+/* The same store without its places: for what is at home alone. */
+struct store placed_home(const struct store *s);
+
+/*
+ * Give @len bytes of the log @h near from @off on space, beyond its end. 0; -ENOSPC, -EDQUOT: there is none,
+ * or the budget is used up.
+ */
+int placed_reserve(struct store *s, int h, uint64_t off, uint64_t len);
+
+/* Whether another host, or this one before it lost a place, has logs of the hostdir of @path elsewhere. */
+bool placed_is_elsewhere(struct store *s, const char *path, struct place *p);
+
+#endif

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copying logs from near to home, and removing what has been copied.
+ */
+#include "core/dropping/carry.h"
+
+#include "core/backend/names.h"
+#include "core/backend/placed.h"
+#include "core/base/alloc.h"
+#include "core/base/msg.h"
+#include "core/base/sys.h"
+#include "core/dropping/datalog.h"
+#include "core/dropping/node_index.h"
+#include "core/dropping/sums.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#define HEADER_LEN 4096 /* of a log, behind which a hole follows */
+#define COPY_LEN ((size_t)1 << 20)
+#define PATIENCE_MS 1000 /* for processes that append to the node index */
+
+static_assert(COPY_LEN % INDEX_CHUNK_LEN == 0, "whole chunks are compared");
+
+/* One log, near and at home. */
+struct carried {
+	const struct container *c;
+	struct store home;
+	const char *path; /* relative to the container */
+	char full[CONTAINER_PATH_LEN];
+	int from, to;
+	uint8_t *buf; /* COPY_LEN */
+	struct log_sums sums;
+};
+
+/* -ENOENT: it is not near. */
+static int begin(struct carried *k, const struct container *c, const char *path)
+{
+	*k = (struct carried){ .c = c, .home = placed_home(c->store), .path = path, .from = -1, .to = -1 };
+	container_path(c, path, k->full);
+	if (!placed_is_near(c->store, k->full))
+		return -ENOENT;
+	k->from = datalog_open(c, path, false);
+	k->buf = k->from < 0 ? NULL : mem_alloc(COPY_LEN);
+	return k->from < 0 ? k->from : k->buf ? 0 : -ENOMEM;
+}
+
+static void end(struct carried *k)
+{
+	if (k->from >= 0)
+		store_close(k->c->store, &k->from);
+	if (k->to >= 0)
+		store_close(&k->home, &k->to);
+	sums_release(&k->sums);
+	mem_free(k->buf);
+}
+
+/* Make the file @full at home, with the mode and owner of the log near. */
+static int make(struct carried *k, const char *full)
+{
+	struct stat st;
+	int h, ret = k->home.ops->fstat(&k->home, k->from, &st);
+
+	if (ret)
+		return ret;
+	h = store_open(&k->home, full, O_RDWR | O_CREAT | O_EXCL | STORE_BRIEFLY, st.st_mode & 0777);
+	if (h >= 0 && st.st_uid != geteuid())
+		store_give(&k->home, h, st.st_uid);
+	return h;
+}
+
+static int copy_header(struct carried *k)
+{
+	ssize_t n = k->home.ops->pread(&k->home, k->from, k->buf, HEADER_LEN, 0);
+
+	if (n == HEADER_LEN)
+		n = k->home.ops->pwrite(&k->home, k->to, k->buf, HEADER_LEN, 0);
+	return n == HEADER_LEN ? 0 : n < 0 ? (int)n : -ENOSPC;
+}
+
+/* Compare @len bytes at k->buf, from @off on, with the checksums of their chunks. */
+static int compare(struct carried *k, size_t len, uint64_t off)
+{
+	struct sums_chunk chunks[COPY_LEN / INDEX_CHUNK_LEN] = { { 0 } };
+	const struct iovec iov = { .iov_base = k->buf, .iov_len = len };
+	uint64_t bad = 0;
+	int ret = 0;
+
+	for (size_t i = 0; i * INDEX_CHUNK_LEN < len && !ret; i++)
+		ret = sums_find(&k->sums, k->c, k->path, k->from, false, off / INDEX_CHUNK_LEN + i,
+				(uint32_t)min_size(len - i * INDEX_CHUNK_LEN, INDEX_CHUNK_LEN), &chunks[i]);
+	if (ret || sums_check(k->c->store, k->from, &iov, 1, off, chunks, &bad))
+		return ret;
+	msg_error("%s: bytes %llu to %llu are not those that were written: it stays in its place; plfs check lists all damage",
+		  k->full, (unsigned long long)(bad * INDEX_CHUNK_LEN),
+		  (unsigned long long)((bad + 1) * INDEX_CHUNK_LEN - 1));
+	return -EIO;
+}
+
+/* Copy the data area from @off up to @len. */
+static int copy_data(struct carried *k, uint64_t off, uint64_t len, bool compares, struct carry *carry)
+{
+	int ret = 0;
+
+	while (off < len && !ret) {
+		size_t part = (size_t)min_u64(COPY_LEN, len - off);
+		ssize_t done, n = datalog_pread(&k->home, k->from, k->buf, part, off);
+
+		if (n <= 0)
+			return n < 0 ? (int)n : -EBUSY; /* it was cut meanwhile */
+		ret = compares ? compare(k, (size_t)n, off) : 0;
+		done = ret ? 0 : datalog_pwrite(&k->home, k->to, k->buf, (size_t)n, off);
+		if (!ret && done != n)
+			ret = done < 0 ? (int)done : -ENOSPC;
+		off += (uint64_t)n;
+		if (carry && !ret)
+			carry->bytes += (uint64_t)n;
+		if (carry && carry->copied && !ret)
+			carry->copied(carry->arg, (uint64_t)n);
+	}
+	return ret;
+}
+
+static int sync_hostdir(struct carried *k)
+{
+	char dir[CONTAINER_PATH_LEN];
+
+	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(k->full, '/') - k->full), k->full);
+	return store_sync_path(&k->home, dir, true);
+}
+
+/* ---- a part ---- */
+
+/* Open the copy at home. *@len: of its data area. Who makes it too writes the same header. */
+static int open_copy(struct carried *k, uint64_t *len)
+{
+	struct stat st;
+	bool made;
+	int ret;
+
+	k->to = make(k, k->full);
+	made = k->to >= 0;
+	if (k->to == -EEXIST)
+		k->to = store_open(&k->home, k->full, O_RDWR | STORE_BRIEFLY, 0);
+	ret = k->to < 0 ? k->to : k->home.ops->fstat(&k->home, k->to, &st);
+	if (ret)
+		return ret;
+	*len = datalog_len(&st);
+	if (!store_may_write(&st))
+		return -EMLINK;
+	if (st.st_size < HEADER_LEN)
+		ret = copy_header(k);
+	return ret || !made ? ret : sync_hostdir(k);
+}
+
+int carry_part(const struct container *c, const char *path, uint64_t len)
+{
+	struct carried k;
+	struct stat st;
+	uint64_t have = 0;
+	int ret = begin(&k, c, path);
+
+	if (!ret)
+		ret = k.home.ops->fstat(&k.home, k.from, &st);
+	if (!ret)
+		ret = open_copy(&k, &have);
+	if (!ret)
+		ret = copy_data(&k, have, min_u64(len, datalog_len(&st)), false, NULL);
+	if (!ret)
+		ret = k.home.ops->sync(&k.home, k.to, false);
+	end(&k);
+	return ret;
+}
+
+/* ---- all of it ---- */
+
+/* Whether a process writes it, or one that was killed has left its live file. */
+static bool is_open(const struct carried *k)
+{
+	char live[CONTAINER_PATH_LEN], full[CONTAINER_PATH_LEN];
+	struct stat st;
+
+	name_live_of_log(k->path, live);
+	container_path(k->c, live, full);
+	return k->c->store->ops->stat(k->c->store, full, &st) != -ENOENT;
+}
+
+/* Whether the log near is still what was copied: of @len bytes, closed, and under its name. */
+static int is_same(struct carried *k, off_t len)
+{
+	struct stat st;
+	int ret = k->home.ops->fstat(&k->home, k->from, &st);
+
+	if (ret)
+		return ret;
+	return st.st_size != len || !st.st_nlink || is_open(k) ? -EBUSY : 0;
+}
+
+/* The file @tmp takes the log's name at home. */
+static int commit(struct carried *k, const char *tmp, off_t len)
+{
+	int ret = is_same(k, len);
+
+	return ret ? ret : k->home.ops->rename(&k->home, tmp, k->full);
+}
+
+/* The log goes near: from here on it is at home alone. */
+static int leave(struct carried *k, const char *tmp, off_t len)
+{
+	const char *slash = strrchr(k->full, '/');
+	char dir[CONTAINER_PATH_LEN];
+	struct place_dir near;
+	size_t host_len;
+	const char *host = name_host(slash + 1, &host_len);
+	int ret = is_same(k, len);
+
+	(void)tmp;
+	snprintf(dir, sizeof(dir), "%.*s", (int)(slash - k->full), k->full);
+	if (!ret)
+		ret = place_enter(k->c->store, dir, host, host_len, &near);
+	if (ret)
+		return ret;
+	ret = near.store.ops->unlink(&near.store, slash + 1);
+	place_leave(&near);
+	return ret;
+}
+
+/*
+ * Without a process that appends to the node index, continues a log, or removes logs that are void: for a
+ * moment.
+ */
+static int alone(struct carried *k, int (*fn)(struct carried *k, const char *tmp, off_t len), const char *tmp,
+		 off_t len)
+{
+	char index[CONTAINER_PATH_LEN], full[CONTAINER_PATH_LEN];
+	int h, ret;
+
+	name_index_of(k->path, index);
+	container_path(k->c, index, full);
+	h = store_open(&k->home, full, O_RDWR | STORE_BRIEFLY, 0);
+	ret = h < 0 ? h : node_index_own(&k->home, h, PATIENCE_MS);
+	if (ret == -EOPNOTSUPP || h == -ENOENT)
+		ret = 0;
+	if (!ret)
+		ret = fn(k, tmp, len);
+	if (h >= 0)
+		node_index_unlock(k->c, h);
+	return ret;
+}
+
+static int copy_all(struct carried *k, const char *tmp, off_t *len, struct carry *carry)
+{
+	struct stat st;
+	int ret = k->home.ops->fstat(&k->home, k->from, &st);
+
+	if (ret)
+		return ret;
+	*len = st.st_size;
+	k->to = make(k, tmp);
+	ret = k->to < 0 ? k->to : copy_header(k);
+	if (!ret)
+		ret = copy_data(k, 0, datalog_len(&st), true, carry);
+	if (!ret)
+		ret = k->home.ops->sync(&k->home, k->to, false);
+	return ret;
+}
+
+static int name_tmp(const struct carried *k, char *tmp)
+{
+	uint64_t salt;
+
+	if (sys.getrandom(&salt, sizeof(salt), 0) != sizeof(salt))
+		return -EIO;
+	return snprintf(tmp, STORE_PATH_LEN, "%s.tmp.%016llx", k->full, (unsigned long long)salt) <
+			       CONTAINER_PATH_LEN ?
+		       0 :
+		       -ENAMETOOLONG;
+}
+
+int carry_log(const struct container *c, const char *path, struct carry *carry)
+{
+	char tmp[STORE_PATH_LEN] = "";
+	struct carried k;
+	off_t len = 0;
+	int ret = begin(&k, c, path);
+
+	if (!ret && is_open(&k))
+		ret = -EBUSY;
+	if (!ret)
+		ret = name_tmp(&k, tmp);
+	if (!ret) {
+		ret = copy_all(&k, tmp, &len, carry);
+		if (!ret)
+			ret = alone(&k, commit, tmp, len);
+		if (ret)
+			k.home.ops->unlink(&k.home, tmp);
+	}
+	if (!ret)
+		ret = sync_hostdir(&k);
+	if (!ret)
+		ret = alone(&k, leave, NULL, len);
+	carry->nr_logs += !ret;
+	end(&k);
+	return ret;
+}
+
+/* ---- the end ---- */
+
+static int find_log(void *arg, const char *name)
+{
+	(void)arg;
+	return !name_is_near(name);
+}
+
+/* Empty directories, from the hostdir upwards. Others may be making logs there: then they stay. */
+static void remove_way(const char *dir, struct place_dir *top)
+{
+	char path[CONTAINER_PATH_LEN];
+
+	snprintf(path, sizeof(path), "%s", strchr(dir, '/') + 1);
+	for (char *slash = path + strlen(path); slash; slash = strrchr(path, '/')) {
+		*slash = '\0';
+		if (store_rmdir(&top->store, path))
+			return;
+	}
+}
+
+int carry_end(const struct container *c, const char *hostdir, const char *host, size_t host_len)
+{
+	struct store home = placed_home(c->store);
+	char dir[CONTAINER_PATH_LEN], name[CONTAINER_PATH_LEN], full[CONTAINER_PATH_LEN];
+	struct place_dir near, top;
+	int ret;
+
+	container_path(c, hostdir, dir);
+	snprintf(name, sizeof(name), "near.%.*s", (int)host_len, host);
+	if (snprintf(full, sizeof(full), "%s/%s", dir, name) >= (int)sizeof(full))
+		return -ENAMETOOLONG;
+	ret = place_enter_top(c->store, dir, host, host_len, &top);
+	if (ret)
+		return ret;
+	ret = place_enter(c->store, dir, host, host_len, &near);
+	if (!ret) {
+		near.lock = store_open(&near.store, name, O_RDWR | STORE_BRIEFLY, 0);
+		ret = near.lock < 0 ? near.lock : store_lock(&near.store, near.lock);
+		if (!ret && near.store.ops->list(&near.store, ".", find_log, NULL))
+			ret = -EBUSY;
+		if (!ret)
+			ret = home.ops->unlink(&home, full);
+		if (!ret)
+			ret = near.store.ops->unlink(&near.store, name);
+		place_leave(&near);
+		if (!ret)
+			remove_way(dir, &top);
+	}
+	place_leave(&top);
+	return ret;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Carrying bytes of logs that are near (core/backend/place.h) home. What has been appended to a log never
+ * changes, so any process may copy it, and two may do so at once.
+ */
+#ifndef PLFS_CARRY_H
+#define PLFS_CARRY_H
+
+#include "core/backend/container.h"
+
+/*
+ * Have the first @len bytes of the log @path, relative to the container, at home and on stable storage there.
+ * The copy has the log's name, and is continued by the next call; until the log is moved, readers of this
+ * host take the log near. 0; -ENOENT: there is no such log near, and nothing was done; -errno.
+ */
+int carry_part(const struct container *c, const char *path, uint64_t len);
+
+/* Options and results of a move. */
+struct carry {
+	void (*copied)(void *arg, uint64_t len); /* may be NULL: so many bytes more were copied */
+	void *arg;
+	uint64_t bytes;  /* copied, of all logs */
+	unsigned nr_logs; /* moved */
+};
+
+/*
+ * Move the log @path home: copied under a temporary name and compared with the log's checksums, synced,
+ * renamed, the directory synced; then removed near. Killed after any call, the file has all its bytes, and
+ * the next call goes on. Its blocks are in the node index, as the caller knows.
+ * 0; -ENOENT: it is not near; -EBUSY: it is being written, or was continued meanwhile; -EIO: its bytes are
+ * not those that were written (one line); -errno.
+ */
+int carry_log(const struct container *c, const char *path, struct carry *carry);
+
+/*
+ * Remove near.HOST, in the place and at home, if no log of it is there. @hostdir: "hostdir.K". 0; -EBUSY:
+ * there are logs; -ENOENT: there was none; -EREMOTE: the place is not on this host; -errno.
+ */
+int carry_end(const struct container *c, const char *hostdir, const char *host, size_t host_len);
+
+#endif

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# plfs drain, plfs places and plfs gc --places, sourced by run: what lies where, and what they say of it.
+
+near=$work/near
+
+near_setup() {
+	rm -rf "$near"
+	mkdir -p "$near"
+	map="/plfs=$back{small=0,near=$near}"
+}
+
+near_logs() { find "$near" -name 'data.*' | wc -l; }
+
+drained() { # a file is written near, read from there without near= in the mapping, and moved
+	local map
+	near_setup
+	head -c 3000000 /dev/urandom >"$work/plain/d1"
+	head -c 1000000 /dev/urandom >"$work/plain/d2"
+	"$plfs" run -m "$map" cp "$work/plain/d1" "$work/plain/d2" /plfs/
+	[ "$(near_logs)" = 2 ]
+	[ -z "$(find "$back/.plfs" -name 'data.*')" ]
+	"$plfs" run -m "/plfs=$back" cmp "$work/plain/d1" /plfs/d1
+	"$plfs" check "$back/d1"
+	"$plfs" places "$back/d1" | grep "in $near/plfs.*: 1 logs (0 open)"
+	"$plfs" places --json "$back/d1" | python3 -c 'import json, sys; assert json.loads(sys.stdin.read())["logs"] == 1'
+	"$plfs" places "$near" | grep "of the backend $back"
+	"$plfs" drain "$back/d1" | grep '1 logs moved home'
+	[ "$(near_logs)" = 1 ]
+	"$plfs" drain --json "$near" | python3 -c 'import json, sys; d = json.loads(sys.stdin.read()); assert d["logs"] == 1 and d["exit"] == 0 and d["bytes"] >= 1000000'
+	[ "$(near_logs)" = 0 ]
+	[ -z "$(find "$back/.plfs" "$near" -name 'near.*')" ]
+	"$plfs" run -m "$map" cmp "$work/plain/d1" /plfs/d1
+	"$plfs" run -m "$map" cmp "$work/plain/d2" /plfs/d2
+	"$plfs" check "$back/d1" "$back/d2"
+	"$plfs" drain "$near" | grep '^0 logs'
+	[ -z "$("$plfs" places "$back/d1")" ]
+}
+
+drained_after_kills() { # four writers, killed
+	local map block
+	near_setup
+	strided k kill
+	[ "$(find "$near" -name 'live.*' | wc -l)" = 4 ]
+	"$plfs" drain "$near" | grep '4 logs moved home'
+	[ "$(near_logs)" = 0 ]
+	"$plfs" run -m "$map" cmp "$work/plain/k" /plfs/k
+	"$plfs" check "$back/k"
+}
+
+drained_while_open() { # what a process writes stays, and the exit code says so
+	local map pid rc=0
+	near_setup
+	"$plfs" run -m "$map" python3 -c '
+import os, sys
+f = os.open("/plfs/o", os.O_RDWR | os.O_CREAT)
+os.write(f, b"x" * 100000)
+print(flush=True)
+sys.stdin.read()' < <(while [ ! -e "$work/go" ]; do sleep 0.05; done) > >(read -r; touch "$work/ready") &
+	pid=$!
+	while [ ! -e "$work/ready" ]; do sleep 0.05; done
+	"$plfs" drain "$back/o" >"$work/out" || rc=$?
+	[ $rc = 75 ]
+	grep '1 logs stay' "$work/out"
+	touch "$work/go"
+	wait $pid
+	"$plfs" drain "$back/o" | grep '1 logs moved home'
+	[ "$("$plfs" run -m "$map" wc -c /plfs/o)" = "100000 /plfs/o" ]
+}
+
+lost_place() { # what was not drained is an error, named, and can be given up
+	local map
+	near_setup
+	head -c 500000 /dev/urandom >"$work/plain/l"
+	"$plfs" run -m "$map" cp "$work/plain/l" /plfs/l
+	mv "$near" "$near.aside"
+	! "$plfs" run -m "/plfs=$back" cat /plfs/l >"$work/out" 2>"$work/err"
+	grep "on $(hostname) in $near/plfs.* not drained" "$work/err"
+	[ ! -s "$work/out" ]
+	! "$plfs" check "$back/l" >"$work/out"
+	grep 'lost: bytes 0 to 499999' "$work/out"
+	"$plfs" places "$back/l" | grep 'not on this host, or gone'
+	wrong 75 'not on this host' "$plfs" drain "$back/l"
+	mv "$near.aside" "$near"
+	"$plfs" run -m "/plfs=$back" cmp "$work/plain/l" /plfs/l
+	wrong 1 'is on this host' "$plfs" places --forget "$(hostname)" "$back/l"
+	rm -rf "$near"
+	"$plfs" places --forget "$(hostname)" "$back/l" | grep 'given up'
+	[ -z "$("$plfs" places "$back/l")" ]
+	! "$plfs" run -m "/plfs=$back" cat /plfs/l 2>"$work/err"
+	"$plfs" run -m "/plfs=$back" cp "$work/plain/l" /plfs/l
+	"$plfs" check "$back/l"
+}
+
+places_of_removed_files() { # by a command that could not see the place
+	local map rc=0
+	near_setup
+	"$plfs" run -m "$map" sh -c 'echo one >/plfs/g; echo two >/plfs/h'
+	mv "$near" "$near.aside"
+	"$plfs" run -m "/plfs=$back" rm /plfs/g
+	mv "$near.aside" "$near"
+	[ "$(near_logs)" = 2 ]
+	"$plfs" gc --places -n "$near" >"$work/out" || rc=$?
+	[ $rc = 1 ]
+	grep '1 containers of files that are gone$' "$work/out"
+	[ "$(near_logs)" = 2 ]
+	"$plfs" gc --places "$near" | grep '1 containers of files that are gone removed'
+	[ "$(near_logs)" = 1 ]
+	mv "$back" "$back.aside"
+	wrong 2 'its backend is not there' "$plfs" gc --places "$near"
+	wrong 75 'its backend is not there' "$plfs" drain "$near"
+	mv "$back.aside" "$back"
+	[ "$("$plfs" run -m "$map" cat /plfs/h)" = two ]
+}
+
+full_place() { # a file system without space: as root
+	local map i
+	[ "$(id -u)" = 0 ] || { echo "needs root, for a small file system"; exit 77; }
+	near_setup
+	mount -t tmpfs -o size=6m none "$near" || { echo "no mounts here"; exit 77; }
+	trap 'umount -l "$near"' EXIT
+	head -c 20000000 /dev/urandom >"$work/plain/f"
+	"$plfs" run -m "$map" dd if="$work/plain/f" of=/plfs/f1 bs=1000000 status=none
+	"$plfs" run -m "$map" dd if="$work/plain/f" of=/plfs/f2 bs=7000 status=none
+	for i in 1 2; do "$plfs" run -m "$map" cmp "$work/plain/f" /plfs/f$i; done
+	[ "$(near_logs)" -ge 1 ]
+	"$plfs" drain "$near" | grep 'moved home'
+	for i in 1 2; do "$plfs" run -m "$map" cmp "$work/plain/f" /plfs/f$i; done
+	"$plfs" check "$back/f1" "$back/f2"
+	umount -l "$near"
+	trap - EXIT
+}

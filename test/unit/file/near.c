@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Files whose logs are near (near= of a mapping): what lies where, what a place is refused for, full places,
+ * places that are lost. The calls of programs on such files are compared with a plain directory by the
+ * variant "near" of test/posix/run, and plfs drain is test/crash/drain.c's.
+ */
+#include "test/lib/scratch.h"
+
+#include "core/backend/mount.h"
+
+#include <criterion/criterion.h>
+
+#include <dirent.h>
+#include <ftw.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LEN 300000
+
+static char near[64], user[100];
+
+static void setup_with(const char *options)
+{
+	char text[200];
+
+	new_dir(near, sizeof(near));
+	setenv("PLFS_TEST_NEAR", near, 1);
+	snprintf(text, sizeof(text), "{small=0,near=$PLFS_TEST_NEAR%s}", options);
+	scratch_map(text);
+	snprintf(user, sizeof(user), "%s/plfs.%u", near, (unsigned)geteuid());
+}
+
+static void setup(void) { setup_with(""); }
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+static void clean(void)
+{
+	scratch_remove();
+	nftw(near, remove_one, 16, FTW_PHYS | FTW_DEPTH);
+}
+
+TestSuite(near, .init = setup, .fini = clean);
+TestSuite(near_max, .fini = clean);
+
+static const char *wanted;
+static int nr_found;
+
+static int count_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	nr_found += type == FTW_F && !strncmp(path + ftw->base, wanted, strlen(wanted));
+	return 0;
+}
+
+static int count_near(const char *prefix)
+{
+	wanted = prefix;
+	nr_found = 0;
+	nftw(near, count_one, 16, FTW_PHYS);
+	return nr_found;
+}
+
+static int write_a(void *arg)
+{
+	struct lfile l = made("a");
+
+	(void)arg;
+	return lfill(&l, 0, LEN, 1) != LEN || lclose(&l);
+}
+
+static int read_a(void *arg)
+{
+	struct lfile l = lopen("a", O_RDONLY);
+
+	(void)arg;
+	return lcheck(&l, 0, LEN, 1) || lclose(&l);
+}
+
+Test(near, logs_and_live_files_are_near_and_the_rest_is_at_home)
+{
+	struct lfile l = made("a");
+
+	cr_assert_eq(lfill(&l, 0, LEN, 1), LEN);
+	cr_assert_eq(count_near("data."), 1);
+	cr_assert_eq(count_near("live."), 1);
+	cr_assert_eq(count_near("near."), 1);
+	cr_assert_eq(count_files("data."), 0);
+	cr_assert_eq(count_files("live."), 0);
+	cr_assert_eq(count_files("near."), 1);
+	cr_assert_eq(count_files("notice."), 1);
+	cr_assert_eq(lcheck(&l, 0, LEN, 1), 0);
+	cr_assert_eq(lclose(&l), 0);
+	cr_assert_eq(count_near("live."), 0);
+	cr_assert_eq(count_files("index."), 1);
+	cr_assert_eq(in_child(read_a, NULL), 0);
+}
+
+Test(near, the_stub_says_so_to_older_libraries)
+{
+	unsigned char incompat = 0;
+	char path[PATH_MAX];
+	int fd;
+
+	cr_assert_eq(in_child(write_a, NULL), 0);
+	lpath("a", path);
+	fd = open(path, O_RDONLY);
+	cr_assert(fd >= 0 && pread(fd, &incompat, 1, 20) == 1);
+	close(fd);
+	cr_assert_eq(incompat, 4);
+}
+
+Test(near, processes_see_each_other_as_ever)
+{
+	struct lfile l = made("a");
+
+	cr_assert_eq(lfill(&l, 0, LEN, 1), LEN); /* and not closed */
+	cr_assert_eq(in_child(read_a, NULL), 0);
+	cr_assert_eq(lfill(&l, 1000, 10, 1), 10);
+	cr_assert_eq(in_child(read_a, NULL), 0);
+	cr_assert_eq(stat_size("a"), LEN);
+	cr_assert_eq(lclose(&l), 0);
+}
+
+Test(near, a_removed_file_leaves_nothing)
+{
+	cr_assert_eq(in_child(write_a, NULL), 0);
+	cr_assert_eq(lunlink("a"), 0);
+	cr_assert_eq(count_near("data.") + count_near("near."), 0);
+	cr_assert_eq(count_files("data.") + count_files("near."), 0);
+}
+
+Test(near, a_truncation_to_0_removes_what_is_near)
+{
+	struct lfile l;
+
+	cr_assert_eq(in_child(write_a, NULL), 0);
+	l = lopen("a", O_RDWR | O_TRUNC);
+	cr_assert_eq(lclose(&l), 0);
+	cr_assert_eq(count_near("data."), 0);
+}
+
+Test(near, a_place_that_others_may_write_is_refused)
+{
+	cr_assert_eq(mkdir(user, 0755), 0);
+	cr_assert_eq(chmod(user, 0777), 0);
+	cr_assert_eq(in_child(write_a, NULL), 0);
+	cr_assert_eq(count_near("data."), 0);
+	cr_assert_eq(count_files("data."), 1);
+	cr_assert_eq(in_child(read_a, NULL), 0);
+}
+
+Test(near, a_place_that_is_no_directory_is_refused)
+{
+	int fd = open(user, O_WRONLY | O_CREAT, 0644);
+
+	close(fd);
+	cr_assert_eq(in_child(write_a, NULL), 0);
+	cr_assert_eq(count_files("data."), 1);
+	cr_assert_eq(in_child(read_a, NULL), 0);
+}
+
+Test(near, a_place_that_is_a_link_is_refused)
+{
+	char elsewhere[64];
+
+	new_dir(elsewhere, sizeof(elsewhere));
+	cr_assert_eq(symlink(elsewhere, user), 0);
+	cr_assert_eq(in_child(write_a, NULL), 0);
+	cr_assert_eq(count_files("data."), 1);
+	cr_assert_eq(rmdir(elsewhere), 0, "something is in it");
+}
+
+/* ---- a place that is lost ---- */
+
+static void lose_the_place(void) { nftw(user, remove_one, 16, FTW_PHYS | FTW_DEPTH); }
+
+static int write_and_sync(void *arg)
+{
+	struct lfile l = made("a");
+
+	(void)arg;
+	if (lfill(&l, 0, LEN, 1) != LEN || plfs_sync(l.f) || lfill(&l, LEN, LEN, 1) != LEN)
+		return 1;
+	return lclose(&l);
+}
+
+Test(near, what_was_synced_survives_the_place_and_the_rest_is_an_error)
+{
+	struct lfile l;
+
+	cr_assert_eq(in_child(write_and_sync, NULL), 0);
+	lose_the_place();
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(plfs_size(l.f), 2 * LEN);
+	cr_assert_eq(lcheck(&l, 0, LEN, 1), 0);
+	cr_assert_eq(lcheck(&l, LEN, LEN, 1), -EIO);
+	cr_assert_eq(lcheck(&l, 2 * LEN - 1, 1, 1), -EIO);
+	cr_assert_eq(lclose(&l), 0);
+}
+
+static int sync_a(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+
+	(void)arg;
+	return plfs_sync(l.f) || lclose(&l);
+}
+
+Test(near, a_sync_by_another_process_counts_for_all)
+{
+	struct lfile l = made("a");
+
+	cr_assert_eq(lfill(&l, 0, LEN, 1), LEN);
+	cr_assert_eq(in_child(sync_a, NULL), 0);
+	lose_the_place();
+	cr_assert_eq(in_child(read_a, NULL), 0);
+	plfs_close(l.f); /* its log has gone */
+	close(l.fd);
+}
+
+Test(near, an_overwritten_byte_that_is_lost_does_not_come_back)
+{
+	struct lfile l = made("a");
+
+	cr_assert_eq(lfill(&l, 0, LEN, 1), LEN);
+	cr_assert_eq(plfs_sync(l.f), 0);
+	cr_assert_eq(lclose(&l), 0);
+	l = lopen("a", O_RDWR);
+	cr_assert_eq(lfill(&l, 1000, 1000, 2), 1000);
+	cr_assert_eq(lclose(&l), 0);
+	lose_the_place();
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, 1000, 1), 0);
+	cr_assert_eq(lcheck(&l, 1000, 1000, 1), -EIO);
+	cr_assert_eq(lcheck(&l, 2000, LEN - 2000, 1), 0);
+	cr_assert_eq(lclose(&l), 0);
+}
+
+static void note_lost(void *arg, const struct plfs_finding *f)
+{
+	unsigned *seen = arg;
+
+	*seen |= !strcmp(f->code, "elsewhere") && strstr(f->text, near) ? 1 : 0;
+	*seen |= !strcmp(f->code, "lost") && f->logical_off == LEN && f->len == LEN ? 2 : 0;
+	*seen |= !strcmp(f->code, "lost") && f->logical_off != LEN ? 4 : 0;
+}
+
+static int check_a(void *arg)
+{
+	unsigned seen = 0;
+	struct plfs_check c = { .found = note_lost, .arg = &seen };
+	char path[PATH_MAX];
+	struct plfs_mount *m = lpath("a", path);
+
+	(void)arg;
+	return plfs_check(m, AT_FDCWD, path, &c) != 1 ? 100 : (int)seen;
+}
+
+Test(near, check_names_the_place_and_what_is_lost)
+{
+	cr_assert_eq(in_child(write_and_sync, NULL), 0);
+	lose_the_place();
+	cr_assert_eq(in_child(check_a, NULL), 3);
+}
+
+Test(near, after_a_loss_new_logs_are_at_home)
+{
+	struct lfile l;
+
+	cr_assert_eq(in_child(write_and_sync, NULL), 0);
+	lose_the_place();
+	l = lopen("a", O_RDWR);
+	cr_assert_eq(lfill(&l, 0, 2 * LEN, 5), 2 * LEN);
+	cr_assert_eq(lclose(&l), 0);
+	cr_assert_eq(count_near("data."), 0);
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, 2 * LEN, 5), 0);
+	cr_assert_eq(lclose(&l), 0);
+}
+
+static int forget_a(void *arg)
+{
+	char path[PATH_MAX], host[64];
+	struct plfs_mount *m = lpath("a", path);
+	unsigned nr = 0;
+
+	gethostname(host, sizeof(host));
+	(void)arg;
+	return plfs_places_forget(m, AT_FDCWD, path, host, &nr) == -EBUSY ? 10 : (int)nr;
+}
+
+Test(near, a_place_can_be_given_up_once_it_is_lost)
+{
+	struct lfile l;
+
+	cr_assert_eq(in_child(write_and_sync, NULL), 0);
+	cr_assert_eq(in_child(forget_a, NULL), 10);
+	lose_the_place();
+	cr_assert_eq(in_child(forget_a, NULL), 1);
+	cr_assert_eq(count_files("near."), 0);
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, LEN, 1), 0);
+	cr_assert_eq(lcheck(&l, LEN, LEN, 1), -EIO);
+	cr_assert_eq(lclose(&l), 0);
+}
+
+/* The directory is there again, after a restart, say, and somebody has made one of the same name. */
+Test(near, another_place_of_the_same_name_is_not_taken_for_it)
+{
+	struct lfile l;
+
+	cr_assert_eq(in_child(write_and_sync, NULL), 0);
+	lose_the_place();
+	l = made("b");
+	cr_assert_eq(lfill(&l, 0, LEN, 2), LEN);
+	cr_assert_eq(lclose(&l), 0);
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(lcheck(&l, LEN, LEN, 1), -EIO);
+	cr_assert_eq(lclose(&l), 0);
+}
+
+/* ---- other hosts ---- */
+
+/* A release leaves the records at home, where other hosts find them. */
+Test(near, where_hosts_share_the_backend_a_release_writes_the_index_home)
+{
+	char path[PATH_MAX];
+	struct lfile l;
+
+	lpath("a", path)->store.remote = true;
+	l = made("a");
+	cr_assert_eq(lfill(&l, 0, LEN, 1), LEN);
+	cr_assert_eq(count_files("index."), 0);
+	plfs_commit(l.f);
+	cr_assert_eq(count_files("index."), 1);
+	cr_assert_eq(rename(user, strcat(strcpy(path, user), ".aside")), 0);
+	cr_assert_eq(in_child(check_a, NULL) & ~4, 1, "it is seen, and where it is");
+	cr_assert_eq(rename(path, user), 0);
+	cr_assert_eq(in_child(read_a, NULL), 0);
+	cr_assert_eq(lclose(&l), 0);
+}
+
+/* ---- a full place ---- */
+
+#define BIG (8 << 20)
+
+static int write_big(void *arg)
+{
+	struct lfile l = made("a");
+
+	(void)arg;
+	for (off_t off = 0; off < BIG; off += 100000)
+		if (lfill(&l, off, 100000, 1) != 100000)
+			return 1;
+	for (off_t off = 0; off < BIG; off += 1000000) /* small ones */
+		if (lfill(&l, off, 100, 2) != 100)
+			return 2;
+	return lclose(&l) ? 3 : 0;
+}
+
+static int read_big(void *arg)
+{
+	struct lfile l = lopen("a", O_RDONLY);
+
+	(void)arg;
+	for (off_t off = 0; off < BIG; off += 1000000)
+		if (lcheck(&l, off, 100, 2) || lcheck(&l, off + 100, 388000, 1))
+			return 1;
+	return lclose(&l);
+}
+
+Test(near_max, where_the_budget_ends_the_next_log_is_at_home)
+{
+	setup_with(",near-max=4M");
+	cr_assert_eq(in_child(write_big, NULL), 0);
+	cr_assert_eq(count_near("data."), 1);
+	cr_assert_eq(count_near("live."), 0);
+	cr_assert_eq(count_files("data."), 1);
+	cr_assert_eq(in_child(read_big, NULL), 0);
+}
+
+Test(near_max, a_budget_too_small_for_any_log_leaves_all_at_home)
+{
+	setup_with(",near-max=1");
+	cr_assert_eq(in_child(write_big, NULL), 0);
+	cr_assert_eq(count_near("data."), 0);
+	cr_assert_eq(in_child(read_big, NULL), 0);
+}
+
+Test(near_max, the_budget_counts_what_all_files_have)
+{
+	struct lfile l;
+
+	setup_with(",near-max=4M");
+	cr_assert_eq(in_child(write_big, NULL), 0);
+	l = made("b");
+	cr_assert_eq(lfill(&l, 0, 3 << 20, 1), 3 << 20);
+	cr_assert_eq(lclose(&l), 0);
+	cr_assert_leq(count_near("data."), 2);
+	cr_assert_gt(count_files("data."), 1);
+}
