@@ -55,7 +55,7 @@ import os, sys
 f = os.open("/plfs/o", os.O_RDWR | os.O_CREAT)
 os.write(f, b"x" * 100000)
 print(flush=True)
-sys.stdin.read()' < <(while [ ! -e "$work/places.go" ]; do sleep 0.05; done) > >(read -r; touch "$work/places.ready") &
+sys.stdin.read()' < <(while [ ! -e "$work/places.go" ] && [ -d "$work" ]; do sleep 0.05; done) > >(read -r; touch "$work/places.ready") &
 	pid=$!
 	while [ ! -e "$work/places.ready" ]; do sleep 0.05; done
 	"$plfs" drain "$back/o" >"$work/out" || rc=$?
