@@ -172,6 +172,15 @@ static int open_user_of(const char *path, const char **id)
 	return sscanf(name, "/plfs.%u", &uid) == 1 ? open_user(user, uid) : -EIO;
 }
 
+/* What says that there is no such place here; all else is an error that may pass. */
+static int elsewhere(int ret)
+{
+	return ret == -ENOENT || ret == -ENOTDIR || ret == -ELOOP || ret == -EPERM || ret == -EACCES ||
+			       ret == -ENODATA ?
+		       -EREMOTE :
+		       ret;
+}
+
 static int enter_both(struct store *home, const char *dir, const char *host, size_t host_len,
 		      struct place_dir *near, bool top)
 {
@@ -185,20 +194,21 @@ static int enter_both(struct store *home, const char *dir, const char *host, siz
 		return ret;
 	fd = open_user_of(p.path, &id);
 	if (fd < 0)
-		return -EREMOTE;
+		return elsewhere(fd);
 	if (top)
 		snprintf(path, sizeof(path), "%s", id);
 	else
 		snprintf(path, sizeof(path), "%s/%s", id, below(dir));
-	if (enter(home, fd, path, near))
-		return -EREMOTE;
+	ret = enter(home, fd, path, near);
+	if (ret)
+		return elsewhere(ret);
 	ret = name_near(name, top ? below(dir) : "", host, host_len);
 	if (!ret)
 		ret = read_raw(&near->store, name, there);
 	if (!ret && !memcmp(raw, there, PLACE_LEN))
 		return 0;
 	place_leave(near);
-	return -EREMOTE;
+	return ret ? elsewhere(ret) : -EREMOTE;
 }
 
 int place_enter(struct store *home, const char *dir, const char *host, size_t host_len,

@@ -59,6 +59,9 @@ struct store placed_home(const struct store *s)
 /* What the two looks found: -EREMOTE if the file may be in a place that is not here. */
 static int neither(int near, int home) { return home == -ENOENT && near == -EREMOTE ? -EREMOTE : home; }
 
+/* Whether it is not known what the place has: what is at home may be a part of it. */
+static bool is_error(int near) { return near && near != -ENOENT && near != -EREMOTE; }
+
 static bool go_on(int near, int home, int *tries)
 {
 	return home == -ENOENT && near != -EREMOTE && !(*tries)++;
@@ -80,9 +83,12 @@ static int placed_open(struct store *s, const char *path, int flags, mode_t mode
 			if (h != -ENOENT)
 				return h;
 		}
+		if (is_error(ret))
+			return ret;
 		h = s->under->open(s, path, flags, mode);
 	} while (go_on(ret, h, &tries));
-	return neither(ret, h);
+	/* Of a live file that is not here nothing can be known: it is as one that has gone. */
+	return name_is_live(p.name) ? h : neither(ret, h);
 }
 
 static int placed_stat(struct store *s, const char *path, struct stat *st)
@@ -101,6 +107,8 @@ static int placed_stat(struct store *s, const char *path, struct stat *st)
 			if (ret2 != -ENOENT)
 				return ret2;
 		}
+		if (is_error(ret))
+			return ret;
 		ret2 = s->under->stat(s, path, st);
 	} while (go_on(ret, ret2, &tries));
 	return neither(ret, ret2);
@@ -121,8 +129,8 @@ static int placed_unlink(struct store *s, const char *path)
 			there = near.store.ops->unlink(&near.store, p.name);
 			place_leave(&near);
 		}
-		if (there && there != -ENOENT)
-			return there;
+		if (is_error(ret) || (there && there != -ENOENT))
+			return is_error(ret) ? ret : there;
 		home = s->under->unlink(s, path);
 	} while (there && go_on(ret, home, &tries));
 	return !there && home == -ENOENT ? 0 : neither(ret, home);
@@ -135,8 +143,10 @@ static int placed_rename(struct store *s, const char *from, const char *to)
 	struct parts p;
 	int ret = -ENOENT;
 
-	if (!take_apart(from, &p) || enter(s, &p, &near))
-		return s->under->rename(s, from, to);
+	if (take_apart(from, &p))
+		ret = enter(s, &p, &near);
+	if (ret)
+		return is_error(ret) ? ret : s->under->rename(s, from, to);
 	ret = near.store.ops->rename(&near.store, p.name, slash ? slash + 1 : to);
 	place_leave(&near);
 	return ret == -ENOENT ? s->under->rename(s, from, to) : ret;
@@ -189,8 +199,12 @@ static int list_places(struct store *s, const char *dir, const struct names *hom
 		size_t len;
 		const char *host = name_is_near(home->v[i]) ? name_host(home->v[i], &len) : NULL;
 
-		if (!host || place_enter(s, dir, host, len, &there))
+		int entered = host ? place_enter(s, dir, host, len, &there) : -ENOENT;
+
+		if (entered) {
+			ret = is_error(entered) ? entered : 0;
 			continue;
+		}
 		any = true;
 		ret = there.store.ops->list(&there.store, ".", add_movable, near);
 		place_leave(&there);

@@ -294,7 +294,9 @@ static int open_log(struct logset *set, struct logset_log *log)
 		}
 		if (h == -EIO)
 			msg_error("%s/%s: the data log is damaged", set->c->dir, log->path);
-		return h == -EREMOTE && is_elsewhere(set, log) ? -EIO : h;
+		if (h == -EREMOTE)
+			is_elsewhere(set, log);
+		return h == -EREMOTE ? -EIO : h;
 	}
 	if (!set->looked)
 		look_how_far(set, h);

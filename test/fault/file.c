@@ -612,3 +612,45 @@ FAILING_SMALL(a_full_disk, CALL_PWRITE, ENOSPC, true)
 FAILING_SMALL(short_writes, CALL_PWRITE, CALL_SHORT, true)
 FAILING_SMALL(short_reads, CALL_PREAD, CALL_SHORT, true)
 FAILING_SMALL(an_interrupted_write, CALL_PWRITE, EINTR, false)
+
+/* The same for a file whose logs are near (near=). */
+static void near_each(enum call call, int err, bool from_there_on)
+{
+	char near[64], command[100];
+
+	new_dir(near, sizeof(near));
+	setenv("PLFS_TEST_NEAR", near, 1);
+	options = "{small=0,near=$PLFS_TEST_NEAR}";
+	fail_each(call, err, from_there_on);
+	snprintf(command, sizeof(command), "rm -rf %s", near);
+	cr_assert_eq(system(command), 0);
+}
+
+#define FAILING_NEAR(call_name, call, err, from_there_on) \
+	Test(fault_near, call_name##_loses_nothing, .timeout = TIMEOUT_S) \
+	{ \
+		near_each(call, err, from_there_on); \
+	}
+
+FAILING_NEAR(failing_openat, CALL_OPENAT, EMFILE, false)
+FAILING_NEAR(failing_open, CALL_OPEN, EMFILE, false)
+FAILING_NEAR(failing_pwrite, CALL_PWRITE, EIO, false)
+FAILING_NEAR(failing_pread, CALL_PREAD, EIO, false)
+FAILING_NEAR(failing_fallocate, CALL_FALLOCATE, EIO, false)
+FAILING_NEAR(failing_ftruncate, CALL_FTRUNCATE, EIO, false)
+FAILING_NEAR(failing_fdatasync, CALL_FDATASYNC, EIO, false)
+FAILING_NEAR(failing_fsync, CALL_FSYNC, EIO, false)
+FAILING_NEAR(failing_unlinkat, CALL_UNLINKAT, EIO, false)
+FAILING_NEAR(failing_renameat, CALL_RENAMEAT, EIO, false)
+FAILING_NEAR(failing_mkdirat, CALL_MKDIRAT, EIO, false)
+FAILING_NEAR(failing_fstat, CALL_FSTAT, EIO, false)
+FAILING_NEAR(failing_fstatat, CALL_FSTATAT, EIO, false)
+FAILING_NEAR(failing_getdents, CALL_GETDENTS, EIO, false)
+FAILING_NEAR(failing_fcntl, CALL_FCNTL, EMFILE, false)
+FAILING_NEAR(a_refused_allocation, CALL_ALLOC, ENOMEM, false)
+FAILING_NEAR(a_full_disk, CALL_PWRITE, ENOSPC, true)
+FAILING_NEAR(a_full_place, CALL_FALLOCATE, ENOSPC, true)
+FAILING_NEAR(a_process_without_descriptors, CALL_OPENAT, EMFILE, true)
+FAILING_NEAR(a_file_system_without_fallocate, CALL_FALLOCATE, EOPNOTSUPP, true)
+FAILING_NEAR(short_writes, CALL_PWRITE, CALL_SHORT, true)
+FAILING_NEAR(short_reads, CALL_PREAD, CALL_SHORT, true)

@@ -55,13 +55,13 @@ import os, sys
 f = os.open("/plfs/o", os.O_RDWR | os.O_CREAT)
 os.write(f, b"x" * 100000)
 print(flush=True)
-sys.stdin.read()' < <(while [ ! -e "$work/go" ]; do sleep 0.05; done) > >(read -r; touch "$work/ready") &
+sys.stdin.read()' < <(while [ ! -e "$work/places.go" ] && [ -d "$work" ]; do sleep 0.05; done) > >(read -r; touch "$work/places.ready") &
 	pid=$!
-	while [ ! -e "$work/ready" ]; do sleep 0.05; done
+	while [ ! -e "$work/places.ready" ]; do sleep 0.05; done
 	"$plfs" drain "$back/o" >"$work/out" || rc=$?
 	[ $rc = 75 ]
 	grep '1 logs stay' "$work/out"
-	touch "$work/go"
+	touch "$work/places.go"
 	wait $pid
 	"$plfs" drain "$back/o" | grep '1 logs moved home'
 	[ "$("$plfs" run -m "$map" wc -c /plfs/o)" = "100000 /plfs/o" ]
