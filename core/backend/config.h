@@ -25,6 +25,7 @@
 #define CONFIG_NEAR_MAX 1024 /* bytes of the name; near.HOST has room for it (place.h) */
 
 #define CONFIG_SMALL_DEFAULT (64 * 1024)
+#define CONFIG_SMALL_REACH 64 /* times small=: so far in a file some small writes stay in its stub (bare.h) */
 
 enum mount_mode { MOUNT_LOG, MOUNT_FLAT };
 

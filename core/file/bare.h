@@ -38,7 +38,7 @@
 
 #include "core/file/form.h"
 
-#define BARE_SHARED 64 /* times the mapping's small=: how far in the file the few writes are */
+#define BARE_SHARED CONFIG_SMALL_REACH
 #define BARE_FEW 4     /* of them; and at most small= bytes together */
 
 #endif

@@ -72,7 +72,7 @@ report_hdf5_killed() { # STACK
 	rm -rf "$plain" && mkdir "$plain"
 	under mkdir "$mnt/$dir"
 	straced "$1" "$prg" rows "$plain/field.h5" "$work/done" 0
-	! counted "$1" "$prg" rows "$mnt/$dir/field.h5" "$work/done" 1
+	! counted "$1" "$prg" rows "$mnt/$dir/field.h5" "$work/done" 1 || return 1
 	echo "rows 2000" >"$work/killed"
 	same_report "$dir" "$plain"
 }
@@ -106,7 +106,7 @@ report_lammps_killed() { # STACK
 		sleep 0.05
 	done
 	on_store kill -KILL $(awk '$1 % 2 == 0 { print $3 }' "$work"/who.*)
-	! wait $job
+	! wait $job || return 1
 	from=$(lammps_complete "$work/log.counted")
 	echo "step ck.$from.$lmp_io" >"$work/killed"
 	same_report "$dir" "$plain"

@@ -37,7 +37,7 @@ doctor_sound() {
 	doctor 0 -m "$map" /plfs
 	under "$plfs" doctor "$back" | grep "^$back on"
 	doctor 0 --quick "$back"
-	! grep -E '^[a-zA-Z]+ +(files|orphans)' "$work/got"
+	! grep -E '^[a-zA-Z]+ +(files|orphans)' "$work/got" || return 1
 	doctor 0 --json -j 2 "$back"
 	python3 - "$work/got" "$back" <<-'END'
 		import json, sys
@@ -69,7 +69,7 @@ doctor_files() {
 	# What it says to do does it.
 	"$plfs" repair -r "$back" && "$plfs" gc -a 0 "$back"
 	doctor 0 "$back"
-	! grep -E '^note +(mark|moved|orphans)' "$work/got"
+	! grep -E '^note +(mark|moved|orphans)' "$work/got" || return 1
 	rm "$(find "$back/.plfs" -name 'data.*' | head -1)"
 	doctor 1 "$back"
 	says PROBLEM damage "$back/"

@@ -148,7 +148,7 @@ flatten_wrong() {
 	unchanged
 	container=$("$plfs" stat "$back/w" | sed -n 's/^Container *//p')
 	mv "$container" "$work/container.kept"
-	! "$plfs" flatten "$back/w"
+	! "$plfs" flatten "$back/w" || return 1
 	mv "$work/container.kept" "$container"
 	unchanged
 
@@ -174,7 +174,7 @@ flatten_signal() {
 	"$plfs" flatten "$back/big" &
 	until [ -n "$(find "$back" -name '.plfs-flatten*')" ]; do kill -0 $!; done
 	kill -TERM $!
-	! wait $!
+	! wait $! || return 1
 	no_temporary_left
 	[ -k "$back/big" ]
 	"$plfs" flatten "$back/big"

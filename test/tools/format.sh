@@ -33,7 +33,7 @@ syncs() {
 		echo "$way"
 		synced_by "$way"
 	done
-	! synced_by pass
+	! synced_by pass || return 1
 }
 
 format_page() {

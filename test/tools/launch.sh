@@ -102,7 +102,7 @@ run_slurm_export() {
 		HOME,B=2 HOME,B=2,LD_PRELOAD,PLFS_MAP,PLFS_VERIFY
 		PLFS_MAP=/x,HOME,LD_PRELOAD HOME,LD_PRELOAD,PLFS_MAP,PLFS_VERIFY
 	END
-	! env -u SLURM_EXPORT_ENV "$plfs" run -m "$back" printenv SLURM_EXPORT_ENV
+	! env -u SLURM_EXPORT_ENV "$plfs" run -m "$back" printenv SLURM_EXPORT_ENV || return 1
 }
 
 run_mappings() {

@@ -106,7 +106,7 @@ nested_repair_of_a_copy() {
 		rc=0
 		"$plfs" repair -r "$3" >"$work/got" || rc=$?
 		cat "$work/got"
-		! grep 'belongs to this file again' "$work/got"
+		! grep 'belongs to this file again' "$work/got" || return 1
 		grep "$2: remains: a copy made without the library" "$work/got" || grep "$2: damage: a copy made without the library" "$work/got"
 		"$plfs" run -m "$3{small=0}" rm "$2"
 		[ "$3" = "$back" ] || mv "$back/away" "$1"
@@ -116,6 +116,6 @@ nested_repair_of_a_copy() {
 	cp -p "$inner/ours" "$back/copy" && mv "$back/copy" "$inner/ours"
 	"$plfs" repair -r "$inner" | grep "$inner/ours: repaired: the container belongs to this file again"
 	"$plfs" check -r "$inner" | tee "$work/got"
-	! grep moved "$work/got"
+	! grep moved "$work/got" || return 1
 	nested_are_whole
 }

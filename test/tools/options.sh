@@ -25,8 +25,8 @@ did_you_mean() {
 	wrong 2 'did you mean --recursive?' "$plfs" check --recursiv3 "$back"
 	wrong 2 'did you mean --json?' "$plfs" stat --jsno "$back"
 	wrong 2 'missing value: -m' "$plfs" stat -m
-	! "$plfs" xyzzy 2>&1 | grep 'did you mean'
-	! "$plfs" stat --xyzzy 2>&1 | grep 'did you mean'
+	! "$plfs" xyzzy 2>&1 | grep 'did you mean' || return 1
+	! "$plfs" stat --xyzzy 2>&1 | grep 'did you mean' || return 1
 }
 
 # Every line of --json is a JSON object; --quiet leaves results and errors.
@@ -49,7 +49,7 @@ json_and_quiet() {
 		[ ! -s "$work/got" ] || { echo "$verb: $(cat "$work/got")"; return 1; }
 	done
 	"$plfs" doctor -q "$back" >"$work/got"
-	! grep '^ok' "$work/got"
+	! grep '^ok' "$work/got" || return 1
 	[ "$("$plfs" du -q "$back/p" | wc -l)" = 1 ]
 	wrong 2 "bad option" "$plfs" run --json true
 }
@@ -59,7 +59,7 @@ without_a_mapping() {
 	wrong 1 "there is no mapping: give one with -m" "$plfs" stat /plfs/x
 	wrong 1 "there is no mapping: give one with -m" "$plfs" flatten /plfs/x
 	wrong 1 "No such file" "$plfs" stat -m "$map" /plfs/x
-	! grep "no mapping" "$work/err"
+	! grep "no mapping" "$work/err" || return 1
 }
 
 # For people, unless -b; each verb that prints any.

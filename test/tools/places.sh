@@ -73,10 +73,10 @@ lost_place() { # what was not drained is an error, named, and can be given up
 	head -c 500000 /dev/urandom >"$work/plain/l"
 	"$plfs" run -m "$map" cp "$work/plain/l" /plfs/l
 	mv "$near" "$near.aside"
-	! "$plfs" run -m "/plfs=$back" cat /plfs/l >"$work/out" 2>"$work/err"
+	! "$plfs" run -m "/plfs=$back" cat /plfs/l >"$work/out" 2>"$work/err" || return 1
 	grep "on $(hostname) in $near/plfs.* not drained" "$work/err"
 	[ ! -s "$work/out" ]
-	! "$plfs" check "$back/l" >"$work/out"
+	! "$plfs" check "$back/l" >"$work/out" || return 1
 	grep 'lost: bytes 0 to 499999' "$work/out"
 	"$plfs" places "$back/l" | grep 'not on this host, or gone'
 	wrong 75 'not on this host' "$plfs" drain "$back/l"
@@ -86,7 +86,7 @@ lost_place() { # what was not drained is an error, named, and can be given up
 	rm -rf "$near"
 	"$plfs" places --forget "$(hostname)" "$back/l" | grep 'given up'
 	[ -z "$("$plfs" places "$back/l")" ]
-	! "$plfs" run -m "/plfs=$back" cat /plfs/l 2>"$work/err"
+	! "$plfs" run -m "/plfs=$back" cat /plfs/l 2>"$work/err" || return 1
 	"$plfs" run -m "/plfs=$back" cp "$work/plain/l" /plfs/l
 	"$plfs" check "$back/l"
 }

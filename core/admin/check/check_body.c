@@ -10,7 +10,7 @@
 
 #include <time.h>
 
-#define SMALL_MAX (64 << 10)   /* of a small file, unless the mapping says more */
+#define SMALL_MAX (64 << 10)   /* of a file that was written under a mapping with another small= */
 #define QUICK_MAX (64 << 20)   /* so many bytes are read with check.quick: a copy may have no holes */
 #define PIECE 65536
 
@@ -69,9 +69,15 @@ static void find(struct strange *s, int fd, uint64_t from, uint64_t end)
 	mem_free(buf);
 }
 
+/* So far the library itself may have written, before the file had logs. */
+static uint64_t own_reach(const struct plfs_mount *m)
+{
+	return max_u64(SMALL_MAX, CONFIG_SMALL_REACH * m->spec->small);
+}
+
 void check_body(struct examined *k)
 {
-	uint64_t small = max_u64(SMALL_MAX, k->m->spec->small), from = PLFS_BODY_OFF + small;
+	uint64_t from = PLFS_BODY_OFF + own_reach(k->m);
 	struct strange s = { .left = k->check->quick ? QUICK_MAX : UINT64_MAX };
 	char when[40] = "?";
 	struct tm tm;
