@@ -510,6 +510,20 @@ static bool is_local(const struct statfs *sf)
 }
 
 /*
+ * Whether names and sizes reach the disk in the order in which they changed. That of ZFS is its transactions', ext4
+ * and XFS have one journal for all. btrfs writes what belongs to a file that is synced before older changes of
+ * others (fsync's log tree), F2FS does so too; of the rest we do not know.
+ */
+static bool has_one_order(const struct statfs *sf)
+{
+	static const uint32_t types[] = {
+		EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, TMPFS_MAGIC, RAMFS_MAGIC, 0x2fc12fc1 /* zfs */,
+	};
+
+	return is_one_of(sf, types, ARRAY_SIZE(types));
+}
+
+/*
  * Whether its hosts' memories of names are kept the same, by locks or leases. Where a host looks again only
  * after a time (NFS, most that are in FUSE) they are not.
  */
@@ -542,7 +556,7 @@ int store_posix_open(struct store *s, const char *path)
 	s->remote = !is_local(&fs);
 	any_remote |= s->remote;
 	any_fuse |= s->remote && fs.f_type == FUSE_SUPER_MAGIC;
-	s->keeps_order = !s->remote;
+	s->keeps_order = has_one_order(&fs);
 	s->coherent = !s->remote || shares_names(&fs);
 	s->zeros_reserve = fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == XFS_SUPER_MAGIC;
 	s->allocates_ahead = fs.f_type == EXT4_SUPER_MAGIC;

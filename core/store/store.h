@@ -28,7 +28,7 @@ struct store {
 	int root;         /* handle of the root directory */
 	void *own;        /* the store's own */
 	bool remote;      /* other hosts may write to it; this host's kernel may have old bytes of a file */
-	bool keeps_order; /* names reach stable storage in the order in which they changed */
+	bool keeps_order; /* names and sizes reach stable storage in the order in which they changed */
 	bool coherent;    /* all hosts see at once what one does to names, and to bytes by a call */
 	int uncached;     /* open() flag to read past the kernel's cache what other hosts may write; or 0 */
 	/* Of the store on a directory (posix.c) alone. */

@@ -8,9 +8,13 @@
 #define _GNU_SOURCE
 #include "story.h"
 
+#include <linux/magic.h>
+#include <sys/statfs.h>
+
 static struct story *story;
 static const char *dir;
 static uint64_t at; /* the failure */
+static uint64_t sure_until; /* what was synced before this is on the disk */
 static char why[300];
 
 
@@ -37,6 +41,35 @@ struct file {
 static bool has_begun(const struct action *a) { return a->begin && a->begin <= at; }
 static bool has_ended(const struct action *a) { return a->end && a->end <= at; }
 static bool is_write(const struct action *a) { return a->act == WRITE || a->act == APPEND; }
+
+static bool is_sync(const struct action *a)
+{
+	return a->act == SYNC || a->act == SYNC_DIR || (is_write(a) && a->synced);
+}
+
+/* Whether what action @a synced is on the disk. */
+static bool is_sure(const struct action *a) { return has_ended(a) && a->end < sure_until; }
+
+/*
+ * btrfs and XFS tell the second of two processes that sync at a time that it is done before the first is: a plain
+ * directory loses it too. There a sync is sure when no other that had begun has still to end.
+ */
+static void find_sure(void)
+{
+	struct statfs fs;
+
+	sure_until = UINT64_MAX;
+	if (statfs(dir, &fs))
+		die("%s", dir);
+	if (fs.f_type != BTRFS_SUPER_MAGIC && fs.f_type != XFS_SUPER_MAGIC)
+		return;
+	for (int i = 0; i < story->nr; i++) {
+		const struct action *a = &story->actions[i];
+
+		if (is_sync(a) && has_begun(a) && !has_ended(a) && a->begin < sure_until)
+			sure_until = a->begin;
+	}
+}
 
 static unsigned char byte_of(int i, long off)
 {
@@ -69,7 +102,7 @@ static void find_syncs(int no, uint64_t *synced, uint64_t *dir_synced)
 	for (int i = 0; i < story->nr; i++) {
 		const struct action *a = &story->actions[i];
 
-		if (!has_ended(a))
+		if (!is_sync(a) || !is_sure(a))
 			continue;
 		if (a->act == SYNC_DIR && a->begin > *dir_synced)
 			*dir_synced = a->begin;
@@ -99,13 +132,13 @@ static void foresee(struct file *f, int no)
 		if (a->file != no || !has_begun(a))
 			continue;
 		if (is_write(a) || a->act == TRUNCATE) {
-			if (is_before(a, synced) || (a->synced && has_ended(a)))
+			if (is_before(a, synced) || (a->synced && is_sure(a)))
 				apply(f, i, &f->sure_size, true);
 			else
 				f->pending[f->nr_pending++] = i;
 		}
 		f->named |= a->act == CREATE && (is_before(a, synced) || is_before(a, dir_synced));
-		f->named |= is_write(a) && a->synced && has_ended(a);
+		f->named |= is_write(a) && a->synced && is_sure(a);
 		f->going |= a->act == RENAME || a->act == UNLINK;
 		f->gone |= (a->act == RENAME || a->act == UNLINK) && is_before(a, dir_synced);
 	}
@@ -283,6 +316,7 @@ int main(int argc, char **argv)
 	story = story_open(argv[2], false);
 	fail = &story->failures[atoi(argv[3])];
 	at = fail->at;
+	find_sure();
 	for (int i = 0; i < story->nr; i++)
 		if (has_begun(&story->actions[i]) && story->actions[i].file > last)
 			last = story->actions[i].file;
