@@ -194,11 +194,12 @@ static bool is_being_written(int fd)
 
 #define READ_TRIES 5
 #define READ_TRIES_WRITTEN 13 /* 0.4 s in all */
+#define READ_TRIES_OLDER 12   /* 0.2 s */
 
 /*
  * A header being rewritten by another process may be seen half old, half new: read again before believing it.
  * A writer on a busy machine, or on another host, may be long at it. It has the header locked until it is
- * whole: so the last read came after a look that found no lock.
+ * whole: so of the last read, a look before it and one after it have found no lock.
  */
 static int read_header(int fd, struct stub *stub, uint8_t *buf, size_t len, bool *damaged)
 {
@@ -218,6 +219,8 @@ static int read_header(int fd, struct stub *stub, uint8_t *buf, size_t len, bool
 		ret = n < 0 ? (int)n : stub_decode(stub, buf, min_size((size_t)n, STUB_READ_LEN));
 		if (n >= 0)
 			memset(buf + n, 0, len - (size_t)n);
+		if (ret == -EIO && tries >= READ_TRIES - 1 && !written)
+			written = is_being_written(fd);
 	}
 	return ret;
 }
@@ -277,6 +280,28 @@ int stub_read_into(int fd, struct stub *stub, uint8_t *buf, size_t len)
 		stub_tell_damaged(fd);
 	if (ret == -EPROTONOSUPPORT || (ret == -EIO && !damaged))
 		tell_unreadable(fd, ret);
+	return ret;
+}
+
+static bool is_older(const struct stub *now, const struct stub *known)
+{
+	if (now->in_body || !known->has_container)
+		return false;
+	return !now->has_container || (!memcmp(now->id, known->id, STUB_ID_LEN) &&
+				       now->generation_ns < known->generation_ns);
+}
+
+int stub_read_known(int fd, const struct stub *known, struct stub *stub)
+{
+	const struct stub was = *known;
+	int ret = stub_read(fd, stub);
+
+	for (int tries = 0; !ret && tries < READ_TRIES_OLDER && is_older(stub, &was); tries++) {
+		struct timespec wait = { .tv_nsec = 50000L << tries };
+
+		io_nanosleep(&wait, NULL);
+		ret = stub_read(fd, stub);
+	}
 	return ret;
 }
 

@@ -152,7 +152,14 @@ int stub_explain(int fd);
 /* Read the header through @fd. 0; -errno, as stub_decode(): one line reports it, with the file's name. */
 int stub_read(int fd, struct stub *stub);
 
-/* The same with the first @len bytes of the file, at least STUB_READ_LEN; zeros behind its end. */
+/*
+ * The same by a process that has read it before, as @known (may be @stub). Another host may be shown an older
+ * header for a moment, without the container or with an older generation: read again for 0.2 s before that
+ * is believed.
+ */
+int stub_read_known(int fd, const struct stub *known, struct stub *stub);
+
+/* As stub_read(), with the first @len bytes of the file, at least STUB_READ_LEN; zeros behind its end. */
 int stub_read_into(int fd, struct stub *stub, uint8_t *buf, size_t len);
 
 /* That line, of a damaged header. */

@@ -259,7 +259,7 @@ static int change_header(int fd, struct stub *stub, uint64_t generation_ns, bool
 
 	if (ret)
 		return ret;
-	ret = stub_read(fd, stub);
+	ret = stub_read_known(fd, stub, stub);
 	if (!ret && stub->has_container &&
 	    (stub->generation_ns < generation_ns || stub->clocks < clocks || stub->placed < placed)) {
 		stub->generation_ns = max_u64(stub->generation_ns, generation_ns);

@@ -48,7 +48,7 @@ void inode_follow(struct inode *ino, const struct stub *now, const struct stat *
 int inode_read_header(struct inode *ino, int fd, const struct stat *st)
 {
 	struct stub now;
-	int ret = stub_read(fd, &now);
+	int ret = stub_read_known(fd, &ino->v.stub, &now);
 
 	if (!ret)
 		inode_follow(ino, &now, st);

@@ -510,9 +510,9 @@ static bool is_local(const struct statfs *sf)
 }
 
 /*
- * Whether names and sizes reach the disk in the order in which they changed. That of ZFS is its transactions', ext4
- * and XFS have one journal for all. btrfs writes what belongs to a file that is synced before older changes of
- * others (fsync's log tree), F2FS does so too; of the rest we do not know.
+ * Whether names and sizes reach the disk in the order in which they changed: by one journal (ext4, XFS), or
+ * by transactions of all (ZFS). btrfs and F2FS write what belongs to a file that is synced before older
+ * changes of others; of the rest we do not know.
  */
 static bool has_one_order(const struct statfs *sf)
 {

@@ -47,12 +47,12 @@ static bool is_sync(const struct action *a)
 	return a->act == SYNC || a->act == SYNC_DIR || (is_write(a) && a->synced);
 }
 
-/* Whether what action @a synced is on the disk. */
+/* Whether what @a synced is on the disk. */
 static bool is_sure(const struct action *a) { return has_ended(a) && a->end < sure_until; }
 
 /*
- * btrfs and XFS tell the second of two processes that sync at a time that it is done before the first is: a plain
- * directory loses it too. There a sync is sure when no other that had begun has still to end.
+ * btrfs and XFS tell the second of two processes that sync at a time that it is done before the first is: a
+ * plain directory loses it too. There a sync is sure when no other that had begun has still to end.
  */
 static void find_sure(void)
 {

@@ -10,6 +10,7 @@
 #include "core/backend/stub_lock.h"
 
 #include <criterion/criterion.h>
+#include <sys/time.h>
 
 static char path[100];
 
@@ -421,6 +422,62 @@ Test(stub, a_header_that_is_half_written_is_waited_for)
 	cr_assert_eq(wait_child(pid), 0);
 	cr_assert_eq(pwrite(fd, buf, 64, 64), 64);
 	cr_assert_eq(stub_read(fd, &now), -EIO, "with no writer it is damaged");
+	close(fd);
+}
+
+static int late_fd;
+static uint8_t late_header[STUB_HEADER_LEN];
+
+static void header_arrives(int signo)
+{
+	(void)signo;
+	if (pwrite(late_fd, late_header, sizeof(late_header), 0) != sizeof(late_header))
+		_exit(1);
+}
+
+/* Another host's file system shows an older header for 30 ms. */
+static void header_comes_late(int fd, const struct stub *older, const struct stub *newer)
+{
+	const struct itimerval soon = { .it_value = { .tv_usec = 30000 } };
+	uint8_t buf[STUB_HEADER_LEN] = { 0 };
+
+	if (older)
+		stub_encode(older, buf);
+	cr_assert_eq(pwrite(fd, buf, sizeof(buf), 0), sizeof(buf));
+	late_fd = fd;
+	stub_encode(newer, late_header);
+	signal(SIGALRM, header_arrives);
+	cr_assert_eq(setitimer(ITIMER_REAL, &soon, NULL), 0);
+}
+
+Test(stub, an_older_header_than_the_known_one_is_not_believed_at_once)
+{
+	struct stub now, older = sample, newer = sample;
+	int fd = open(path, O_RDWR);
+
+	header_comes_late(fd, NULL, &sample);
+	cr_assert_eq(stub_read_known(fd, &sample, &now), 0);
+	cr_assert(now.has_container);
+	older.generation_ns--;
+	header_comes_late(fd, &older, &sample);
+	cr_assert_eq(stub_read_known(fd, &sample, &now), 0);
+	cr_assert_eq(now.generation_ns, sample.generation_ns);
+	/* a truncation goes into the header that others have made */
+	header_comes_late(fd, NULL, &sample);
+	cr_assert_eq(stub_set_generation(fd, &newer, sample.generation_ns + 5), 0);
+	cr_assert_eq(stub_read(fd, &now), 0);
+	cr_assert(now.has_container && now.generation_ns == sample.generation_ns + 5);
+	close(fd);
+}
+
+Test(stub, a_header_that_has_been_taken_away_is_believed)
+{
+	struct stub known = sample, now;
+	int fd = open(path, O_RDWR);
+
+	cr_assert_eq(stub_read_known(fd, &known, &known), 0);
+	cr_assert(!known.has_container);
+	cr_assert_eq(stub_read_known(fd, &known, &now), 0);
 	close(fd);
 }
 
