@@ -37,11 +37,8 @@ void fd_adopt(int fd)
 		fd_install(fd, f);
 }
 
-/*
- * Call fd_adopt() for each number named in the directory @dirfd, /proc/self/fd. No malloc: this runs in
- * initialisers.
- */
-static void adopt_listed(int dirfd)
+/* Call @fn for each number named in the directory @dirfd, /proc/self/fd. */
+static void each_listed(int dirfd, void (*fn)(int fd, int arg), int arg)
 {
 	union {
 		struct dirent64 entry;
@@ -58,22 +55,30 @@ static void adopt_listed(int dirfd)
 			for (fd = 0, p = e->d_name; *p >= '0' && *p <= '9'; p++)
 				fd = fd * 10 + (*p - '0');
 			if (p != e->d_name && fd != dirfd)
-				fd_adopt(fd);
+				fn(fd, arg);
 		}
 	}
 }
 
-void fd_adopt_inherited(void)
+void fd_each_open(void (*fn)(int fd, int arg), int arg)
 {
 	int fd, dirfd;
 
 	dirfd = sys.openat(AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dirfd >= 0 && sys.getdents64) {
-		adopt_listed(dirfd);
+		each_listed(dirfd, fn, arg);
 	} else { /* no /proc: the ones that shells hand out */
 		for (fd = 0; fd < 64; fd++)
-			fd_adopt(fd);
+			fn(fd, arg);
 	}
 	if (dirfd >= 0)
 		sys.close(dirfd);
 }
+
+static void adopt_one(int fd, int arg)
+{
+	(void)arg;
+	fd_adopt(fd);
+}
+
+void fd_adopt_inherited(void) { fd_each_open(adopt_one, 0); }

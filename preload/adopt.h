@@ -9,6 +9,9 @@
 /* Find the logical files and directories among the descriptors that the process was started with. */
 void fd_adopt_inherited(void);
 
+/* Call @fn with each descriptor that is open, the library's own too. No malloc: this runs in initialisers. */
+void fd_each_open(void (*fn)(int fd, int arg), int arg);
+
 /* The same for one descriptor @fd: received from another process, or just opened by the kernel. */
 void fd_adopt(int fd);
 

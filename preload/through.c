@@ -125,6 +125,8 @@ int path_look(struct where *w, int flags)
 
 	if (w->m || !shim_active || !w->path || !*w->path)
 		return 0;
+	if (flags & O_CREAT && w->path[strlen(w->path) - 1] == '/')
+		return 0; /* EISDIR, whatever is there */
 	err = sys.fstatat(w->dirfd, w->path, &st, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0) ? errno : 0;
 	errno = saved;
 	if (err ? err == ENOENT && (flags & O_CREAT) : plfs_maybe_stub(st.st_mode) || S_ISDIR(st.st_mode) ||

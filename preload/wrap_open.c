@@ -2,6 +2,7 @@
 /*
  * open, creat and close.
  */
+#include "adopt.h"
 #include "fdtable.h"
 #include "open_path.h"
 #include "path.h"
@@ -146,6 +147,8 @@ EXPORT int close_range(unsigned first, unsigned last, int flags)
 		return (int)done(-ENOSYS);
 	if (first > last || (flags & ~(int)(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC)))
 		return (int)done(-EINVAL);
+	if (sys.close_range(~0U, ~0U, 0)) /* an old kernel has none: before anything of ours is closed */
+		return -1;
 	if (!(flags & (int)CLOSE_RANGE_CLOEXEC)) {
 		for (fd = first; fd <= last && fd < fdtable_top; fd++) {
 			if (fd_is_ours((int)fd) && !fd_is_hidden((int)fd))
@@ -156,11 +159,20 @@ EXPORT int close_range(unsigned first, unsigned last, int flags)
 	return close_around_hidden(first, last, flags);
 }
 
+static void close_if_from(int fd, int first)
+{
+	if (fd >= first)
+		close(fd);
+}
+
 EXPORT void closefrom(int first)
 {
+	int saved ERRNO_KEPT = errno;
+
 	if (!shim_on() && sys.closefrom) {
 		sys.closefrom(first);
 		return;
 	}
-	close_range(first < 0 ? 0 : (unsigned)first, ~0U, 0);
+	if (close_range(first < 0 ? 0 : (unsigned)first, ~0U, 0) && errno == ENOSYS)
+		fd_each_open(close_if_from, first);
 }
