@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * old_kernel PROGRAM...: run it without the system calls that came after Linux 4.18. From 424 on a number means
- * the same call on all machines; the calls with lower numbers are older.
+ * old_kernel PROGRAM...: run it without the system calls that came after Linux 4.18. From 424 on a number
+ * means the same call on all machines; calls with lower numbers are older.
  */
 #include <errno.h>
 #include <linux/filter.h>
