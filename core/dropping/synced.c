@@ -36,7 +36,8 @@ static bool is_as_summed(const struct container *c, int h, uint64_t from, size_t
 	return is;
 }
 
-bool synced_in_part(const struct container *c, const char *path, int h, uint64_t no, bool from_live)
+bool synced_in_part(const struct container *c, const char *path, int h, uint64_t no, bool from_live,
+		    size_t *len)
 {
 	char index[CONTAINER_PATH_LEN];
 	struct synced_arg sa = { .pid = 0 };
@@ -52,5 +53,9 @@ bool synced_in_part(const struct container *c, const char *path, int h, uint64_t
 	if (node_index_each(c, index, note_block, &sa, &damaged) || sa.last.log_len <= from ||
 	    sa.last.log_len >= from + INDEX_CHUNK_LEN)
 		return false;
-	return !sa.last.has_sum || is_as_summed(c, h, from, (size_t)(sa.last.log_len - from), sa.last.sum);
+	if (sa.last.has_sum && !is_as_summed(c, h, from, (size_t)(sa.last.log_len - from), sa.last.sum))
+		return false;
+	if (len)
+		*len = (size_t)(sa.last.log_len - from);
+	return true;
 }

@@ -14,8 +14,10 @@
  * Whether the checksum of chunk @no of the log @path of @c, open at @h, may be wrong for that reason: the
  * chunk was synced in part, and nothing shows that this part is damaged; or the checksum is @from_live, in
  * a live file, which is never synced. Never of a log of this host since it was started: nothing of that can
- * be lost. Reads the node index.
+ * be lost. Reads the node index. *@len, which may be NULL: so many bytes of the chunk are known to have been
+ * synced; it stays as it is if none are.
  */
-bool synced_in_part(const struct container *c, const char *path, int h, uint64_t no, bool from_live);
+bool synced_in_part(const struct container *c, const char *path, int h, uint64_t no, bool from_live,
+		    size_t *len);
 
 #endif

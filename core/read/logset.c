@@ -387,7 +387,7 @@ static int check(struct logset *set, struct logset_log *log, void *buf, size_t l
 	if (ret || !len || !chunks)
 		return ret;
 	while (!ret && !sums_check(set->c->store, log->handle->h, &iov, 1, log_off, chunks, &bad)) {
-		if (synced_in_part(set->c, log->path, log->handle->h, bad, log->compared.sums.live))
+		if (synced_in_part(set->c, log->path, log->handle->h, bad, log->compared.sums.live, NULL))
 			compared_excuse(&set->compared, no, bad, &chunks[bad - log_off / CHUNK]);
 		else
 			ret = is_wrong(set, log, bad);

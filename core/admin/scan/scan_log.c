@@ -6,6 +6,7 @@
 
 #include "core/admin/scan/scan_trailers.h"
 #include "core/dropping/datalog.h"
+#include "core/dropping/synced.h"
 #include "core/base/crc32c.h"
 #include "core/admin/scan/mend.h"
 #include "core/base/sys.h"
@@ -43,8 +44,13 @@ static void report_bad_chunks(struct log_scan *ll)
 	ll->bad_from = ll->bad_to = 0;
 }
 
+/* Of a chunk that was synced in part before its host lost power, readers give that part. */
 static void add_bad_chunk(struct log_scan *ll, uint64_t from, uint64_t to)
 {
+	size_t synced = 0;
+
+	synced_in_part(ll->l->c, ll->log->path, ll->h, from / INDEX_CHUNK_LEN, false, &synced);
+	from += min_u64(synced, to - from);
 	if (ll->bad_to != from)
 		report_bad_chunks(ll);
 	if (ll->bad_to == ll->bad_from)

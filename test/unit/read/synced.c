@@ -5,6 +5,7 @@
  */
 #include "test/lib/scratch.h"
 
+#include "core/plfs_admin.h"
 #include "core/base/sys.h"
 #include "core/dropping/datalog.h"
 
@@ -76,6 +77,32 @@ Test(synced, bytes_are_read_that_share_a_chunk_with_lost_ones)
 	lose(SYNCED + 1000, 1000);
 	cr_assert_eq(read_at(0, SYNCED), 0);
 	cr_assert_eq(read_at(SYNCED + 1000, 1000), 1, "zeros");
+}
+
+static void lost_range(void *arg, const struct plfs_finding *f)
+{
+	uint64_t *lost = arg;
+
+	if (!strcmp(f->code, "lost")) {
+		lost[0]++;
+		lost[1] = f->logical_off;
+		lost[2] = f->len;
+	}
+}
+
+Test(synced, bytes_of_such_a_chunk_are_not_reported_lost)
+{
+	uint64_t lost[3] = { 0 };
+	struct plfs_check c = { .found = lost_range, .arg = lost };
+	char path[PATH_MAX];
+	struct plfs_mount *m = lpath("f", path);
+
+	written((struct job){ .sync = true });
+	lose(SYNCED + 1000, 1000);
+	cr_assert_eq(plfs_check(m, AT_FDCWD, path, &c), 1);
+	cr_assert_eq(lost[0], 1);
+	cr_assert_eq(lost[1], SYNCED);
+	cr_assert_eq(lost[2], LEN - SYNCED);
 }
 
 Test(synced, a_byte_that_is_wrong_among_them_is_found)
