@@ -18,7 +18,7 @@ static void clean(void)
 
 TestSuite(config, .fini = clean);
 TestSuite(config_errors, .fini = clean);
-TestSuite(config_normalise);
+TestSuite(option_normalise);
 
 static int parse(const char *text)
 {
@@ -184,6 +184,9 @@ Test(config_errors, nonsense_is_reported_in_one_sentence)
 		"/p=/a{",
 		"/p=/a{mode=log",
 		"/p=/a{mode=tiny}",
+		"/p=/a{mode=}",
+		"/p=/a{mode=log|flat}",
+		"/p=/a{mode=lo}",
 		"/p=/a{match=}",
 		"/p=/a{match=*.h5;match=x}",
 		"/p=/a{mode=log;}",
@@ -216,6 +219,7 @@ Test(config_errors, nonsense_is_reported_in_one_sentence)
 		"/p{near-max=}",
 		"/p{near-max=8GB}",
 		"/p{near-max=-1}",
+		"/p{near-max=1X}",
 		"/p{spread}",
 		"/p{mirror=2}",
 		"/p{far=/cold}",
@@ -258,11 +262,11 @@ static void expect_normal(const char *path, const char *want)
 {
 	char out[PATH_MAX];
 
-	cr_expect_eq(config_normalise(path, out), 0, "%s", path);
+	cr_expect_eq(option_normalise(path, out), 0, "%s", path);
 	cr_expect_str_eq(out, want, "%s: %s", path, out);
 }
 
-Test(config_normalise, takes_out_what_means_nothing)
+Test(option_normalise, takes_out_what_means_nothing)
 {
 	char out[PATH_MAX];
 
@@ -275,20 +279,20 @@ Test(config_normalise, takes_out_what_means_nothing)
 	expect_normal("/../a", "/a");
 	expect_normal("/a/b/../..", "/");
 	expect_normal("/a/..b/...", "/a/..b/...");
-	cr_assert_eq(config_normalise("a", out), -EINVAL);
-	cr_assert_eq(config_normalise("", out), -EINVAL);
+	cr_assert_eq(option_normalise("a", out), -EINVAL);
+	cr_assert_eq(option_normalise("", out), -EINVAL);
 }
 
-Test(config_normalise, knows_its_limit)
+Test(option_normalise, knows_its_limit)
 {
 	static char path[2 * PATH_MAX];
 	char out[PATH_MAX];
 
 	for (size_t i = 0; i < sizeof(path) - 1; i++)
 		path[i] = i % 2 ? 'a' : '/';
-	cr_assert_eq(config_normalise(path, out), -ENAMETOOLONG);
+	cr_assert_eq(option_normalise(path, out), -ENAMETOOLONG);
 	path[PATH_MAX - 1] = '\0';
-	cr_assert_eq(config_normalise(path, out), 0);
+	cr_assert_eq(option_normalise(path, out), 0);
 	cr_assert_leq(strlen(out), (size_t)PATH_MAX - 1);
 }
 
