@@ -2,15 +2,13 @@
 /*
  * plfs drain and plfs places: options, output and exit codes. Core moves the logs.
  */
+#include "background.h"
 #include "options.h"
 #include "places.h"
 #include "progress.h"
 #include "tool.h"
 
 #include <stdlib.h>
-
-/* Exit codes besides TOOL_OK, as batch systems know them: EX_TEMPFAIL for what is to be tried again. */
-enum { DRAIN_LOST = 1, DRAIN_LEFT = 75 };
 
 /* ---- what is named ---- */
 
@@ -177,13 +175,16 @@ static void print_drained(const struct run *r, int rc)
 static int run_drain(const struct verb *v, int argc, char **argv)
 {
 	struct run r = { .drain = { .progress = show, .trouble = trouble } };
-	int rc, ret;
+	int rc, ret, c;
+	bool background = false;
 
 	r.drain.arg = &r;
-	while (options_next(v, argc, argv) != -1)
-		;
+	while ((c = options_next(v, argc, argv)) != -1)
+		background |= c == OPT_BACKGROUND;
 	if (optind == argc)
 		return tool_misuse(v->name, "no place and no file given");
+	if (background)
+		return background_drain(argv[optind], BACKGROUND_PATIENCE_S);
 	progress_begin(&r.progress, argv[optind], 0);
 	ret = places_each(argv + optind, argc - optind, drain_top, drain_one, &r);
 	progress_end(&r.progress);
@@ -201,7 +202,10 @@ const struct verb verb_drain = {
 	.about = "Move the closed logs of files, or all that this user has in the place NEAR (near= in libplfs(7)),\n"
 		 "to the backend. Killed at any moment, it loses nothing, and goes on when it is run again.\n",
 	.end = "Exit status: 0 all is in the backend; 75 something is not yet, try again; 1 something is damaged.\n",
-	.options = (const struct verb_option[]){ { 0 } },
+	.options = (const struct verb_option[]){
+		{ OPT_BACKGROUND, "background", NULL, "be the helper that the library starts (drain=helper); NEAR is PLACE/plfs.UID/ID" },
+		{ 0 },
+	},
 };
 
 /* ---- plfs places ---- */

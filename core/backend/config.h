@@ -7,7 +7,8 @@
  *   MAPPING = ( PREFIX "=" BACKEND *( "," BACKEND ) / DIR ) [ "{" OPTION *( "," OPTION ) "}" ]
  *   OPTION  = "mode=" ( "log" / "flat" ) / "match=" GLOB / "exclude=" GLOB /
  *             "small=" NUMBER [ "K" / "M" ] / "hostdirs=" NUMBER /
- *             "near=" DIR / "near-max=" NUMBER [ "K" / "M" / "G" / "T" ]
+ *             "near=" DIR / "near-max=" NUMBER [ "K" / "M" / "G" / "T" ] /
+ *             "drain=" ( "helper" / "none" / "close" )
  *
  * In the DIR of near= "$NAME" stands for the environment variable NAME.
  *

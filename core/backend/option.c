@@ -254,6 +254,7 @@ static const struct option OPTIONS[] = {
 	{ "hostdirs", "NUMBER", take_number, AT(nr_hostdirs), .least = 1, .most = CONFIG_HOSTDIRS_MAX },
 	{ "near", "DIR", take_near, AT(near) },
 	{ "near-max", "SIZE", take_size, AT(near_max), .units = "KMGT", .least = 1 },
+	{ "drain", "helper|none|close", take_word, AT(drain) },
 };
 
 /* Those that a hint may be. */

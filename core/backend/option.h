@@ -31,6 +31,7 @@ struct mount_spec {
 	bool small_given;
 	char *near;        /* the directory in which new logs are made; NULL: the backend */
 	uint64_t near_max; /* bytes of a user there; 0: no limit */
+	unsigned drain;    /* enum place_drain (place.h) */
 };
 
 /* Put the option @text into @m. 0; -EINVAL: one sentence in @err; -ENOMEM. */
