@@ -19,7 +19,7 @@
 #define TEXT_MAX 65536     /* of that file */
 #define NICE 10            /* as much as that a rank that polls on the same core leaves a tenth of it */
 #define LOOK_MS 200
-#define IDLE_MS 2000       /* so long nothing to do: the end */
+#define IDLE_MS 1000       /* so long nothing to do: the end */
 #define BACK_OFF_MS 500    /* after a failure, twice that after the next */
 
 struct background {
@@ -185,7 +185,8 @@ static bool work(struct background *b)
 			return false; /* it would be read again and again */
 		} else if (ret || d.nr_left) {
 			if (!*b->why)
-				snprintf(b->why, sizeof(b->why), "%s: %s", plfs_backend(b->m), strerror(-ret));
+				snprintf(b->why, sizeof(b->why), "%s: %s", plfs_backend(b->m),
+					 strerror(-ret));
 			sleep_ms(wait_ms);
 			failed_ms += wait_ms;
 			wait_ms *= 2;

@@ -9,8 +9,8 @@
 
 /*
  * Move home what the user has in @top, NEAR/plfs.UID/BACKEND-ID, until nothing is left that could move, or
- * nothing has moved for @patience_s. One process does; another returns at once. An exit code of plfs drain; why it ended
- * early is in the file "helper" of @top.
+ * nothing has moved for @patience_s. One process does; another returns at once. An exit code of plfs drain;
+ * why it ended early is in the file "helper" of @top.
  */
 int background_drain(const char *top, unsigned patience_s);
 

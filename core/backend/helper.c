@@ -19,7 +19,6 @@
 #define COMMAND "plfs"
 #define STACK_LEN ((size_t)64 * 1024) /* of each of the two */
 #define REPEAT_S 3600
-#define NONE "no helper can be started"
 
 static bool enabled;
 
@@ -46,7 +45,8 @@ static bool find_beside(char *out)
 		return false;
 	slash = strrchr(self, '/');
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
-		if (snprintf(out, PATH_MAX, "%.*s/%s" COMMAND, (int)(slash - self), self, places[i]) < PATH_MAX &&
+		if (snprintf(out, PATH_MAX, "%.*s/%s" COMMAND, (int)(slash - self), self, places[i]) <
+			    PATH_MAX &&
 		    is_program(out))
 			return true;
 	return false;
@@ -175,7 +175,7 @@ static void tell_none(const struct place_settings *ps, int fd, const char *why)
 	char text[256], was[sizeof(text)] = "";
 	struct stat st;
 	struct timespec now;
-	int len = snprintf(text, sizeof(text), NONE ": %s\n", why);
+	int len = snprintf(text, sizeof(text), "no helper can be started: %s\n", why);
 
 	sys.clock_gettime(CLOCK_REALTIME, &now);
 	if (io_pread_all(fd, was, sizeof(was) - 1, 0) == len && !strcmp(text, was) && !sys.fstat(fd, &st) &&
@@ -183,8 +183,8 @@ static void tell_none(const struct place_settings *ps, int fd, const char *why)
 		return;
 	sys.ftruncate(fd, 0);
 	io_pwrite_all(fd, text, (size_t)len, 0);
-	msg_error("%s/plfs.%u: " NONE " (%s): the logs there wait for plfs drain", ps->near,
-		  (unsigned)geteuid(), why);
+	msg_error("%s/plfs.%u: no helper can be started (%s): the logs there wait for plfs drain",
+		  ps->near, (unsigned)geteuid(), why);
 }
 
 void helper_start(const struct place_settings *ps)

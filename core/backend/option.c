@@ -170,11 +170,13 @@ static int take_word(const struct option *o, struct mount_spec *m, const char *v
 	unsigned *slot = slot_of(o, m), nr = 0;
 	size_t len = strlen(value);
 
-	for (const char *word = o->form; word; word = strchr(word, '|') ? strchr(word, '|') + 1 : NULL, nr++) {
-		if (len != strcspn(word, "|") || memcmp(word, value, len))
-			continue;
-		*slot = nr;
-		return 0;
+	for (const char *word = o->form;; word += strcspn(word, "|") + 1, nr++) {
+		if (len == strcspn(word, "|") && !memcmp(word, value, len)) {
+			*slot = nr;
+			return 0;
+		}
+		if (!strchr(word, '|'))
+			break;
 	}
 	snprintf(err, err_len, "\"%s=%s\" is none of %s", o->name, value, o->form);
 	return -EINVAL;

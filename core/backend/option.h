@@ -42,7 +42,10 @@ int option_take(struct mount_spec *m, const char *text, char *err, size_t err_le
  */
 int option_take_hint(struct mount_spec *m, int own, const char *text, char *err, size_t err_len);
 
-/* Put the normalised path @text into *@slot, mem_alloc()ed. @what names it in @err. Returns as option_take(). */
+/*
+ * Put the normalised path @text into *@slot, mem_alloc()ed. @what names it in @err. Returns as
+ * option_take().
+ */
 int option_path(char **slot, const char *what, const char *text, char *err, size_t err_len);
 
 /*

@@ -3,6 +3,7 @@
  * The text of PLFS_MAP and PLFSRC taken apart.
  */
 #include "core/backend/config.h"
+#include "core/backend/place.h"
 
 #include <criterion/criterion.h>
 
@@ -52,6 +53,16 @@ Test(config, a_place_may_be_named_by_the_environment)
 	config_release(&c);
 	cr_assert_eq(parse("/p=/a"), 0);
 	cr_assert_null(c.specs[0].near);
+}
+
+Test(config, a_place_has_a_word_for_who_drains_it)
+{
+	cr_assert_eq(parse("/p=/a{near=/n}:/q=/a{drain=helper}:/r=/a{drain=none}:/s=/a{drain=close}"), 0,
+		     "%s", err);
+	cr_assert_eq(c.specs[0].drain, DRAIN_HELPER);
+	cr_assert_eq(c.specs[1].drain, DRAIN_HELPER);
+	cr_assert_eq(c.specs[2].drain, DRAIN_NONE);
+	cr_assert_eq(c.specs[3].drain, DRAIN_CLOSE);
 }
 
 Test(config, a_place_that_the_environment_makes_too_long_is_refused)
@@ -223,7 +234,8 @@ Test(config_errors, nonsense_is_reported_in_one_sentence)
 		"/p{spread}",
 		"/p{mirror=2}",
 		"/p{far=/cold}",
-		"/p{drain=helper}",
+		"/p{drain=}",
+		"/p{drain=thread}",
 		"/p{sync=near}",
 		"/1:/2:/3:/4:/5:/6:/7:/8:/9:/10:/11:/12:/13:/14:/15:/16:/17",
 	};
