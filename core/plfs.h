@@ -38,6 +38,12 @@ int plfs_setup(const char *map);
 bool plfs_observe(void);
 
 /*
+ * Start helpers that move node-local logs (near=) to the backend from here on, where the mapping has
+ * drain=helper. In the library alone.
+ */
+void plfs_enable_helpers(void);
+
+/*
  * A map, or a path, that means the same in every directory: @text with its relative paths made absolute,
  * mem_alloc()ed. NULL: there are none, or no memory, or no current directory.
  */

@@ -180,6 +180,7 @@ int plfs_compact(const char *path, struct plfs_compact *out, struct plfs_progres
 /* Options and results of a drain; results are added to what is there. */
 struct plfs_drain {
 	bool dry; /* only with orphans: remove nothing */
+	bool closed_only; /* only of a place: logs with a live file are left alone, and counted */
 	void (*progress)(void *arg, const struct plfs_drain *d);           /* may be NULL, as the next */
 	void (*trouble)(void *arg, const char *path, const char *why); /* of one log or near.HOST */
 	void *arg;
@@ -188,6 +189,8 @@ struct plfs_drain {
 	uint64_t nr_elsewhere;   /* near.HOSTs that lead to places that are not on this host */
 	uint64_t nr_lost;        /* logs that are damaged */
 	uint64_t nr_orphans;     /* containers near, of which no file is left */
+	uint64_t nr_open;        /* with closed_only: logs with a live file, */
+	uint64_t nr_dead;        /* and of these those whose process has gone */
 };
 
 /*

@@ -60,6 +60,7 @@ static void start(void)
 		shim_observes = true;
 	}
 	if (r > 0) {
+		plfs_enable_helpers();
 		raw_init();
 		env_remember();
 		proc_watch_forks();

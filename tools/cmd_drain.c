@@ -2,97 +2,13 @@
 /*
  * plfs drain and plfs places: options, output and exit codes. Core moves the logs.
  */
+#include "background.h"
 #include "options.h"
 #include "places.h"
 #include "progress.h"
 #include "tool.h"
 
 #include <stdlib.h>
-
-/* Exit codes besides TOOL_OK, as batch systems know them: EX_TEMPFAIL for what is to be tried again. */
-enum { DRAIN_LOST = 1, DRAIN_LEFT = 75 };
-
-/* ---- what is named ---- */
-
-struct tops {
-	struct top *v;
-	size_t nr;
-	bool failed;
-};
-
-static int add_top(void *arg, const char *path, const char *home)
-{
-	struct tops *tops = arg;
-	struct top *v = realloc(tops->v, (tops->nr + 1) * sizeof(*v));
-
-	if (!v)
-		return -ENOMEM;
-	tops->v = v;
-	v[tops->nr].path = strdup(path);
-	v[tops->nr].home = strdup(home);
-	return v[tops->nr].path && v[tops->nr].home ? (tops->nr++, 0) : -ENOMEM;
-}
-
-static bool is_dir(const char *name)
-{
-	struct stat st;
-
-	return !stat(name, &st) && S_ISDIR(st.st_mode);
-}
-
-int places_each(char **names, int nr, int (*fn)(void *arg, struct top *top, struct plfs_mount *m),
-		int (*file)(void *arg, const char *name, const char *path, struct plfs_mount *m), void *arg)
-{
-	char **settings = calloc((size_t)nr + 1, sizeof(*settings)), path[PATH_MAX];
-	struct tops tops = { .nr = 0 };
-	struct plfs_mount *m;
-	int ret = 0, nr_settings = 0;
-
-	for (int i = 0; i < nr && settings; i++) {
-		size_t before = tops.nr;
-
-		if (is_dir(names[i]) && plfs_places_in(names[i], add_top, &tops))
-			tops.failed = true;
-		for (size_t k = before; k < tops.nr; k++) {
-			char **more = realloc(settings, ((size_t)nr + tops.nr + 1) * sizeof(*settings));
-
-			if (!more)
-				break;
-			settings = more;
-			settings[nr_settings++] = tops.v[k].home;
-		}
-		if (!is_dir(names[i]))
-			settings[nr_settings++] = names[i];
-	}
-	target_setup(opt.map, settings, nr_settings);
-	for (size_t k = 0; k < tops.nr; k++) {
-		bool found = target_find(tops.v[k].home, path, &m) && m;
-		int one = fn(arg, &tops.v[k], found && !strcmp(plfs_backend(m), tops.v[k].home) ? m : NULL);
-
-		ret = ret ? ret : one;
-	}
-	for (int i = 0; i < nr; i++) {
-		int one;
-
-		if (is_dir(names[i]))
-			continue;
-		one = target_find(names[i], path, &m) ? 0 : -EINVAL;
-		if (!one && !m) {
-			tool_error("%s: not on a backend", names[i]);
-			one = -EINVAL;
-		}
-		if (!one)
-			one = file(arg, names[i], path, m);
-		ret = ret ? ret : one;
-	}
-	for (size_t k = 0; k < tops.nr; k++) {
-		free(tops.v[k].path);
-		free(tops.v[k].home);
-	}
-	free(tops.v);
-	free(settings);
-	return tops.failed && !ret ? -EIO : ret;
-}
 
 /* ---- plfs drain ---- */
 
@@ -177,13 +93,16 @@ static void print_drained(const struct run *r, int rc)
 static int run_drain(const struct verb *v, int argc, char **argv)
 {
 	struct run r = { .drain = { .progress = show, .trouble = trouble } };
-	int rc, ret;
+	int rc, ret, c;
+	bool background = false;
 
 	r.drain.arg = &r;
-	while (options_next(v, argc, argv) != -1)
-		;
+	while ((c = options_next(v, argc, argv)) != -1)
+		background |= c == OPT_BACKGROUND;
 	if (optind == argc)
 		return tool_misuse(v->name, "no place and no file given");
+	if (background)
+		return background_drain(argv[optind], BACKGROUND_PATIENCE_S);
 	progress_begin(&r.progress, argv[optind], 0);
 	ret = places_each(argv + optind, argc - optind, drain_top, drain_one, &r);
 	progress_end(&r.progress);
@@ -201,7 +120,10 @@ const struct verb verb_drain = {
 	.about = "Move the closed logs of files, or all that this user has in the place NEAR (near= in libplfs(7)),\n"
 		 "to the backend. Killed at any moment, it loses nothing, and goes on when it is run again.\n",
 	.end = "Exit status: 0 all is in the backend; 75 something is not yet, try again; 1 something is damaged.\n",
-	.options = (const struct verb_option[]){ { 0 } },
+	.options = (const struct verb_option[]){
+		{ OPT_BACKGROUND, "background", NULL, "be the helper that the library starts (drain=helper); NEAR is PLACE/plfs.UID/ID" },
+		{ 0 },
+	},
 };
 
 /* ---- plfs places ---- */

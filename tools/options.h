@@ -27,6 +27,7 @@ enum {
 	OPT_STALLED,
 	OPT_FORGET,
 	OPT_PLACES,
+	OPT_BACKGROUND,
 };
 
 struct verb_option {

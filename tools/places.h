@@ -7,6 +7,9 @@
 
 #include "core/plfs_admin.h"
 
+/* Exit codes besides TOOL_OK, as batch systems know them: EX_TEMPFAIL for what is to be tried again. */
+enum { DRAIN_LOST = 1, DRAIN_LEFT = 75 };
+
 /* What one user has in a place for one backend. */
 struct top {
 	char *path, *home; /* NEAR/plfs.UID/BACKEND-ID; the backend */

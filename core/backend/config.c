@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The parser of the settings' text. See config.h for the grammar.
+ * The parser of the settings' text. See config.h for the grammar; what one option says is option.c's.
  */
 #include "core/backend/config.h"
 
@@ -8,41 +8,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-
-int config_normalise(const char *path, char *out)
-{
-	size_t len = 0;
-
-	if (*path != '/')
-		return -EINVAL;
-	while (*path) {
-		size_t n;
-
-		while (*path == '/')
-			path++;
-		n = strcspn(path, "/");
-		if (!n || (n == 1 && *path == '.')) {
-			path += n;
-			continue;
-		}
-		if (n == 2 && !memcmp(path, "..", 2)) {
-			while (len && out[--len] != '/')
-				;
-			path += n;
-			continue;
-		}
-		if (len + 1 + n >= PATH_MAX)
-			return -ENAMETOOLONG;
-		out[len++] = '/';
-		memcpy(out + len, path, n);
-		len += n;
-		path += n;
-	}
-	if (!len)
-		out[len++] = '/';
-	out[len] = '\0';
-	return 0;
-}
 
 /*
  * Cut the next token off *@text, which ends before any character of @stops (not in braces when @braces) or at
@@ -65,176 +30,6 @@ static int next_token(const char **text, const char *stops, char *out)
 	return 0;
 }
 
-static int take_path(char **slot, const char *what, const char *text, char *err, size_t err_len)
-{
-	char norm[PATH_MAX];
-	int ret = config_normalise(text, norm);
-
-	if (ret == -EINVAL)
-		snprintf(err, err_len, "%s \"%s\" is not an absolute path", what, text);
-	else if (ret)
-		snprintf(err, err_len, "%s is longer than %d bytes", what, PATH_MAX);
-	else if (!strcmp(norm, "/")) {
-		snprintf(err, err_len, "%s may not be the root directory", what);
-		ret = -EINVAL;
-	} else if (!(*slot = mem_strdup(norm)))
-		ret = -ENOMEM;
-	return ret == -ENAMETOOLONG ? -EINVAL : ret;
-}
-
-static int take_glob(char **globs, int *nr, const char *value, char *err, size_t err_len)
-{
-	if (!*value || *nr == CONFIG_GLOBS_MAX) {
-		snprintf(err, err_len, *value ? "more than %d patterns" : "an empty pattern",
-			 CONFIG_GLOBS_MAX);
-		return -EINVAL;
-	}
-	globs[*nr] = mem_strdup(value);
-	if (!globs[*nr])
-		return -ENOMEM;
-	(*nr)++;
-	return 0;
-}
-
-static int take_hostdirs(unsigned *nr, const char *value, char *err, size_t err_len)
-{
-	const char *p = value;
-
-	for (*nr = 0; *p >= '0' && *p <= '9' && *nr <= CONFIG_HOSTDIRS_MAX; p++)
-		*nr = *nr * 10 + (unsigned)(*p - '0');
-	if (!*p && *nr >= 1 && *nr <= CONFIG_HOSTDIRS_MAX)
-		return 0;
-	snprintf(err, err_len, "\"hostdirs=%s\" is no number from 1 to %d", value, CONFIG_HOSTDIRS_MAX);
-	return -EINVAL;
-}
-
-static int take_small(struct mount_spec *m, const char *value, char *err, size_t err_len)
-{
-	const char *p = value;
-	uint64_t n = 0;
-
-	while (*p >= '0' && *p <= '9' && p - value < 9)
-		n = n * 10 + (uint64_t)(*p++ - '0');
-	if (p > value && *p == 'K')
-		n *= 1024, p++;
-	else if (p > value && *p == 'M')
-		n *= 1024 * 1024, p++;
-	if (p == value || *p) {
-		snprintf(err, err_len, "\"small=%s\" is no size (a number, then nothing, K or M)", value);
-		return -EINVAL;
-	}
-	m->small = n;
-	m->small_given = true;
-	return 0;
-}
-
-static int take_near_max(struct mount_spec *m, const char *value, char *err, size_t err_len)
-{
-	static const char units[] = "KMGT";
-	const char *p = value, *unit;
-	uint64_t n = 0;
-
-	while (*p >= '0' && *p <= '9' && p - value < 9)
-		n = n * 10 + (uint64_t)(*p++ - '0');
-	unit = *p ? strchr(units, *p) : NULL;
-	if (p == value || !n || (*p && (!unit || p[1]))) {
-		snprintf(err, err_len, "\"near-max=%s\" is no size (a number, then nothing, K, M, G or T)",
-			 value);
-		return -EINVAL;
-	}
-	m->near_max = unit ? n << (10 * (unit - units + 1)) : n;
-	return 0;
-}
-
-static bool is_of_name(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-/* Put the value of the variable at *@text, behind its "$", to @out. */
-static int expand(const char **text, char *out, size_t *len, char *err, size_t err_len)
-{
-	char name[256];
-	size_t n = 0;
-	const char *value;
-
-	while (n < sizeof(name) - 1 && is_of_name((*text)[n]))
-		n++;
-	memcpy(name, *text, n);
-	name[n] = '\0';
-	*text += n;
-	value = n ? secure_getenv(name) : NULL;
-	if (!value || !*value) {
-		snprintf(err, err_len, "near=: the environment variable \"%s\" is not set", name);
-		return -EINVAL;
-	}
-	n = strlen(value);
-	if (*len + n >= PATH_MAX) {
-		snprintf(err, err_len, "near= is longer than %d bytes", PATH_MAX);
-		return -EINVAL;
-	}
-	memcpy(out + *len, value, n);
-	*len += n;
-	return 0;
-}
-
-static int take_near(struct mount_spec *m, const char *value, char *err, size_t err_len)
-{
-	char path[PATH_MAX];
-	size_t len = 0;
-	int ret = 0;
-
-	while (*value && !ret) {
-		if (*value == '$') {
-			value++;
-			ret = expand(&value, path, &len, err, err_len);
-		} else if (len + 1 < sizeof(path)) {
-			path[len++] = *value++;
-		} else {
-			ret = -EINVAL;
-		}
-	}
-	path[len] = '\0';
-	mem_free(m->near);
-	m->near = NULL;
-	if (!ret)
-		ret = take_path(&m->near, "near", path, err, err_len);
-	if (!ret && strlen(m->near) > CONFIG_NEAR_MAX) {
-		snprintf(err, err_len, "near= is longer than %d bytes", CONFIG_NEAR_MAX);
-		ret = -EINVAL;
-	}
-	return ret;
-}
-
-static int take_option(struct mount_spec *m, const char *opt, char *err, size_t err_len)
-{
-	if (!strncmp(opt, "match=", 6))
-		return take_glob(m->match, &m->nr_match, opt + 6, err, err_len);
-	if (!strncmp(opt, "exclude=", 8))
-		return take_glob(m->exclude, &m->nr_exclude, opt + 8, err, err_len);
-	if (!strncmp(opt, "hostdirs=", 9))
-		return take_hostdirs(&m->nr_hostdirs, opt + 9, err, err_len);
-	if (!strncmp(opt, "small=", 6))
-		return take_small(m, opt + 6, err, err_len);
-	if (!strncmp(opt, "near=", 5))
-		return take_near(m, opt + 5, err, err_len);
-	if (!strncmp(opt, "near-max=", 9))
-		return take_near_max(m, opt + 9, err, err_len);
-	if (!strcmp(opt, "mode=log")) {
-		m->mode = MOUNT_LOG;
-		return 0;
-	}
-	if (!strcmp(opt, "mode=flat")) {
-		m->mode = MOUNT_FLAT;
-		return 0;
-	}
-	snprintf(
-		err, err_len,
-		"unknown option \"%s\" (known: mode=log, mode=flat, match=GLOB, exclude=GLOB, small=SIZE, hostdirs=NUMBER, near=DIR, near-max=SIZE)",
-		opt);
-	return -EINVAL;
-}
-
 static int parse_options(struct mount_spec *m, const char **text, char *err, size_t err_len)
 {
 	char token[PATH_MAX];
@@ -250,7 +45,7 @@ static int parse_options(struct mount_spec *m, const char **text, char *err, siz
 			return -EINVAL;
 		}
 		if (!ret)
-			ret = take_option(m, token, err, err_len);
+			ret = option_take(m, token, err, err_len);
 		if (ret)
 			return ret;
 	} while (**text == ',');
@@ -280,7 +75,7 @@ static int parse_backends(struct mount_spec *m, const char **text, char *err, si
 			snprintf(err, err_len, "no backend after \"%s=\"", m->prefix);
 			return -EINVAL;
 		}
-		ret = take_path(&m->backends[m->nr_backends], "backend", token, err, err_len);
+		ret = option_path(&m->backends[m->nr_backends], "backend", token, err, err_len);
 		if (ret)
 			return ret;
 		m->nr_backends++;
@@ -301,7 +96,7 @@ static int parse_mapping(struct mount_spec *m, const char **text, char *err, siz
 		snprintf(err, err_len, "an empty mapping at \"%.40s\"", *text);
 		return -EINVAL;
 	}
-	ret = take_path(&m->prefix, "prefix", token, err, err_len);
+	ret = option_path(&m->prefix, "prefix", token, err, err_len);
 	if (ret)
 		return ret;
 	if (**text == '=') {
@@ -399,23 +194,6 @@ int config_parse_file(struct config *c, const char *text, char *err, size_t err_
 
 /* ---- hints ---- */
 
-/* The mapping's own settings come first. @own: how many patterns it has of its own. */
-static int take_hint(struct mount_spec *m, int own, const char *opt, char *err, size_t err_len)
-{
-	struct mount_spec none = { .mode = MOUNT_LOG };
-
-	if (!strncmp(opt, "exclude=", 8))
-		return own || m->nr_exclude == CONFIG_GLOBS_MAX ? 0 : take_option(m, opt, err, err_len);
-	if (!strncmp(opt, "hostdirs=", 9))
-		return m->nr_hostdirs ? take_option(&none, opt, err, err_len) :
-					take_option(m, opt, err, err_len);
-	if (!strncmp(opt, "small=", 6))
-		return m->small_given ? take_option(&none, opt, err, err_len) :
-					take_option(m, opt, err, err_len);
-	snprintf(err, err_len, "\"%s\" is no hint (known: exclude=GLOB, hostdirs=NUMBER, small=SIZE)", opt);
-	return -EINVAL;
-}
-
 int config_parse_hints(struct config *c, const char *text, char *err, size_t err_len)
 {
 	char line[PATH_MAX];
@@ -433,7 +211,7 @@ int config_parse_hints(struct config *c, const char *text, char *err, size_t err
 			continue;
 		snprintf(line, sizeof(line), "%.*s", (int)min_size(len, sizeof(line) - 1), begin);
 		for (int i = 0; i < c->nr_specs; i++) {
-			int ret = take_hint(&c->specs[i], own[i], line, err, err_len);
+			int ret = option_take_hint(&c->specs[i], own[i], line, err, err_len);
 
 			if (ret)
 				return ret;

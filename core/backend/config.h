@@ -7,7 +7,8 @@
  *   MAPPING = ( PREFIX "=" BACKEND *( "," BACKEND ) / DIR ) [ "{" OPTION *( "," OPTION ) "}" ]
  *   OPTION  = "mode=" ( "log" / "flat" ) / "match=" GLOB / "exclude=" GLOB /
  *             "small=" NUMBER [ "K" / "M" ] / "hostdirs=" NUMBER /
- *             "near=" DIR / "near-max=" NUMBER [ "K" / "M" / "G" / "T" ]
+ *             "near=" DIR / "near-max=" NUMBER [ "K" / "M" / "G" / "T" ] /
+ *             "drain=" ( "helper" / "none" / "close" )
  *
  * In the DIR of near= "$NAME" stands for the environment variable NAME.
  *
@@ -16,33 +17,9 @@
 #ifndef PLFS_CONFIG_H
 #define PLFS_CONFIG_H
 
-#include "core/base/base.h"
+#include "core/backend/option.h"
 
 #define CONFIG_MOUNTS_MAX 16
-#define CONFIG_BACKENDS_MAX 8
-#define CONFIG_GLOBS_MAX 16
-#define CONFIG_HOSTDIRS_MAX 4096
-#define CONFIG_NEAR_MAX 1024 /* bytes of the name; near.HOST has room for it (place.h) */
-
-#define CONFIG_SMALL_DEFAULT (64 * 1024)
-#define CONFIG_SMALL_REACH 64 /* times small=: so far in a file some small writes stay in its stub (bare.h) */
-
-enum mount_mode { MOUNT_LOG, MOUNT_FLAT };
-
-struct mount_spec {
-	char *prefix; /* absolute; no trailing, double or "." components; equals backends[0] in place */
-	char *backends[CONFIG_BACKENDS_MAX];
-	int nr_backends;
-	bool in_place;
-	enum mount_mode mode;
-	char *match[CONFIG_GLOBS_MAX], *exclude[CONFIG_GLOBS_MAX];
-	int nr_match, nr_exclude;
-	unsigned nr_hostdirs; /* 1 to CONFIG_HOSTDIRS_MAX; 0: not given */
-	uint64_t small; /* bytes: up to here a file that one process writes stays in its stub (bare.h) */
-	bool small_given;
-	char *near;        /* the directory in which new logs are made; NULL: the backend */
-	uint64_t near_max; /* bytes of a user there; 0: no limit */
-};
 
 struct config {
 	struct mount_spec specs[CONFIG_MOUNTS_MAX];
@@ -77,11 +54,5 @@ void config_release(struct config *c);
  * little.
  */
 int config_absolute(const char *text, const char *cwd, char *out, size_t len);
-
-/*
- * Normalise an absolute path by its text alone into @out (PATH_MAX): without "//", "." and "..", and without
- * a slash at the end. 0; -EINVAL: it is not absolute; -ENAMETOOLONG.
- */
-int config_normalise(const char *path, char *out);
 
 #endif

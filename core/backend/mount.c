@@ -106,7 +106,7 @@ static int mount_open(struct plfs_mount *m, struct mount_spec *spec, char *err, 
 	}
 	if (spec->near) {
 		m->near = (struct place_settings){
-			.near = spec->near, .max = spec->near_max, .home = m->backend
+			.near = spec->near, .max = spec->near_max, .home = m->backend, .drain = spec->drain
 		};
 		place_settings_init(&m->near);
 		m->store.near = &m->near;
@@ -170,7 +170,7 @@ static bool names_container_dir(const char *rest)
 	size_t n = sizeof(PLFS_DIR_NAME) - 1;
 	char norm[PATH_MAX];
 
-	if (strstr(rest, "/..") && !config_normalise(rest, norm))
+	if (strstr(rest, "/..") && !option_normalise(rest, norm))
 		rest = norm;
 
 	for (;;) {
@@ -222,7 +222,7 @@ int mount_path_map(const char *path, char *out, struct plfs_mount **m)
 	}
 	if (!plfs_nr_roots || !is_untidy(path))
 		return 0;
-	ret = config_normalise(path, norm);
+	ret = option_normalise(path, norm);
 	if (ret)
 		return ret == -EINVAL ? 0 : ret;
 	for (int i = 0; i < plfs_nr_roots; i++)

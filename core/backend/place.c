@@ -243,7 +243,7 @@ static void user_path(const struct place_settings *ps, char *path)
 	snprintf(path, PLACE_PATH_LEN, "%s/plfs.%u", ps->near, (unsigned)geteuid());
 }
 
-static int open_own(const struct place_settings *ps)
+int place_open_user(const struct place_settings *ps)
 {
 	char user[PLACE_PATH_LEN];
 
@@ -318,7 +318,7 @@ static int enter_own(struct store *home, const char *dir, struct place_dir *near
 	else if (errno != EEXIST)
 		return -errno;
 	s.ops = home->under;
-	s.root = open_own(ps);
+	s.root = place_open_user(ps);
 	if (s.root < 0)
 		return s.root;
 	ret = make_way(&s, ps, path);
@@ -464,7 +464,7 @@ static int add_used(void *arg, int fd, const char *name, unsigned char type)
 uint64_t place_used(const struct place_settings *ps)
 {
 	struct used_arg ua = { 0 };
-	int fd = open_own(ps), dir;
+	int fd = place_open_user(ps), dir;
 
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : UINT64_MAX;

@@ -57,12 +57,15 @@ int place_decode(struct place *p, const uint8_t *buf);
 /* The host's name, without the digits that HOST has behind it, into @out. */
 void place_host(const struct place *p, char *out, size_t len);
 
+enum place_drain { DRAIN_HELPER, DRAIN_NONE, DRAIN_CLOSE }; /* the words of drain= */
+
 /* Where new logs of a backend may be made: what its mapping says (struct store's @near). */
 struct place_settings {
 	const char *near; /* the directory NEAR */
 	uint64_t max;     /* bytes of one user there; 0: no limit */
 	const char *home; /* the backend's path */
 	char backend_id[17];
+	unsigned drain;   /* enum place_drain: who moves closed logs home */
 };
 
 /* Fill in @backend_id from @home. */
@@ -99,6 +102,9 @@ int place_enter_top(struct store *home, const char *dir, const char *host, size_
 int place_begin(struct store *home, const char *dir, mode_t mode, struct place_dir *near);
 
 void place_leave(struct place_dir *near);
+
+/* The directory plfs.UID there, if it is this user's alone: a hidden descriptor; -errno. */
+int place_open_user(const struct place_settings *ps);
 
 /* What one user has there, in bytes: of all backends. UINT64_MAX: that cannot be told. */
 uint64_t place_used(const struct place_settings *ps);

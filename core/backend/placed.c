@@ -396,6 +396,7 @@ bool placed_is_here(struct store *s, const char *path)
 	const char *slash = strrchr(path, '/'), *host;
 	char dir[CONTAINER_PATH_LEN];
 	struct place_dir near;
+	struct place p;
 	size_t len;
 
 	host = slash ? name_host(slash + 1, &len) : NULL;
@@ -403,7 +404,7 @@ bool placed_is_here(struct store *s, const char *path)
 		return false;
 	snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
 	if (place_enter(s, dir, host, len, &near))
-		return false;
+		return place_read(s, dir, host, len, &p) == -ENOENT;
 	place_leave(&near);
 	return true;
 }

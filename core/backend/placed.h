@@ -34,7 +34,7 @@ int placed_create(struct store *s, const char *path, mode_t mode, gid_t gid, mod
  */
 bool placed_is_near(struct store *s, const char *path);
 
-/* Whether the place that near.HOST at @path leads to is on this host. */
+/* Whether the place that near.HOST at @path leads to is on this host, or all in it has been moved home. */
 bool placed_is_here(struct store *s, const char *path);
 
 /* The same store without its places: for what is at home alone. */

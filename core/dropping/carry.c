@@ -185,6 +185,14 @@ static bool is_open(const struct carried *k)
 	return k->c->store->ops->stat(k->c->store, full, &st) != -ENOENT;
 }
 
+/* Whether a process is making it, perhaps: the live file comes after the log. */
+static bool is_empty(struct carried *k)
+{
+	struct stat st;
+
+	return k->home.ops->fstat(&k->home, k->from, &st) || !datalog_len(&st);
+}
+
 /* Whether the log near is still what was copied: of @len bytes, closed, and under its name. */
 static int is_same(struct carried *k, off_t len)
 {
@@ -284,7 +292,7 @@ int carry_log(const struct container *c, const char *path, struct carry *carry)
 	off_t len = 0;
 	int ret = begin(&k, c, path);
 
-	if (!ret && is_open(&k))
+	if (!ret && (is_open(&k) || is_empty(&k)))
 		ret = -EBUSY;
 	if (!ret)
 		ret = name_tmp(&k, tmp);

@@ -27,7 +27,7 @@ struct carry {
  * Move the log @path home: copied under a temporary name and compared with the log's checksums, synced,
  * renamed, the directory synced; then removed near. Killed after any call, the file has all its bytes, and
  * the next call goes on. Its blocks are in the node index, as the caller knows.
- * 0; -ENOENT: it is not near; -EBUSY: it is being written, or was continued meanwhile; -EIO: its bytes are
+ * 0; -ENOENT: it is not near; -EBUSY: it is being made, written or continued; -EIO: its bytes are
  * not those that were written (one line); -errno.
  */
 int carry_log(const struct container *c, const char *path, struct carry *carry);

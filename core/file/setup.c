@@ -4,6 +4,7 @@
  */
 #include "core/plfs.h"
 
+#include "core/backend/helper.h"
 #include "core/backend/mount.h"
 #include "core/backend/subject.h"
 #include "core/dropping/sums.h"
@@ -14,6 +15,8 @@
 #include <stdlib.h>
 
 static struct config config;
+
+void plfs_enable_helpers(void) { helper_enable(); }
 
 char *plfs_map_absolute(const char *text)
 {

@@ -11,6 +11,7 @@
 #include "core/base/alloc.h"
 #include "core/base/bytes.h"
 #include "core/gather/kept_map.h"
+#include "core/write/ended.h"
 #include "core/write/leased.h"
 #include "core/base/msg.h"
 #include "core/write/resume.h"
@@ -473,6 +474,8 @@ int writer_close(struct writer *w)
 	tail_give_back(&w->tail); /* before another writer may continue the log */
 	w->close_error = tail_close(&w->tail, !ret);
 	w->host_written = lease_close_log(&w->leased.lease, written); /* who is the last finds no live file */
+	if (unlikely(w->tail.near) && !ret)
+		ended_near(w->tail.c, w->tail.log_path);
 	return ret;
 }
 

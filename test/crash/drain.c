@@ -221,13 +221,14 @@ static int drain_top(void *arg, const char *top, const char *home)
 struct drained {
 	int (*hook)(enum call call);
 	bool place; /* all of it, instead of the file */
+	bool helper; /* what is closed, as a helper does */
 };
 
 /* 75 as the command: something stays. */
 static int drain(void *arg)
 {
 	struct drained *how = arg;
-	struct plfs_drain d = { .trouble = how->hook ? NULL : trouble };
+	struct plfs_drain d = { .trouble = how->hook ? NULL : trouble, .closed_only = how->helper };
 	char path[PATH_MAX];
 	struct plfs_mount *m = lpath("f", path);
 	int ret;
@@ -246,7 +247,7 @@ enum meanwhile { NOTHING, WRITES, TRUNCATES, REMOVES };
 
 struct plan {
 	bool killed; /* a writer was killed, and nobody has the file open */
-	bool place;
+	bool place, helper;
 	enum meanwhile meanwhile; /* it is stopped, and this is done */
 };
 
@@ -295,7 +296,7 @@ static void meanwhile(const struct plan *p, struct asked *w, pid_t stopped, long
 
 static void drain_the_rest(const struct plan *p, long nr)
 {
-	struct drained how = { .place = p->place };
+	struct drained how = { .place = p->place, .helper = p->helper };
 
 	cr_assert_eq(in_child(drain, &how), 0, "call %ld: the next drain", nr);
 	cr_assert_eq(count_near(), 0, "call %ld: something is left near", nr);
@@ -306,7 +307,9 @@ static void drain_the_rest(const struct plan *p, long nr)
 /* Returns whether drain came to its end. */
 static bool at_call(const struct plan *p, long nr)
 {
-	struct drained how = { .hook = p->meanwhile ? stop_at_last : die_at_last, .place = p->place };
+	struct drained how = { .hook = p->meanwhile ? stop_at_last : die_at_last,
+			       .place = p->place,
+			       .helper = p->helper };
 	struct asked r, w;
 	int status;
 	bool over;
@@ -382,6 +385,11 @@ Test(crash_drain, the_bytes_are_there_whichever_call_was_the_last)
 Test(crash_drain, the_bytes_are_there_whichever_call_was_the_last_of_a_whole_place)
 {
 	at_each_call((struct plan){ .place = true });
+}
+
+Test(crash_drain, the_bytes_are_there_whichever_call_was_the_last_of_a_helper)
+{
+	at_each_call((struct plan){ .place = true, .helper = true });
 }
 
 Test(crash_drain, the_bytes_of_a_killed_writer_are_there_whichever_call_was_the_last)

@@ -48,10 +48,10 @@ static void fuzz_paths(const char *text)
 	must_be(ret == 0 || ret == 1 || ret == -ENOENT || ret == -ENAMETOOLONG, ret,
 		"an error that is documented");
 	must(!memcmp(out + PATH_MAX, "xxxxxxxx", 8), "paths stay in their buffer");
-	if (ret == 1 && !strstr(text, "..") && !config_normalise(out, norm))
+	if (ret == 1 && !strstr(text, "..") && !option_normalise(out, norm))
 		must(!strncmp(norm, "/dev", 4) || !strncmp(norm, "/tmp", 4),
 		     "a mapped path is below its backend");
-	if (ret == 1 && !config_normalise(out, norm) && strlen(norm) >= 4)
+	if (ret == 1 && !option_normalise(out, norm) && strlen(norm) >= 4)
 		must(strncmp(norm + 4, "/" PLFS_DIR_NAME, 6) || (norm[10] && norm[10] != '/'),
 		     "no path leads to the containers");
 	ret = mount_path_unmap(text, out);

@@ -30,7 +30,8 @@ const struct variant variants[] = {
 	{ .name = "posix", .preload = true, .posix = true, .options = "{small=0}" },
 	{ .name = "default", .preload = true, .inplace = true, .options = "" },
 	{ .name = "flat", .preload = true, .options = "{mode=flat}" },
-	{ .name = "near", .preload = true, .options = "{small=0,near=$HISTORIES_NEAR}" },
+	{ .name = "near", .preload = true, .options = "{small=0,near=$HISTORIES_NEAR}" }, /* and a helper */
+	{ .name = "closed", .preload = true, .options = "{small=0,near=$HISTORIES_NEAR,drain=close}" },
 };
 const int nr_variants = sizeof(variants) / sizeof(variants[0]);
 

@@ -6,7 +6,7 @@ near=$work/near
 near_setup() {
 	rm -rf "$near"
 	mkdir -p "$near"
-	map="/plfs=$back{small=0,near=$near}"
+	map="/plfs=$back{small=0,near=$near,drain=none}"
 }
 
 near_logs() { find "$near" -name 'data.*' | wc -l; }

@@ -4,6 +4,7 @@
  */
 #include "core/admin/places/drain.h"
 
+#include "core/admin/places/ready.h"
 #include "core/admin/walk/walk.h"
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
@@ -90,8 +91,8 @@ static int drain_log(struct draining *g, const char *log)
 	}
 	ret = carry_log(g->c, log, &carry);
 	g->d->nr_logs += carry.nr_logs;
-	if (!ret || ret == -ENOENT)
-		return 0;
+	if (!ret || ret == -ENOENT || (ret == -EBUSY && !placed_is_near(g->c->store, full)))
+		return 0; /* or another drain has moved it */
 	if (ret == -EIO || ret == -EBADMSG)
 		g->d->nr_lost++;
 	else
@@ -254,7 +255,7 @@ static int drain_id(struct placing *p, int dir, const char *name)
 	uint64_t killed = 0;
 	int ret;
 
-	if (!parse_id(name, id))
+	if (!parse_id(name, id) || (p->d->closed_only && !ready_look(dir, name, p->d)))
 		return 0;
 	container_init(&c, s, id, 0);
 	ret = s->ops->stat(s, c.dir, &st);
@@ -268,7 +269,7 @@ static int drain_id(struct placing *p, int dir, const char *name)
 	c.mode = st.st_mode & 0666;
 	c.gid = st.st_gid;
 	ret = st.st_uid != p->uid ? -EPERM : drain_container(&c, p->d, &killed);
-	if (!ret && killed)
+	if (!ret && killed && !p->d->closed_only)
 		ret = add_id(&p->killed, id);
 	return ret;
 }

@@ -3,6 +3,7 @@
  * The text of PLFS_MAP and PLFSRC taken apart.
  */
 #include "core/backend/config.h"
+#include "core/backend/place.h"
 
 #include <criterion/criterion.h>
 
@@ -18,7 +19,7 @@ static void clean(void)
 
 TestSuite(config, .fini = clean);
 TestSuite(config_errors, .fini = clean);
-TestSuite(config_normalise);
+TestSuite(option_normalise);
 
 static int parse(const char *text)
 {
@@ -52,6 +53,16 @@ Test(config, a_place_may_be_named_by_the_environment)
 	config_release(&c);
 	cr_assert_eq(parse("/p=/a"), 0);
 	cr_assert_null(c.specs[0].near);
+}
+
+Test(config, a_place_has_a_word_for_who_drains_it)
+{
+	cr_assert_eq(parse("/p=/a{near=/n}:/q=/a{drain=helper}:/r=/a{drain=none}:/s=/a{drain=close}"), 0,
+		     "%s", err);
+	cr_assert_eq(c.specs[0].drain, DRAIN_HELPER);
+	cr_assert_eq(c.specs[1].drain, DRAIN_HELPER);
+	cr_assert_eq(c.specs[2].drain, DRAIN_NONE);
+	cr_assert_eq(c.specs[3].drain, DRAIN_CLOSE);
 }
 
 Test(config, a_place_that_the_environment_makes_too_long_is_refused)
@@ -184,6 +195,9 @@ Test(config_errors, nonsense_is_reported_in_one_sentence)
 		"/p=/a{",
 		"/p=/a{mode=log",
 		"/p=/a{mode=tiny}",
+		"/p=/a{mode=}",
+		"/p=/a{mode=log|flat}",
+		"/p=/a{mode=lo}",
 		"/p=/a{match=}",
 		"/p=/a{match=*.h5;match=x}",
 		"/p=/a{mode=log;}",
@@ -216,10 +230,12 @@ Test(config_errors, nonsense_is_reported_in_one_sentence)
 		"/p{near-max=}",
 		"/p{near-max=8GB}",
 		"/p{near-max=-1}",
+		"/p{near-max=1X}",
 		"/p{spread}",
 		"/p{mirror=2}",
 		"/p{far=/cold}",
-		"/p{drain=helper}",
+		"/p{drain=}",
+		"/p{drain=thread}",
 		"/p{sync=near}",
 		"/1:/2:/3:/4:/5:/6:/7:/8:/9:/10:/11:/12:/13:/14:/15:/16:/17",
 	};
@@ -258,11 +274,11 @@ static void expect_normal(const char *path, const char *want)
 {
 	char out[PATH_MAX];
 
-	cr_expect_eq(config_normalise(path, out), 0, "%s", path);
+	cr_expect_eq(option_normalise(path, out), 0, "%s", path);
 	cr_expect_str_eq(out, want, "%s: %s", path, out);
 }
 
-Test(config_normalise, takes_out_what_means_nothing)
+Test(option_normalise, takes_out_what_means_nothing)
 {
 	char out[PATH_MAX];
 
@@ -275,20 +291,20 @@ Test(config_normalise, takes_out_what_means_nothing)
 	expect_normal("/../a", "/a");
 	expect_normal("/a/b/../..", "/");
 	expect_normal("/a/..b/...", "/a/..b/...");
-	cr_assert_eq(config_normalise("a", out), -EINVAL);
-	cr_assert_eq(config_normalise("", out), -EINVAL);
+	cr_assert_eq(option_normalise("a", out), -EINVAL);
+	cr_assert_eq(option_normalise("", out), -EINVAL);
 }
 
-Test(config_normalise, knows_its_limit)
+Test(option_normalise, knows_its_limit)
 {
 	static char path[2 * PATH_MAX];
 	char out[PATH_MAX];
 
 	for (size_t i = 0; i < sizeof(path) - 1; i++)
 		path[i] = i % 2 ? 'a' : '/';
-	cr_assert_eq(config_normalise(path, out), -ENAMETOOLONG);
+	cr_assert_eq(option_normalise(path, out), -ENAMETOOLONG);
 	path[PATH_MAX - 1] = '\0';
-	cr_assert_eq(config_normalise(path, out), 0);
+	cr_assert_eq(option_normalise(path, out), 0);
 	cr_assert_leq(strlen(out), (size_t)PATH_MAX - 1);
 }
 

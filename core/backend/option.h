@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The options of one mapping, "NAME=VALUE": what each may be, and what a mapping is made of. config.c takes
+ * the text apart.
+ */
+#ifndef PLFS_OPTION_H
+#define PLFS_OPTION_H
+
+#include "core/base/base.h"
+
+#define CONFIG_BACKENDS_MAX 8
+#define CONFIG_GLOBS_MAX 16
+#define CONFIG_HOSTDIRS_MAX 4096
+#define CONFIG_NEAR_MAX 1024 /* bytes of the name; near.HOST has room for it (place.h) */
+
+#define CONFIG_SMALL_DEFAULT (64 * 1024)
+#define CONFIG_SMALL_REACH 64 /* times small=: so far in a file some small writes stay in its stub (bare.h) */
+
+enum mount_mode { MOUNT_LOG, MOUNT_FLAT };
+
+struct mount_spec {
+	char *prefix; /* absolute; no trailing, double or "." components; equals backends[0] in place */
+	char *backends[CONFIG_BACKENDS_MAX];
+	int nr_backends;
+	bool in_place;
+	unsigned mode; /* enum mount_mode */
+	char *match[CONFIG_GLOBS_MAX], *exclude[CONFIG_GLOBS_MAX];
+	int nr_match, nr_exclude;
+	unsigned nr_hostdirs; /* 1 to CONFIG_HOSTDIRS_MAX; 0: not given */
+	uint64_t small; /* bytes: up to here a file that one process writes stays in its stub (bare.h) */
+	bool small_given;
+	char *near;        /* the directory in which new logs are made; NULL: the backend */
+	uint64_t near_max; /* bytes of a user there; 0: no limit */
+	unsigned drain;    /* enum place_drain (place.h) */
+};
+
+/* Put the option @text into @m. 0; -EINVAL: one sentence in @err; -ENOMEM. */
+int option_take(struct mount_spec *m, const char *text, char *err, size_t err_len);
+
+/*
+ * The same for a hint: what the mapping itself says comes first. @own: how many patterns it has of its own.
+ */
+int option_take_hint(struct mount_spec *m, int own, const char *text, char *err, size_t err_len);
+
+/*
+ * Put the normalised path @text into *@slot, mem_alloc()ed. @what names it in @err. Returns as
+ * option_take().
+ */
+int option_path(char **slot, const char *what, const char *text, char *err, size_t err_len);
+
+/*
+ * Normalise an absolute path by its text alone into @out (PATH_MAX): without "//", "." and "..", and without
+ * a slash at the end. 0; -EINVAL: it is not absolute; -ENAMETOOLONG.
+ */
+int option_normalise(const char *path, char *out);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What becomes of a log near (core/backend/place.h) when its writer has closed it, by drain= of the mapping.
+ */
+#ifndef PLFS_ENDED_H
+#define PLFS_ENDED_H
+
+#include "core/backend/container.h"
+
+/*
+ * The log @path near, relative to the container, is closed: have a helper move it, move it, or leave it
+ * there. What fails is no error of the program's: the log stays near.
+ */
+void ended_near(const struct container *c, const char *path);
+
+#endif

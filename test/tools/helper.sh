@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The helper (drain=helper), sourced by run: that it moves all, is one, is not seen, and ends; and the other words of drain=.
+# Each wait has an end; a job leaves no helper.
+
+helpers() { pgrep -f "^plfs drain --background $near/" || :; }
+
+helper_setup() {
+	near_setup
+	map="/plfs=$back{small=0,near=$near}"
+}
+
+# until_so TEXT COMMAND...: the command succeeds, within a minute.
+until_so() {
+	local i text=$1
+	shift
+	for ((i = 0; i < 600; i++)); do
+		"$@" && return
+		sleep 0.1
+	done
+	echo "not so after a minute: $text"
+	return 1
+}
+
+no_helper() { [ -z "$(helpers)" ]; }
+nothing_near() { [ "$(near_logs)" = 0 ]; }
+all_home() {
+	until_so "all is at home" nothing_near
+	until_so "the helper has ended" no_helper
+}
+
+# Stop the helper, which has just been started; $helper is its number.
+catch_helper() {
+	until_so "there is a helper" eval '! no_helper'
+	helper=$(helpers | head -n 1)
+	kill -STOP "$helper"
+}
+
+helper_drains() {
+	local map i
+	helper_setup
+	for i in 1 2; do
+		head -c $((i * 3000000)) /dev/urandom >"$work/plain/h$i"
+		"$plfs" run -m "$map" cp "$work/plain/h$i" /plfs/
+		all_home
+		[ -z "$(find "$near" "$back" -name 'near.*')" ]
+		"$plfs" run -m "/plfs=$back" cmp "$work/plain/h$i" "/plfs/h$i"
+	done
+	"$plfs" check "$back/h1" "$back/h2"
+}
+
+helper_is_one() { # of many processes that close at once
+	local map i seen=''
+	helper_setup
+	head -c 300000 /dev/urandom >"$work/plain/o"
+	# shellcheck disable=SC2016
+	"$plfs" run -m "$map" sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do cp "$0" /plfs/o$i & done; wait' "$work/plain/o" &
+	for ((i = 0; i < 20; i++)); do
+		seen="$seen $(helpers | paste -sd ' ')"
+		sleep 0.05
+	done
+	wait
+	all_home
+	[ "$(tr ' ' '\n' <<<"$seen" | grep . | sort -u | wc -l)" -le 2 ] # two, if one ends meanwhile
+	for i in 1 12; do "$plfs" run -m "/plfs=$back" cmp "$work/plain/o" /plfs/o$i; done
+}
+
+helper_unseen() { # by the program; and it has nothing of the program's
+	local map fds
+	helper_setup
+	exec 7<"$work/plain"
+	LANG_OF_TEST=yes "$plfs" run -m "$map" "$bin/unseen" /plfs/u
+	catch_helper
+	exec 7<&-
+	ls -l "/proc/$helper/fd" | sed 's/.* -> //' >"$work/out"
+	cat "$work/out"
+	[ "$(grep -c '^/dev/null$' "$work/out")" = 3 ]
+	! grep -v -e '^/dev/null$' -e "^$near/" -e "^$back" -e '^total' "$work/out" || return 1
+	! tr '\0' '\n' <"/proc/$helper/environ" | grep -v -e '^PATH=' -e '^LC_ALL=' || return 1
+	! grep -q libplfs "/proc/$helper/maps" || return 1
+	[ "$(readlink "/proc/$helper/cwd")" = / ]
+	[ "$(ps -o sid= -o ni= -p "$helper" | xargs)" = "$helper 10" ]
+	! grep '^Sig\(Ign\|Blk\)' "/proc/$helper/status" | grep -v -e 0000000000000000 -e 'SigIgn.*0000000001001000' || return 1 # SIGPIPE and SIGXFSZ
+	kill -CONT "$helper"
+	all_home
+}
+
+helper_killed() { # the next close starts another, and nothing is lost
+	local map i
+	helper_setup
+	head -c 40000000 /dev/urandom >"$work/plain/k"
+	for i in 1 2 3; do
+		"$plfs" run -m "$map" cp "$work/plain/k" /plfs/k$i
+		catch_helper
+		[ $i = 3 ] || { kill -KILL "$helper" && until_so "it has gone" no_helper; }
+	done
+	"$plfs" run -m "$map" cmp "$work/plain/k" /plfs/k1
+	kill -CONT "$helper"
+	all_home
+	[ -z "$(find "$back" -name '*.tmp.*' ! -newer "$work/plain/k")" ]
+	for i in 1 2 3; do "$plfs" run -m "/plfs=$back" cmp "$work/plain/k" /plfs/k$i; done
+	"$plfs" check "$back/k1" "$back/k2" "$back/k3"
+}
+
+helper_of_killed_writers() { # their logs are moved as well
+	local map block
+	helper_setup
+	strided w kill
+	[ "$(find "$near" -name 'live.*' | wc -l)" = 4 ]
+	"$plfs" run -m "$map" sh -c 'echo x >/plfs/x' # a close
+	all_home
+	"$plfs" run -m "/plfs=$back" cmp "$work/plain/w" /plfs/w
+	"$plfs" check "$back/w"
+}
+
+helper_missing() { # one line, of all processes
+	local map lines
+	helper_setup
+	! command -v plfs >/dev/null || { echo "a plfs is installed here"; exit 77; }
+	mkdir -p "$work/alone"
+	cp "$work/libplfs.so" "$work/alone/libplfs.so"
+	head -c 300000 /dev/urandom >"$work/plain/m"
+	# shellcheck disable=SC2016
+	LD_PRELOAD=$work/alone/libplfs.so PLFS_MAP=$map sh -c 'for i in 1 2 3 4 5 6 7 8; do cp "$0" /plfs/m$i & done; wait' "$work/plain/m" 2>"$work/err"
+	cat "$work/err"
+	[ "$(grep -c "no helper can be started (no plfs beside the library" "$work/err")" = 1 ]
+	[ "$(wc -l <"$work/err")" = 1 ]
+	[ "$(near_logs)" = 8 ]
+	"$plfs" drain "$near" | grep '8 logs moved home'
+	"$plfs" run -m "$map" cmp "$work/plain/m" /plfs/m8
+}
+
+helper_beside_busy_cores() {
+	local map i pids=''
+	helper_setup
+	for ((i = $(nproc); i > 0; i--)); do
+		timeout 60 sh -c 'while :; do :; done' &
+		pids="$pids $!"
+	done
+	head -c 3000000 /dev/urandom >"$work/plain/b"
+	"$plfs" run -m "$map" cp "$work/plain/b" /plfs/b
+	all_home
+	kill $pids
+	"$plfs" run -m "/plfs=$back" cmp "$work/plain/b" /plfs/b
+}
+
+helper_outlives_the_session() { # that is killed
+	local map pid
+	helper_setup
+	# shellcheck disable=SC2016
+	setsid sh -c '"$0" run -m "$1" sh -c "seq 100000 >/plfs/s"; touch "$2"; sleep 60' "$plfs" "$map" "$work/near.ready" &
+	pid=$!
+	until_so "it is written" [ -e "$work/near.ready" ]
+	catch_helper
+	kill -KILL -- "-$pid"
+	wait $pid || :
+	kill -CONT "$helper"
+	all_home
+	seq 100000 | "$plfs" run -m "/plfs=$back" cmp - /plfs/s
+}
+
+helper_of_a_removed_place() { # ends at once, and notes nothing
+	local map
+	helper_setup
+	"$plfs" run -m "$map" sh -c 'echo x >/plfs/x'
+	catch_helper
+	rm -rf "$near"
+	kill -CONT "$helper"
+	until_so "the helper has ended" no_helper
+}
+
+drained_at_close() { # drain=close: by the process itself
+	local map
+	near_setup
+	map="/plfs=$back{small=0,near=$near,drain=close}"
+	head -c 3000000 /dev/urandom >"$work/plain/c"
+	"$plfs" run -m "$map" cp "$work/plain/c" /plfs/c
+	nothing_near
+	no_helper
+	[ -z "$(find "$near" "$back" -name 'near.*')" ]
+	"$plfs" run -m "/plfs=$back" cmp "$work/plain/c" /plfs/c
+	"$plfs" check "$back/c"
+	chmod 555 "$(find "$back" -name 'hostdir.*')" # as root it goes all the same
+	"$plfs" run -m "$map" sh -c 'echo more >>/plfs/c'
+	chmod 755 "$(find "$back" -name 'hostdir.*')"
+	echo more >>"$work/plain/c"
+	"$plfs" run -m "$map" cmp "$work/plain/c" /plfs/c
+}
