@@ -38,6 +38,9 @@ struct stub_hosts {
  */
 int stub_hosts_read(int fd, struct stub *stub, struct stub_hosts *hosts);
 
+/* A number for the entries, not 0: as long as it stays, no other host has entered itself. */
+uint64_t stub_hosts_digest(const struct stub_hosts *hosts);
+
 /*
  * Enter the host of the dropping @name, unless it is there. @fd is writable, without O_APPEND. Best effort.
  */

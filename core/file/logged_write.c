@@ -9,6 +9,7 @@
 #include "core/backend/stub_lock.h"
 #include "core/backend/names.h"
 #include "core/file/acquire.h"
+#include "core/file/hosts.h"
 #include "core/file/publish.h"
 #include "core/write/durable.h"
 #include "core/write/resume.h"
@@ -293,6 +294,8 @@ int logged_make_writer(struct inode *ino, int fd)
 		ino->v.published_ns = stamp_coarse_ns();
 		ino->v.notified_ns = ino->v.heeded_ns = live_notified(&ino->w.tail.live);
 		tell_clock(ino, fd);
+		if (!ino->m->store.remote) /* other hosts on it look for that: is_announced() */
+			hosts_enter(ino);
 	}
 	if (ret)
 		inode_not_counted(ino);

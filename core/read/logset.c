@@ -425,10 +425,10 @@ int logset_verify(struct logset *set, uint32_t no, uint64_t log_off, uint64_t le
 
 /*
  * Read up to @len bytes; fewer where the log, as it is now, ends. What another process still has staged is
- * read from there. *@in_file: how many are of the log's file.
+ * read from there, unless the log's file has the first @need. *@in_file: how many are of that.
  */
-static ssize_t read_log(struct logset *set, struct logset_log *log, void *buf, size_t len, uint64_t log_off,
-			size_t *in_file)
+static ssize_t read_log(struct logset *set, struct logset_log *log, void *buf, size_t len, size_t need,
+			uint64_t log_off, size_t *in_file)
 {
 	struct store *s = set->c->store;
 	char live[CONTAINER_PATH_LEN];
@@ -445,7 +445,7 @@ static ssize_t read_log(struct logset *set, struct logset_log *log, void *buf, s
 		if (*in_file == done)
 			*in_file += (size_t)n;
 		done += (size_t)n;
-		if (done == len || !log->growing)
+		if (done >= need || !log->growing)
 			break;
 		name_live_of_log(log->path, live);
 		n = live_load_bytes(set->c, live, log_off + done, (char *)buf + done, len - done);
@@ -456,17 +456,17 @@ static ssize_t read_log(struct logset *set, struct logset_log *log, void *buf, s
 		if (n < 0 && n != -ENOENT)
 			return n;
 		done += n > 0 ? (size_t)n : 0;
-		if (done == len)
+		if (done >= need)
 			break; /* else it has been flushed in between: it is in the log now */
 	}
 	return (ssize_t)done;
 }
 
-static ssize_t read_checked(struct logset *set, struct logset_log *log, void *buf, size_t len,
+static ssize_t read_checked(struct logset *set, struct logset_log *log, void *buf, size_t len, size_t need,
 			    uint64_t log_off)
 {
 	size_t in_file;
-	ssize_t n = read_log(set, log, buf, len, log_off, &in_file);
+	ssize_t n = read_log(set, log, buf, len, need, log_off, &in_file);
 	int ret = n > 0 && set->compared.how ? check(set, log, buf, in_file, log_off) : 0;
 
 	return ret ? ret : n;
@@ -483,7 +483,7 @@ static int too_short(struct logset *set, const struct logset_log *log, uint64_t 
 
 static int read_direct(struct logset *set, struct logset_log *log, void *buf, size_t len, uint64_t log_off)
 {
-	ssize_t n = read_checked(set, log, buf, len, log_off);
+	ssize_t n = read_checked(set, log, buf, len, len, log_off);
 
 	if (n < 0)
 		return (int)n;
@@ -524,7 +524,7 @@ static int fill_window(struct logset *set, struct logset_log *log, size_t len, u
 		log->win_cap = want;
 		set->window_bytes += want;
 	}
-	n = read_checked(set, log, log->window, want, from);
+	n = read_checked(set, log, log->window, want, len, from);
 	if (n < 0)
 		return (int)n;
 	log->win_off = from;
