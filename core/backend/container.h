@@ -24,6 +24,8 @@
 #define CONTAINER_ID_OFF 16 /* of the id in the headers of droppings, but for a node index */
 #define CONTAINER_REST_MAX 180 /* the longest path of a dropping, relative to the container */
 
+struct place_dir;
+
 struct container {
 	struct store *store;
 	uint8_t id[STUB_ID_LEN];
@@ -37,6 +39,7 @@ struct container {
 	bool give;            /* this process is root's, and gives its droppings to the stub's owner */
 	bool filled;          /* the stub has a length: see container_is_purged() */
 	bool near;            /* new logs of this process are made near, if they can be (placed.h) */
+	struct place_dir *hold; /* while one is made: by placed_hold() */
 	bool made;            /* by this process, just now: a dropping of another is not likely to be there */
 	uid_t caller;         /* the user of this process when the stub was looked at */
 	uid_t maker;          /* of the container, as the stub's header says; or CONTAINER_ANYBODY */

@@ -96,6 +96,37 @@ static bool is_in(const char *dir, const uint8_t *id)
 	return end && end - dir > 2 * STUB_ID_LEN && !memcmp(end - 2 * STUB_ID_LEN, hex, 2 * STUB_ID_LEN);
 }
 
+/* Whether it is a near.HOST for the hostdir @dir, ".plfs/XX/ID/hostdir.K". */
+static bool is_of(const struct place *p, const char *dir, const char *host, size_t host_len)
+{
+	return is_in(dir, p->id) && strlen(p->host) == host_len && !memcmp(p->host, host, host_len);
+}
+
+static void user_path(const struct place_settings *ps, char *path)
+{
+	snprintf(path, PLACE_PATH_LEN, "%s/plfs.%u", ps->near, (unsigned)geteuid());
+}
+
+/* NEAR/plfs.UID/BACKEND-ID. -ENAMETOOLONG. */
+static int top_path(const struct place_settings *ps, char *path)
+{
+	return snprintf(path, PLACE_PATH_LEN, "%s/plfs.%u/%s", ps->near, (unsigned)geteuid(), ps->backend_id) <
+			       PLACE_PATH_LEN ?
+		       0 :
+		       -ENAMETOOLONG;
+}
+
+/* Where new logs are made, near.HOST being damaged: for messages. */
+static void guess(const struct store *home, const char *host, size_t host_len, struct place *p)
+{
+	memset(p, 0, sizeof(*p));
+	snprintf(p->host, sizeof(p->host), "%.*s", (int)host_len, host);
+	if (home->near)
+		top_path(home->near, p->path);
+	else
+		snprintf(p->path, sizeof(p->path), "a place that near.%s, which is damaged, does not name", p->host);
+}
+
 static int read_place(struct store *home, const char *dir, const char *host, size_t host_len, uint8_t *raw,
 		      struct place *p)
 {
@@ -104,14 +135,12 @@ static int read_place(struct store *home, const char *dir, const char *host, siz
 
 	if (!ret)
 		ret = read_raw(home, path, raw);
-	if (!ret)
-		ret = place_decode(p, raw);
-	if (!ret && (!is_in(dir, p->id) || strlen(p->host) != host_len || memcmp(p->host, host, host_len)))
-		ret = -EIO;
-	if (ret == -EIO || ret == -EPROTONOSUPPORT || ret == -ENODATA)
-		msg_error("%s: damaged, or of another version: the logs that it leads to cannot be found",
-			  path);
-	return ret == -ENODATA ? -EIO : ret;
+	if (ret && ret != -ENODATA)
+		return ret;
+	if (!ret && !place_decode(p, raw) && is_of(p, dir, host, host_len))
+		return 0;
+	guess(home, host, host_len, p);
+	return -EBADMSG;
 }
 
 int place_read(struct store *home, const char *dir, const char *host, size_t host_len, struct place *p)
@@ -172,13 +201,15 @@ static int open_user_of(const char *path, const char **id)
 	return sscanf(name, "/plfs.%u", &uid) == 1 ? open_user(user, uid) : -EIO;
 }
 
-/* What says that there is no such place here; all else is an error that may pass. */
+/* What says that there is no such place here, or none that works; all else is an error that may pass. */
 static int elsewhere(int ret)
 {
-	return ret == -ENOENT || ret == -ENOTDIR || ret == -ELOOP || ret == -EPERM || ret == -EACCES ||
-			       ret == -ENODATA ?
-		       -EREMOTE :
-		       ret;
+	static const int errors[] = { ENOENT, ENOTDIR, ELOOP, EPERM, EACCES, ENODATA, EIO, ENODEV, ENXIO, ESTALE };
+
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
+		if (ret == -errors[i])
+			return -EREMOTE;
+	return ret;
 }
 
 static int enter_both(struct store *home, const char *dir, const char *host, size_t host_len,
@@ -191,7 +222,7 @@ static int enter_both(struct store *home, const char *dir, const char *host, siz
 	int fd, ret = read_place(home, dir, host, host_len, raw, &p);
 
 	if (ret)
-		return ret;
+		return ret == -EBADMSG ? -EREMOTE : ret;
 	fd = open_user_of(p.path, &id);
 	if (fd < 0)
 		return elsewhere(fd);
@@ -238,11 +269,6 @@ void place_settings_init(struct place_settings *ps)
 		 crc32c(0, ps->home, strlen(ps->home)), crc32c(~0u, ps->home, strlen(ps->home)));
 }
 
-static void user_path(const struct place_settings *ps, char *path)
-{
-	snprintf(path, PLACE_PATH_LEN, "%s/plfs.%u", ps->near, (unsigned)geteuid());
-}
-
 int place_open_user(const struct place_settings *ps)
 {
 	char user[PLACE_PATH_LEN];
@@ -272,18 +298,15 @@ static int make_dir(struct store *s, const char *path)
 	return ret == -EEXIST ? 0 : ret;
 }
 
+/* A power failure may have left it shorter. */
 static void say_home(struct store *s, const struct place_settings *ps)
 {
 	char path[STORE_PATH_LEN];
 	struct stat st;
-	int h;
 
 	snprintf(path, sizeof(path), "%s/" HOME, ps->backend_id);
-	if (!s->ops->stat(s, path, &st))
-		return;
-	h = store_replace_file(s, path, 0644, ps->home, strlen(ps->home), "\n", 1);
-	if (h >= 0)
-		store_close(s, &h);
+	if (s->ops->stat(s, path, &st) || st.st_size != (off_t)strlen(ps->home) + 1)
+		store_write_file(s, path, 0644, ps->home, strlen(ps->home), "\n", 1);
 }
 
 /* Each directory from BACKEND-ID to the hostdir. */
@@ -328,17 +351,31 @@ static int enter_own(struct store *home, const char *dir, struct place_dir *near
 	return ret;
 }
 
-/* The lock is held, exclusively: write the file anew unless it is whole. */
-static int fill(struct place_dir *near, const char *dir, const struct place_settings *ps)
+/* The bytes of the near.HOST that is locked: -ENODATA: it has none, or is damaged. */
+static int read_locked(struct place_dir *near, const char *dir, const char *host, uint8_t *raw, struct place *p)
+{
+	ssize_t n = near->store.ops->pread(&near->store, near->lock, raw, PLACE_LEN, 0);
+
+	if (n < 0)
+		return (int)n;
+	return n == PLACE_LEN && !place_decode(p, raw) && is_of(p, dir, host, strlen(host)) ? 0 : -ENODATA;
+}
+
+/* The lock is held, exclusively. */
+static int write_locked(struct place_dir *near, const uint8_t *raw)
+{
+	ssize_t n = near->store.ops->pwrite(&near->store, near->lock, raw, PLACE_LEN, 0);
+
+	return n == PLACE_LEN ? 0 : n < 0 ? (int)n : -ENOSPC;
+}
+
+/* The lock is held, exclusively: write the file anew. @path: of NEAR/plfs.UID/BACKEND-ID. */
+static int fill(struct place_dir *near, const char *dir, const char *host, const char *path)
 {
 	struct place p = { .created_ns = stamp_next() };
 	const char *end = strrchr(dir, '/');
 	uint8_t raw[PLACE_LEN];
-	char user[PLACE_PATH_LEN];
-	ssize_t n = near->store.ops->pread(&near->store, near->lock, raw, sizeof(raw), 0);
 
-	if (n == PLACE_LEN)
-		return 0;
 	for (int i = 0; i < STUB_ID_LEN; i++) {
 		unsigned byte;
 
@@ -348,38 +385,55 @@ static int fill(struct place_dir *near, const char *dir, const struct place_sett
 	}
 	if (sys.getrandom(p.token, sizeof(p.token), 0) != sizeof(p.token))
 		return -EIO;
-	snprintf(p.host, sizeof(p.host), "%s", host_name());
-	user_path(ps, user);
-	if (snprintf(p.path, sizeof(p.path), "%s/%s", user, ps->backend_id) >= (int)sizeof(p.path))
+	if (snprintf(p.host, sizeof(p.host), "%s", host) >= (int)sizeof(p.host) ||
+	    snprintf(p.path, sizeof(p.path), "%s", path) >= (int)sizeof(p.path))
 		return -ENAMETOOLONG;
 	place_encode(&p, raw);
-	n = near->store.ops->pwrite(&near->store, near->lock, raw, sizeof(raw), 0);
-	return n == sizeof(raw) ? 0 : n < 0 ? (int)n : -ENOSPC;
+	return write_locked(near, raw);
 }
 
-/* Whether near.HOST at home is as that here; with @make, make a missing one. */
+/* near.HOST at home becomes as that here. */
+static int write_home(struct store *home, const char *path, mode_t mode, struct place_dir *near, bool durably)
+{
+	uint8_t raw[PLACE_LEN];
+	ssize_t n = near->store.ops->pread(&near->store, near->lock, raw, sizeof(raw), 0);
+	int h;
+
+	if (n != sizeof(raw))
+		return n < 0 ? (int)n : -EIO;
+	if (durably)
+		return store_replace_durably(home, path, mode, STORE_NOBODY, raw, sizeof(raw));
+	h = store_replace_file(home, path, mode, raw, sizeof(raw), NULL, 0);
+	if (h < 0)
+		return h;
+	store_close(home, &h);
+	return 0;
+}
+
+/*
+ * Whether near.HOST at home is as that here. -ENODATA: home has none, and it is to be made; -EREMOTE: home
+ * has another. With @make: make it, from that here, which is made anew if it is none.
+ */
 static int compare_home(struct store *home, const char *dir, mode_t mode, struct place_dir *near, bool make)
 {
 	uint8_t here[PLACE_LEN], there[PLACE_LEN];
-	char path[STORE_PATH_LEN];
-	ssize_t n = near->store.ops->pread(&near->store, near->lock, here, sizeof(here), 0);
-	int ret = name_near(path, dir, host_name(), strlen(host_name())), h;
+	char path[STORE_PATH_LEN], top[PLACE_PATH_LEN];
+	const char *host = host_name();
+	struct place p;
+	int ret = name_near(path, dir, host, strlen(host)), own;
 
-	if (n < 0 || ret)
-		return ret ? ret : (int)n;
-	if (n < PLACE_LEN)
-		return -ENODATA;
+	own = ret ? ret : read_locked(near, dir, host, here, &p);
+	if (own && own != -ENODATA)
+		return own;
 	ret = read_raw(home, path, there);
-	if (ret == -ENOENT && make) {
-		h = store_replace_file(home, path, mode, here, sizeof(here), NULL, 0);
-		if (h < 0)
-			return h;
-		store_close(home, &h);
-		return 0;
-	}
-	if (ret)
-		return ret == -ENOENT ? -ENODATA : ret == -ENODATA ? -EREMOTE : ret;
-	return memcmp(here, there, PLACE_LEN) ? -EREMOTE : 0;
+	if (ret != -ENOENT)
+		return ret && ret != -ENODATA ? ret : ret || own || memcmp(here, there, PLACE_LEN) ? -EREMOTE : 0;
+	if (!make)
+		return -ENODATA;
+	ret = own ? top_path(home->near, top) : 0;
+	if (!ret && own)
+		ret = fill(near, dir, host, top);
+	return ret ? ret : write_home(home, path, mode, near, false);
 }
 
 /* Whether the file that is locked has lost its name. */
@@ -409,9 +463,9 @@ static int try_begin(struct store *home, const char *dir, mode_t mode, struct pl
 		store_unlock(s, near->lock);
 		ret = store_lock(s, near->lock);
 		if (!ret)
-			ret = is_gone(near) ? -EAGAIN : fill(near, dir, home->near);
+			ret = is_gone(near) ? -EAGAIN : compare_home(home, dir, mode, near, true);
 		if (!ret)
-			ret = compare_home(home, dir, mode, near, true);
+			ret = store_lock_shared(s, near->lock); /* others may make logs as well */
 	}
 	if (ret)
 		place_leave(near);
@@ -429,6 +483,67 @@ int place_begin(struct store *home, const char *dir, mode_t mode, struct place_d
 		ret = -ENOENT;
 	if (ret && ret != -ENOSPC && ret != -EDQUOT && ret != -EREMOTE)
 		tell_refused(ps, ret);
+	return ret;
+}
+
+/* ---- mending one ---- */
+
+static bool is_same_dir(const char *a, const char *b)
+{
+	struct stat st, other;
+
+	return !sys.fstatat(AT_FDCWD, a, &st, 0) && !sys.fstatat(AT_FDCWD, b, &other, 0) &&
+	       st.st_dev == other.st_dev && st.st_ino == other.st_ino;
+}
+
+/* The lock is held, exclusively. Of two that are whole and differ, nobody knows which leads where. */
+static int mend_locked(struct store *home, const char *dir, const char *host, const char *top, mode_t mode,
+		       struct place_dir *near)
+{
+	uint8_t here[PLACE_LEN], there[PLACE_LEN];
+	char path[STORE_PATH_LEN];
+	struct place p, q;
+	int ret = name_near(path, dir, host, strlen(host)), found;
+
+	if (ret)
+		return ret;
+	ret = read_locked(near, dir, host, here, &p);
+	found = read_place(home, dir, host, strlen(host), there, &q);
+	if ((ret && ret != -ENODATA) || (found && found != -ENOENT && found != -EBADMSG))
+		return ret && ret != -ENODATA ? ret : found;
+	if (!found && !ret && !memcmp(here, there, PLACE_LEN))
+		return 0;
+	if (!found)
+		return ret && is_same_dir(q.path, top) ? write_locked(near, there) : -EREMOTE;
+	if (!ret && !is_same_dir(p.path, top))
+		return -EREMOTE;
+	ret = ret ? fill(near, dir, host, top) : 0;
+	if (!ret)
+		ret = near->store.ops->sync(&near->store, near->lock, false);
+	return ret ? ret : write_home(home, path, mode, near, true);
+}
+
+int place_mend(struct store *home, const char *top, const char *dir, const char *host, mode_t mode)
+{
+	char path[STORE_PATH_LEN], name[STORE_PATH_LEN];
+	struct store under = *home;
+	struct place_dir near;
+	const char *id;
+	bool made;
+	int ret = name_near(name, "", host, strlen(host)), fd = open_user_of(top, &id);
+
+	if (fd < 0)
+		return fd;
+	under.ops = home->under ? home->under : home->ops;
+	snprintf(path, sizeof(path), "%s/%s", id, below(dir));
+	ret = enter(home, fd, path, &near);
+	if (ret)
+		return ret;
+	near.lock = store_open_or_make(&near.store, name, O_RDWR | STORE_BRIEFLY, 0644, &made);
+	ret = near.lock < 0 ? near.lock : store_lock(&near.store, near.lock);
+	if (!ret)
+		ret = is_gone(&near) ? -ENOENT : mend_locked(&under, dir, host, top, mode, &near);
+	place_leave(&near);
 	return ret;
 }
 

@@ -78,14 +78,14 @@ struct place_dir {
 };
 
 /*
- * Read near.HOST in the hostdir @dir, relative to the store's root, at home. 0; -ENOENT: there is none; as
- * place_decode().
+ * Read near.HOST in the hostdir @dir, relative to the store's root, at home. 0; -ENOENT: there is none;
+ * -EBADMSG: it is damaged, or of another version; *@p has the host, and words for the place; -errno.
  */
 int place_read(struct store *home, const char *dir, const char *host, size_t host_len, struct place *p);
 
 /*
  * Open the hostdir @dir, near, as near.HOST at home says. 0; -ENOENT: there is no near.HOST; -EREMOTE: there
- * is, and the place is not on this host, or is gone; -errno.
+ * is, and the place is not on this host, or is gone, or cannot be read, or near.HOST is damaged; -errno.
  */
 int place_enter(struct store *home, const char *dir, const char *host, size_t host_len,
 		struct place_dir *near);
@@ -105,6 +105,13 @@ void place_leave(struct place_dir *near);
 
 /* The directory plfs.UID there, if it is this user's alone: a hidden descriptor; -errno. */
 int place_open_user(const struct place_settings *ps);
+
+/*
+ * Have the near.HOST of @host, at home of @mode, lead to the hostdir @dir in the place @top
+ * (NEAR/plfs.UID/BACKEND-ID), in which there are logs of that host: one that is missing or damaged is made from
+ * the other, or both anew. 0; -EREMOTE: that at home leads to another place; -errno.
+ */
+int place_mend(struct store *home, const char *top, const char *dir, const char *host, mode_t mode);
 
 /* What one user has there, in bytes: of all backends. UINT64_MAX: that cannot be told. */
 uint64_t place_used(const struct place_settings *ps);

@@ -5,6 +5,7 @@
 #include "core/backend/placed.h"
 
 #include "core/backend/names.h"
+#include "core/backend/twin.h"
 #include "core/base/alloc.h"
 #include "core/base/critical.h"
 #include "core/base/io.h"
@@ -67,6 +68,31 @@ static bool go_on(int near, int home, int *tries)
 	return home == -ENOENT && near != -EREMOTE && !(*tries)++;
 }
 
+static off_t size_of(struct store *s, int h)
+{
+	struct stat st;
+
+	return s->under->fstat(s, h, &st) ? 0 : st.st_size;
+}
+
+/*
+ * A log is open near, or that gave an error: take what a sync has copied home as well. What has been written
+ * since this host was started is near in any case, unless somebody cut it there.
+ */
+static int open_home_too(struct store *s, const char *path, const char *name, int flags, int near)
+{
+	bool ours = name_is_ours(name), reads = (flags & O_ACCMODE) == O_RDONLY;
+	int home;
+
+	if (near == -EMFILE || near == -ENFILE || near == -ENOMEM || name_is_live(name) ||
+	    (!reads && (ours || near < 0)))
+		return near;
+	home = s->under->open(s, path, flags, 0);
+	if (near < 0 || home < 0)
+		return near < 0 && home >= 0 ? home : near;
+	return twin_make(s, near, home, !ours || size_of(s, near) < size_of(s, home));
+}
+
 static int placed_open(struct store *s, const char *path, int flags, mode_t mode)
 {
 	struct place_dir near;
@@ -81,7 +107,7 @@ static int placed_open(struct store *s, const char *path, int flags, mode_t mode
 			h = store_open(&near.store, p.name, flags & ~O_DIRECT, mode);
 			place_leave(&near);
 			if (h != -ENOENT)
-				return h;
+				return open_home_too(s, path, p.name, flags, h);
 		}
 		if (is_error(ret))
 			return ret;
@@ -89,6 +115,15 @@ static int placed_open(struct store *s, const char *path, int flags, mode_t mode
 	} while (go_on(ret, h, &tries));
 	/* Of a live file that is not here nothing can be known: it is as one that has gone. */
 	return name_is_live(p.name) ? h : neither(ret, h);
+}
+
+/* As twins are read. */
+static void take_longer(struct store *s, const char *path, struct stat *st)
+{
+	struct stat home;
+
+	if (!s->under->stat(s, path, &home) && S_ISREG(home.st_mode) && home.st_size > st->st_size)
+		st->st_size = home.st_size;
 }
 
 static int placed_stat(struct store *s, const char *path, struct stat *st)
@@ -104,6 +139,8 @@ static int placed_stat(struct store *s, const char *path, struct stat *st)
 		if (!ret) {
 			ret2 = near.store.ops->stat(&near.store, p.name, st);
 			place_leave(&near);
+			if (!ret2 && !name_is_ours(p.name))
+				take_longer(s, path, st);
 			if (ret2 != -ENOENT)
 				return ret2;
 		}
@@ -339,6 +376,7 @@ void placed_enable(struct store *s)
 			placed_ops.rename = placed_rename;
 			placed_ops.list = placed_list;
 			placed_ops.remove_tree = placed_remove_tree;
+			twin_set_ops(&placed_ops);
 			placed_ops.open = placed_open;
 		}
 		s->under = s->ops;
@@ -356,7 +394,8 @@ static int has_group(struct store *s, int h, mode_t mode, gid_t gid)
 	return ret || st.st_gid == gid || !(mode & S_IRWXG) ? ret : store_chown(s, h, (uid_t)-1, gid);
 }
 
-int placed_create(struct store *s, const char *path, mode_t mode, gid_t gid, mode_t home_mode)
+int placed_create(struct store *s, const char *path, mode_t mode, gid_t gid, mode_t home_mode,
+		  struct place_dir *hold)
 {
 	struct place_dir near;
 	struct parts p;
@@ -364,17 +403,42 @@ int placed_create(struct store *s, const char *path, mode_t mode, gid_t gid, mod
 
 	if (!s->near || !s->under || !take_apart(path, &p))
 		return -EOPNOTSUPP;
-	ret = place_begin(s, p.dir, home_mode, &near);
+	ret = hold ? 0 : place_begin(s, p.dir, home_mode, &near);
 	if (ret)
 		return ret;
+	near = hold ? *hold : near;
 	h = store_open(&near.store, p.name, O_RDWR | O_CREAT | O_EXCL, mode);
 	ret = h < 0 ? h : has_group(s, h, mode, gid);
 	if (ret && h >= 0) {
 		store_close(s, &h);
 		near.store.ops->unlink(&near.store, p.name);
 	}
-	place_leave(&near);
+	if (!hold)
+		place_leave(&near);
 	return ret ? ret : h;
+}
+
+int placed_hold(struct store *s, const char *dir, mode_t home_mode, struct place_dir *hold)
+{
+	return s->near && s->under ? place_begin(s, dir, home_mode, hold) : -EOPNOTSUPP;
+}
+
+void placed_release(struct place_dir *hold) { place_leave(hold); }
+
+bool placed_is_held(struct store *s, const char *path)
+{
+	char name[STORE_PATH_LEN];
+	struct place_dir near;
+	struct parts p;
+	bool held;
+
+	if (!take_apart(path, &p) || enter(s, &p, &near))
+		return true;
+	snprintf(name, sizeof(name), "near.%.*s", (int)p.host_len, p.host);
+	near.lock = store_open(&near.store, name, O_RDWR | STORE_BRIEFLY, 0);
+	held = near.lock < 0 || store_try_lock(&near.store, near.lock) == -EBUSY;
+	place_leave(&near);
+	return held;
 }
 
 bool placed_is_near(struct store *s, const char *path)
@@ -433,7 +497,8 @@ bool placed_is_elsewhere(struct store *s, const char *path, struct place *place)
 	ret = enter(s, &p, &near);
 	if (!ret)
 		place_leave(&near);
-	if (ret == -EREMOTE)
-		ret = place_read(s, p.dir, p.host, p.host_len, place) ? ret : 1;
-	return ret == 1;
+	if (ret != -EREMOTE)
+		return false;
+	ret = place_read(s, p.dir, p.host, p.host_len, place);
+	return !ret || ret == -EBADMSG;
 }

@@ -6,6 +6,7 @@
 
 #include "core/backend/names.h"
 #include "core/backend/placed.h"
+#include "core/backend/twin.h"
 #include "core/base/alloc.h"
 #include "core/base/msg.h"
 #include "core/base/sys.h"
@@ -28,18 +29,44 @@ struct carried {
 	struct store home;
 	const char *path; /* relative to the container */
 	char full[CONTAINER_PATH_LEN];
-	int from, to;
+	int near, from, to; /* near: the file there; from: with what home has of it, if that is some (twin.h) */
 	uint8_t *buf; /* COPY_LEN */
 	struct log_sums sums;
 };
 
+/* The file near itself: what home has of a log would seem to be all if that could not be opened. */
+static int open_near(struct carried *k)
+{
+	const char *name = strrchr(k->full, '/') + 1, *host;
+	char dir[CONTAINER_PATH_LEN];
+	struct place_dir near;
+	size_t len;
+	int ret;
+
+	host = name_host(name, &len);
+	snprintf(dir, sizeof(dir), "%.*s", (int)(name - 1 - k->full), k->full);
+	ret = host ? place_enter(k->c->store, dir, host, len, &near) : -ENOENT;
+	if (ret)
+		return ret;
+	k->near = store_open(&near.store, name, O_RDONLY | STORE_BRIEFLY, 0);
+	place_leave(&near);
+	return k->near < 0 ? k->near : 0;
+}
+
 /* -ENOENT: it is not near. */
 static int begin(struct carried *k, const struct container *c, const char *path)
 {
-	*k = (struct carried){ .c = c, .home = placed_home(c->store), .path = path, .from = -1, .to = -1 };
+	int ret;
+
+	*k = (struct carried){
+		.c = c, .home = placed_home(c->store), .path = path, .near = -1, .from = -1, .to = -1
+	};
 	container_path(c, path, k->full);
 	if (!placed_is_near(c->store, k->full))
 		return -ENOENT;
+	ret = open_near(k);
+	if (ret)
+		return ret;
 	k->from = datalog_open(c, path, false);
 	k->buf = k->from < 0 ? NULL : mem_alloc(COPY_LEN);
 	return k->from < 0 ? k->from : k->buf ? 0 : -ENOMEM;
@@ -47,6 +74,8 @@ static int begin(struct carried *k, const struct container *c, const char *path)
 
 static void end(struct carried *k)
 {
+	if (k->near >= 0)
+		store_close(&k->home, &k->near);
 	if (k->from >= 0)
 		store_close(k->c->store, &k->from);
 	if (k->to >= 0)
@@ -59,7 +88,7 @@ static void end(struct carried *k)
 static int make(struct carried *k, const char *full)
 {
 	struct stat st;
-	int h, ret = k->home.ops->fstat(&k->home, k->from, &st);
+	int h, ret = k->c->store->ops->fstat(k->c->store, k->from, &st);
 
 	if (ret)
 		return ret;
@@ -71,26 +100,52 @@ static int make(struct carried *k, const char *full)
 
 static int copy_header(struct carried *k)
 {
-	ssize_t n = k->home.ops->pread(&k->home, k->from, k->buf, HEADER_LEN, 0);
+	ssize_t n = k->c->store->ops->pread(k->c->store, k->from, k->buf, HEADER_LEN, 0);
 
 	if (n == HEADER_LEN)
 		n = k->home.ops->pwrite(&k->home, k->to, k->buf, HEADER_LEN, 0);
 	return n == HEADER_LEN ? 0 : n < 0 ? (int)n : -ENOSPC;
 }
 
-/* Compare @len bytes at k->buf, from @off on, with the checksums of their chunks. */
+/* Whether a process writes it, or one that was killed has left its live file. */
+static bool is_open(const struct carried *k)
+{
+	char live[CONTAINER_PATH_LEN], full[CONTAINER_PATH_LEN];
+	struct stat st;
+
+	name_live_of_log(k->path, live);
+	container_path(k->c, live, full);
+	return k->c->store->ops->stat(k->c->store, full, &st) != -ENOENT;
+}
+
+/*
+ * Compare @len bytes at k->buf, from @off on, with the checksums of their chunks; if they are wrong, take
+ * those that home has, or that only the log near has. A process that goes on with the log has moved its
+ * checksums.
+ */
 static int compare(struct carried *k, size_t len, uint64_t off)
 {
 	struct sums_chunk chunks[COPY_LEN / INDEX_CHUNK_LEN] = { { 0 } };
-	const struct iovec iov = { .iov_base = k->buf, .iov_len = len };
+	struct store *s = k->c->store;
 	uint64_t bad = 0;
 	int ret = 0;
 
 	for (size_t i = 0; i * INDEX_CHUNK_LEN < len && !ret; i++)
 		ret = sums_find(&k->sums, k->c, k->path, k->from, false, off / INDEX_CHUNK_LEN + i,
 				(uint32_t)min_size(len - i * INDEX_CHUNK_LEN, INDEX_CHUNK_LEN), &chunks[i]);
-	if (ret || sums_check(k->c->store, k->from, &iov, 1, off, chunks, &bad))
-		return ret;
+	for (size_t i = 0; i * INDEX_CHUNK_LEN < len && !ret; i++) {
+		size_t at = i * INDEX_CHUNK_LEN;
+		const struct iovec one = { k->buf + at, min_size(len - at, INDEX_CHUNK_LEN) };
+
+		if (sums_check(s, k->from, &one, 1, off + at, &chunks[i], &bad))
+			continue;
+		if (!twin_turn(s, k->from) ||
+		    datalog_pread(s, k->from, one.iov_base, one.iov_len, off + at) != (ssize_t)one.iov_len ||
+		    !sums_check(s, k->from, &one, 1, off + at, &chunks[i], &bad))
+			ret = -EIO;
+	}
+	if (ret != -EIO || is_open(k))
+		return ret == -EIO ? -EBUSY : ret;
 	msg_error("%s: bytes %llu to %llu are not those that were written: it stays in its place; plfs check lists all damage",
 		  k->full, (unsigned long long)(bad * INDEX_CHUNK_LEN),
 		  (unsigned long long)((bad + 1) * INDEX_CHUNK_LEN - 1));
@@ -104,7 +159,7 @@ static int copy_data(struct carried *k, uint64_t off, uint64_t len, bool compare
 
 	while (off < len && !ret) {
 		size_t part = (size_t)min_u64(COPY_LEN, len - off);
-		ssize_t done, n = datalog_pread(&k->home, k->from, k->buf, part, off);
+		ssize_t done, n = datalog_pread(k->c->store, k->from, k->buf, part, off);
 
 		if (n <= 0)
 			return n < 0 ? (int)n : -EBUSY; /* it was cut meanwhile */
@@ -129,6 +184,20 @@ static int sync_hostdir(struct carried *k)
 	return store_sync_path(&k->home, dir, true);
 }
 
+/* What leads to the rest of the log: without it that is not found after a power failure. */
+static int sync_place(struct carried *k)
+{
+	char path[CONTAINER_PATH_LEN + 8];
+	const char *name = strrchr(k->full, '/') + 1, *host;
+	size_t len;
+	int ret;
+
+	host = name_host(name, &len);
+	snprintf(path, sizeof(path), "%.*snear.%.*s", (int)(name - k->full), k->full, (int)len, host);
+	ret = store_sync_path(&k->home, path, false);
+	return ret == -ENOENT ? 0 : ret;
+}
+
 /* ---- a part ---- */
 
 /* Open the copy at home. *@len: of its data area. Who makes it too writes the same header. */
@@ -150,6 +219,8 @@ static int open_copy(struct carried *k, uint64_t *len)
 		return -EMLINK;
 	if (st.st_size < HEADER_LEN)
 		ret = copy_header(k);
+	if (!ret && made)
+		ret = sync_place(k);
 	return ret || !made ? ret : sync_hostdir(k);
 }
 
@@ -161,7 +232,7 @@ int carry_part(const struct container *c, const char *path, uint64_t len)
 	int ret = begin(&k, c, path);
 
 	if (!ret)
-		ret = k.home.ops->fstat(&k.home, k.from, &st);
+		ret = c->store->ops->fstat(c->store, k.from, &st);
 	if (!ret)
 		ret = open_copy(&k, &have);
 	if (!ret)
@@ -174,30 +245,11 @@ int carry_part(const struct container *c, const char *path, uint64_t len)
 
 /* ---- all of it ---- */
 
-/* Whether a process writes it, or one that was killed has left its live file. */
-static bool is_open(const struct carried *k)
-{
-	char live[CONTAINER_PATH_LEN], full[CONTAINER_PATH_LEN];
-	struct stat st;
-
-	name_live_of_log(k->path, live);
-	container_path(k->c, live, full);
-	return k->c->store->ops->stat(k->c->store, full, &st) != -ENOENT;
-}
-
-/* Whether a process is making it, perhaps: the live file comes after the log. */
-static bool is_empty(struct carried *k)
-{
-	struct stat st;
-
-	return k->home.ops->fstat(&k->home, k->from, &st) || !datalog_len(&st);
-}
-
 /* Whether the log near is still what was copied: of @len bytes, closed, and under its name. */
 static int is_same(struct carried *k, off_t len)
 {
 	struct stat st;
-	int ret = k->home.ops->fstat(&k->home, k->from, &st);
+	int ret = k->c->store->ops->fstat(k->c->store, k->from, &st);
 
 	if (ret)
 		return ret;
@@ -259,7 +311,7 @@ static int alone(struct carried *k, int (*fn)(struct carried *k, const char *tmp
 static int copy_all(struct carried *k, const char *tmp, off_t *len, struct carry *carry)
 {
 	struct stat st;
-	int ret = k->home.ops->fstat(&k->home, k->from, &st);
+	int ret = k->c->store->ops->fstat(k->c->store, k->from, &st);
 
 	if (ret)
 		return ret;
@@ -285,6 +337,20 @@ static int name_tmp(const struct carried *k, char *tmp)
 		       -ENAMETOOLONG;
 }
 
+/*
+ * Whether a process has the log open, or is making it: until it has made the live file it holds the lock of the
+ * place, and nothing is in the log.
+ */
+static bool is_being_made(struct carried *k)
+{
+	struct stat st;
+
+	if (k->near >= 0 && !k->home.ops->fstat(&k->home, k->near, &st) && !datalog_len(&st) &&
+	    placed_is_held(k->c->store, k->full))
+		return true;
+	return is_open(k);
+}
+
 int carry_log(const struct container *c, const char *path, struct carry *carry)
 {
 	char tmp[STORE_PATH_LEN] = "";
@@ -292,8 +358,8 @@ int carry_log(const struct container *c, const char *path, struct carry *carry)
 	off_t len = 0;
 	int ret = begin(&k, c, path);
 
-	if (!ret && (is_open(&k) || is_empty(&k)))
-		ret = -EBUSY;
+	if (!ret || ret == -EIO)
+		ret = is_being_made(&k) ? -EBUSY : ret;
 	if (!ret)
 		ret = name_tmp(&k, tmp);
 	if (!ret) {
@@ -353,6 +419,8 @@ int carry_end(const struct container *c, const char *hostdir, const char *host, 
 		ret = near.lock < 0 ? near.lock : store_lock(&near.store, near.lock);
 		if (!ret && near.store.ops->list(&near.store, ".", find_log, NULL))
 			ret = -EBUSY;
+		if (!ret) /* no log comes back once nothing leads to it */
+			ret = near.store.ops->sync(&near.store, near.store.root, true);
 		if (!ret)
 			ret = home.ops->unlink(&home, full);
 		if (!ret)

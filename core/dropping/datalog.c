@@ -7,6 +7,7 @@
 #include "core/backend/container_dirs.h"
 #include "core/backend/host.h"
 #include "core/backend/names.h"
+#include "core/backend/twin.h"
 #include "core/base/bytes.h"
 #include "core/base/crc32c.h"
 #include "core/base/msg.h"
@@ -44,7 +45,7 @@ static int create_near(const struct container *c, const char *path)
 	int ret = home.ops->stat(&home, path, &st);
 
 	return ret == -ENOENT ? placed_create(c->store, path, container_file_mode(c, false), c->gid,
-					      container_file_mode(c, false)) :
+					      container_file_mode(c, false), c->hold) :
 	       ret	      ? ret :
 				-EEXIST;
 }
@@ -131,10 +132,14 @@ static int open_checked(const struct container *c, const char *path, int flags)
 	h = store_open(c->store, full, flags, 0);
 	if (h < 0)
 		return h;
-	n = c->store->ops->pread(c->store, h, buf, sizeof(buf), 0);
-	ret = n == sizeof(buf) ? datalog_check_header(c, path, buf) : n < 0 ? (int)n : -EIO;
-	if (!ret)
-		return h;
+	for (int i = 0; i < 2; i++) {
+		n = c->store->ops->pread(c->store, h, buf, sizeof(buf), 0);
+		ret = n == sizeof(buf) ? datalog_check_header(c, path, buf) : n < 0 ? (int)n : -EIO;
+		if (!ret)
+			return h;
+		if (!twin_turn(c->store, h)) /* near and at home, and only one is damaged */
+			break;
+	}
 	store_close(c->store, &h);
 	return ret;
 }

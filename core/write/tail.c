@@ -13,6 +13,7 @@
 #include "core/base/msg.h"
 #include "core/base/newer.h"
 #include "core/base/stamp.h"
+#include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
 #include "core/dropping/sums.h"
 #include "core/base/event.h"
@@ -87,6 +88,27 @@ static int create_in(struct tail *t, const struct container *c)
 	return ret;
 }
 
+static int create_near(struct tail *t, const struct container *c)
+{
+	mode_t mode = container_file_mode(c, false);
+	char hostdir[32], dir[CONTAINER_PATH_LEN];
+	struct container held = *c;
+	struct place_dir hold;
+	int ret;
+
+	snprintf(hostdir, sizeof(hostdir), "hostdir.%u", name_hostdir(c));
+	container_path(c, hostdir, dir);
+	ret = placed_hold(c->store, dir, mode, &hold);
+	if (ret == -ENOENT && !container_add_hostdir(c, name_hostdir(c)))
+		ret = placed_hold(c->store, dir, mode, &hold);
+	if (ret)
+		return ret;
+	held.hold = &hold;
+	ret = create_in(t, &held);
+	placed_release(&hold);
+	return ret;
+}
+
 int tail_create(struct tail *t, const struct container *c)
 {
 	struct container home = *c;
@@ -95,7 +117,7 @@ int tail_create(struct tail *t, const struct container *c)
 	t->c = c;
 	home.near = false;
 	if (c->near)
-		ret = create_in(t, c);
+		ret = create_near(t, c);
 	return ret ? create_in(t, &home) : 0;
 }
 

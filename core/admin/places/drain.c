@@ -13,6 +13,7 @@
 #include "core/backend/stub_known.h"
 #include "core/base/as_owner.h"
 #include "core/base/io.h"
+#include "core/base/msg.h"
 #include "core/base/sys.h"
 #include "core/base/vec.h"
 #include "core/dropping/carry.h"
@@ -31,15 +32,6 @@ struct draining {
 	size_t nr, cap;
 };
 
-static void trouble(struct plfs_drain *d, const char *dir, const char *path, const char *why)
-{
-	char full[CONTAINER_PATH_LEN];
-
-	if (!d->trouble)
-		return;
-	snprintf(full, sizeof(full), "%s/%s", dir, path);
-	d->trouble(d->arg, full, why);
-}
 
 static void copied(void *arg, uint64_t len)
 {
@@ -98,7 +90,7 @@ static int drain_log(struct draining *g, const char *log)
 	else
 		g->d->nr_left++;
 	if (ret != -EBUSY)
-		trouble(g->d, g->c->dir, log, strerror(-ret));
+		drain_trouble(g->d, g->c->dir, log, strerror(-ret));
 	return ret == -EBUSY ? 0 : ret;
 }
 
@@ -106,7 +98,8 @@ static int drain_log(struct draining *g, const char *log)
 static int end_place(void *arg, const char *path, const char *name, enum dropping_kind kind)
 {
 	struct draining *g = arg;
-	char hostdir[CONTAINER_PATH_LEN];
+	char hostdir[CONTAINER_PATH_LEN], dir[CONTAINER_PATH_LEN];
+	struct place p;
 	size_t len;
 	const char *host;
 	int ret;
@@ -118,7 +111,11 @@ static int end_place(void *arg, const char *path, const char *name, enum droppin
 	ret = carry_end(g->c, hostdir, host, len);
 	if (ret == -EREMOTE) {
 		g->d->nr_elsewhere++;
-		trouble(g->d, g->c->dir, path, "leads to a place that is not on this host");
+		container_path(g->c, hostdir, dir);
+		drain_trouble(g->d, g->c->dir, path,
+			place_read(g->c->store, dir, host, len, &p) == -EBADMSG ?
+				"damaged: what it leads to is found by plfs drain with the name of the place, on its host" :
+				"leads to a place that is not on this host");
 	}
 	return 0;
 }
@@ -199,8 +196,8 @@ struct ids {
 struct placing {
 	struct plfs_mount *m;
 	struct plfs_drain *d;
-	const char *top; /* NEAR/plfs.UID/BACKEND-ID */
-	int fd;          /* of it */
+	char top[PLACE_PATH_LEN]; /* NEAR/plfs.UID/BACKEND-ID, as the kernel has it */
+	int fd;                   /* of it */
 	uid_t uid;       /* whose it is */
 	struct ids killed; /* containers with logs of processes that write, or were killed */
 	bool only_orphans;
@@ -268,7 +265,11 @@ static int drain_id(struct placing *p, int dir, const char *name)
 	/* as it is made: what a user of the stub may do to droppings */
 	c.mode = st.st_mode & 0666;
 	c.gid = st.st_gid;
-	ret = st.st_uid != p->uid ? -EPERM : drain_container(&c, p->d, &killed);
+	ret = st.st_uid != p->uid ? -EPERM : 0;
+	if (!ret) {
+		drain_mend(&c, p->top, dir, name, p->d);
+		ret = drain_container(&c, p->d, &killed);
+	}
 	if (!ret && killed && !p->d->closed_only)
 		ret = add_id(&p->killed, id);
 	return ret;
@@ -341,7 +342,8 @@ static bool has_backend(struct plfs_mount *m)
 int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, struct plfs_drain *d)
 {
 	int saved ERRNO_KEPT = errno;
-	struct placing p = { .m = m, .d = d, .top = top, .only_orphans = only_orphans };
+	struct placing p = { .m = m, .d = d, .only_orphans = only_orphans };
+	char link[64];
 	struct as_owner owner = { .is = false };
 	struct stat st;
 
@@ -350,7 +352,8 @@ int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, s
 	p.fd = sys_fd_hide(io_open(top, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 	if (p.fd < 0)
 		return -errno;
-	if (sys.fstat(p.fd, &st)) {
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", p.fd);
+	if (sys.fstat(p.fd, &st) || sys.readlink(link, p.top, sizeof(p.top) - 1) < 0) {
 		p.ret = -errno;
 	} else {
 		p.uid = st.st_uid;
@@ -373,24 +376,31 @@ struct finding_tops {
 	char user[PLACE_PATH_LEN];
 	int (*fn)(void *arg, const char *top, const char *home);
 	void *arg;
+	bool failed; /* there is one that cannot be told */
 };
 
 static int find_top(void *arg, int fd, const char *name, unsigned char type)
 {
 	struct finding_tops *f = arg;
 	char path[2 * PATH_MAX], home[PATH_MAX];
-	int h;
+	int h, dir;
 	ssize_t n;
 
 	(void)type;
 	snprintf(path, sizeof(path), "%s/home", name);
 	h = io_openat(fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	if (h < 0)
+	n = h < 0 ? -1 : io_read(h, home, sizeof(home) - 1);
+	if (h >= 0)
+		io_close(h);
+	if (n < 2 || home[n - 1] != '\n' || *home != '/') {
+		dir = dirs_open(fd, name);
+		if (dir < 0) /* none of ours */
+			return 0;
+		io_close(dir);
+		msg_error("%s/%s: its file \"home\", the way to the backend, is missing or damaged", f->user, name);
+		f->failed = true;
 		return 0;
-	n = io_read(h, home, sizeof(home) - 1);
-	io_close(h);
-	if (n < 2 || home[n - 1] != '\n' || *home != '/')
-		return 0;
+	}
 	home[n - 1] = '\0';
 	snprintf(path, sizeof(path), "%s/%s", f->user, name);
 	return f->fn(f->arg, path, home);
@@ -428,5 +438,5 @@ int plfs_places_in(const char *near, int (*fn)(void *arg, const char *top, const
 		return -errno;
 	ret = dirs_list(fd, find_user, &f);
 	io_close(fd);
-	return ret;
+	return ret ? ret : f.failed ? -EIO : 0;
 }

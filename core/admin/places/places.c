@@ -80,7 +80,7 @@ static int look(void *arg, const char *path, const char *name, enum dropping_kin
 	container_path(g->c, path, full);
 	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(full, '/') - full), full);
 	ret = place_read(g->c->store, dir, host, len, &p);
-	if (ret)
+	if (ret && ret != -EBADMSG)
 		return ret == -ENOENT ? 0 : ret;
 	place_host(&p, text, sizeof(text));
 	g->one = (struct plfs_place){ .host = text, .path = p.path, .name = p.host };
@@ -128,10 +128,10 @@ static int forget(void *arg, const char *path, const char *name, enum dropping_k
 	container_path(f->c, path, full);
 	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(full, '/') - full), full);
 	ret = place_read(f->c->store, dir, host, len, &p);
-	if (ret == -ENOENT)
-		return 0;
+	if (ret && ret != -EBADMSG)
+		return ret == -ENOENT ? 0 : ret;
 	place_host(&p, text, sizeof(text));
-	if (ret || (strcmp(f->host, p.host) && strcmp(f->host, text)))
+	if ( (strcmp(f->host, p.host) && strcmp(f->host, text)))
 		return ret;
 	if (!place_enter(f->c->store, dir, host, len, &near)) {
 		place_leave(&near);

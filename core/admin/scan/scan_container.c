@@ -49,6 +49,25 @@ static bool is_temporary(const char *name)
 	return strstr(name, ".tmp.") || !strncmp(name, ".plfs-flatten.", 14);
 }
 
+/* Without it nobody finds what is in a place: whether that is anything cannot be told. */
+static int check_near(struct scan *l, const char *path, const char *name)
+{
+	char full[CONTAINER_PATH_LEN], host[64];
+	struct place p;
+	size_t len;
+	const char *of = name_host(name, &len);
+
+	container_path(l->c, path, full);
+	*strrchr(full, '/') = '\0';
+	if (!of || place_read(l->c->store, full, of, len, &p) != -EBADMSG)
+		return 0;
+	place_host(&p, host, sizeof(host));
+	return findings_add(l->found, PLFS_DAMAGED, "near-damaged", path, 0,
+			    "damaged: what is on %s in %s cannot be read; plfs drain there, with the name of the "
+			    "place, mends it; if the host is lost, give up with: plfs places --forget %s FILE",
+			    host, p.path, host) ? 0 : -ENOMEM;
+}
+
 static int add_regular(struct scan *l, const char *path, const char *name)
 {
 	struct scan_log *log;
@@ -77,8 +96,10 @@ static int add_regular(struct scan *l, const char *path, const char *name)
 			return -ENOMEM;
 		l->indexes[l->nr_indexes] = (struct scan_index){ .path = mem_strdup(path) };
 		return l->indexes[l->nr_indexes++].path ? 0 : -ENOMEM;
+	case DROPPING_NEAR:
+		return check_near(l, path, name);
 	default:
-		return name_is_notice(name) || name_is_near(name) ? 0 : add_foreign(l, path, S_IFREG);
+		return name_is_notice(name) ? 0 : add_foreign(l, path, S_IFREG);
 	}
 }
 

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Finding logs in a place by their names, where near.HOST does not lead to them.
+ */
+#include "core/admin/places/drain.h"
+
+#include "core/backend/names.h"
+#include "core/backend/place.h"
+#include "core/base/io.h"
+
+#include <stdio.h>
+
+void drain_trouble(struct plfs_drain *d, const char *dir, const char *path, const char *why)
+{
+	char full[2 * CONTAINER_PATH_LEN];
+
+	if (!d->trouble)
+		return;
+	snprintf(full, sizeof(full), "%s/%s", dir, path);
+	d->trouble(d->arg, full, why);
+}
+
+struct mending {
+	const struct container *c;
+	const char *top;
+	struct plfs_drain *d;
+	const char *hostdir; /* "hostdir.K" */
+	char last[64];       /* the host that was mended last: mostly there is one */
+};
+
+static int mend_host(void *arg, int fd, const char *name, unsigned char type)
+{
+	struct mending *m = arg;
+	enum dropping_kind kind = name_kind(name);
+	char dir[CONTAINER_PATH_LEN], text[sizeof(m->last)];
+	size_t len;
+	const char *host = kind == DROPPING_DATA || kind == DROPPING_LIVE ? name_host(name, &len) : NULL;
+	int ret;
+
+	(void)fd, (void)type;
+	if (!host || len >= sizeof(text))
+		return 0;
+	snprintf(text, sizeof(text), "%.*s", (int)len, host);
+	if (!strcmp(text, m->last))
+		return 0;
+	memcpy(m->last, text, sizeof(text));
+	container_path(m->c, m->hostdir, dir);
+	ret = place_mend(m->c->store, m->top, dir, text, container_file_mode(m->c, false));
+	if (!ret || ret == -ENOENT) /* moved meanwhile */
+		return 0;
+	m->d->nr_left++;
+	drain_trouble(m->d, dir, name,
+		      ret == -EREMOTE ? "is in the place, and near.HOST of its container leads elsewhere: it stays" :
+					strerror(-ret));
+	return 0;
+}
+
+static int mend_hostdir(void *arg, int fd, const char *name, unsigned char type)
+{
+	struct mending *m = arg;
+	int dir = strncmp(name, "hostdir.", 8) ? -1 : dirs_open(fd, name);
+
+	(void)type;
+	if (dir < 0)
+		return 0;
+	m->hostdir = name;
+	*m->last = '\0';
+	dirs_list(dir, mend_host, m);
+	io_close(dir);
+	return 0;
+}
+
+void drain_mend(const struct container *c, const char *top, int fd, const char *name, struct plfs_drain *d)
+{
+	struct mending m = { .c = c, .top = top, .d = d };
+	int dir = dirs_open(fd, name);
+
+	if (dir < 0)
+		return;
+	dirs_list(dir, mend_hostdir, &m);
+	io_close(dir);
+}
