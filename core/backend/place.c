@@ -496,7 +496,10 @@ static bool is_same_dir(const char *a, const char *b)
 	       st.st_dev == other.st_dev && st.st_ino == other.st_ino;
 }
 
-/* The lock is held, exclusively. Of two that are whole and differ, nobody knows which leads where. */
+/*
+ * The lock is held, exclusively. Two that are whole and lead here differ where the removal of the one near did
+ * not reach the disk, and another was made since.
+ */
 static int mend_locked(struct store *home, const char *dir, const char *host, const char *top, mode_t mode,
 		       struct place_dir *near)
 {
@@ -513,8 +516,10 @@ static int mend_locked(struct store *home, const char *dir, const char *host, co
 		return ret && ret != -ENODATA ? ret : found;
 	if (!found && !ret && !memcmp(here, there, PLACE_LEN))
 		return 0;
-	if (!found)
-		return ret && is_same_dir(q.path, top) ? write_locked(near, there) : -EREMOTE;
+	if (!found) {
+		ret = is_same_dir(q.path, top) ? write_locked(near, there) : -EREMOTE;
+		return ret ? ret : near->store.ops->sync(&near->store, near->lock, false);
+	}
 	if (!ret && !is_same_dir(p.path, top))
 		return -EREMOTE;
 	ret = ret ? fill(near, dir, host, top) : 0;

@@ -49,6 +49,13 @@ int twin_make(struct store *s, int near, int home, bool at_home)
 	return -EMFILE;
 }
 
+uint64_t twin_home_len(int h)
+{
+	struct twin *t = twin_of(h);
+
+	return t ? t->home_len : 0;
+}
+
 bool twin_turn(struct store *s, int h)
 {
 	struct twin *t = s->under ? twin_of(h) : NULL;

@@ -21,6 +21,9 @@ int twin_make(struct store *s, int near, int home, bool at_home);
 
 static inline bool twin_is(int h) { return h >= 1 << 30; }
 
+/* Bytes of the file @h that home has too, when it was opened; 0: it has one file alone. */
+uint64_t twin_home_len(int h);
+
 /* Let @h prefer the other one. False: it has one file alone. */
 bool twin_turn(struct store *s, int h);
 

@@ -136,12 +136,16 @@ static int compare(struct carried *k, size_t len, uint64_t off)
 	for (size_t i = 0; i * INDEX_CHUNK_LEN < len && !ret; i++) {
 		size_t at = i * INDEX_CHUNK_LEN;
 		const struct iovec one = { k->buf + at, min_size(len - at, INDEX_CHUNK_LEN) };
+		bool is_home = datalog_place(off + at + one.iov_len) <= twin_home_len(k->from);
 
-		if (sums_check(s, k->from, &one, 1, off + at, &chunks[i], &bad))
+		bad = off / INDEX_CHUNK_LEN + i;
+		if (!chunks[i].len && !is_home) /* a closed log has a checksum of each chunk */
+			ret = -EIO;
+		if (ret || sums_check(s, k->from, &one, 1, off + at, &chunks[i], NULL))
 			continue;
 		if (!twin_turn(s, k->from) ||
 		    datalog_pread(s, k->from, one.iov_base, one.iov_len, off + at) != (ssize_t)one.iov_len ||
-		    !sums_check(s, k->from, &one, 1, off + at, &chunks[i], &bad))
+		    !sums_check(s, k->from, &one, 1, off + at, &chunks[i], NULL))
 			ret = -EIO;
 	}
 	if (ret != -EIO || is_open(k))
