@@ -82,7 +82,8 @@ struct start {
 static int become_helper(void *arg)
 {
 	struct start *s = arg;
-	struct sigaction by_default = { .sa_handler = SIG_DFL };
+	/* the kernel's struct sigaction: glibc's call refuses the two signals of its own */
+	static const unsigned long by_default[8];
 	char *argv[] = { (char *)COMMAND, (char *)"drain", (char *)"--background", s->top, NULL };
 	char *envp[] = { (char *)"PATH=/usr/local/bin:/usr/bin:/bin", (char *)"LC_ALL=C", NULL };
 	sigset_t none;
@@ -100,7 +101,7 @@ static int become_helper(void *arg)
 		sys.syscall(SYS_dup3, 0, fd, 0);
 	sys.syscall(SYS_chdir, "/");
 	for (int sig = 1; sig < NSIG; sig++)
-		sys.sigaction(sig, &by_default, NULL);
+		sys.syscall(SYS_rt_sigaction, sig, by_default, NULL, sizeof(unsigned long));
 	sigemptyset(&none);
 	sys.sigprocmask(SIG_SETMASK, &none, NULL);
 	sys.syscall(SYS_execve, s->command, argv, envp);
