@@ -352,7 +352,8 @@ static int enter_own(struct store *home, const char *dir, struct place_dir *near
 }
 
 /* The bytes of the near.HOST that is locked: -ENODATA: it has none, or is damaged. */
-static int read_locked(struct place_dir *near, const char *dir, const char *host, uint8_t *raw, struct place *p)
+static int read_locked(struct place_dir *near, const char *dir, const char *host, uint8_t *raw,
+		       struct place *p)
 {
 	ssize_t n = near->store.ops->pread(&near->store, near->lock, raw, PLACE_LEN, 0);
 
@@ -426,8 +427,10 @@ static int compare_home(struct store *home, const char *dir, mode_t mode, struct
 	if (own && own != -ENODATA)
 		return own;
 	ret = read_raw(home, path, there);
+	if (!ret && !own && !memcmp(here, there, PLACE_LEN))
+		return 0;
 	if (ret != -ENOENT)
-		return ret && ret != -ENODATA ? ret : ret || own || memcmp(here, there, PLACE_LEN) ? -EREMOTE : 0;
+		return ret && ret != -ENODATA ? ret : -EREMOTE;
 	if (!make)
 		return -ENODATA;
 	ret = own ? top_path(home->near, top) : 0;
@@ -497,8 +500,8 @@ static bool is_same_dir(const char *a, const char *b)
 }
 
 /*
- * The lock is held, exclusively. Two that are whole and lead here differ where the removal of the one near did
- * not reach the disk, and another was made since.
+ * The lock is held, exclusively. Two that are whole and lead here differ where the removal of the one near
+ * did not reach the disk, and another was made since.
  */
 static int mend_locked(struct store *home, const char *dir, const char *host, const char *top, mode_t mode,
 		       struct place_dir *near)

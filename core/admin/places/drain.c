@@ -4,6 +4,7 @@
  */
 #include "core/admin/places/drain.h"
 
+#include "core/admin/places/mend.h"
 #include "core/admin/walk/walk.h"
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
