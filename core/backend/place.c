@@ -110,10 +110,9 @@ static void user_path(const struct place_settings *ps, char *path)
 /* NEAR/plfs.UID/BACKEND-ID. -ENAMETOOLONG. */
 static int top_path(const struct place_settings *ps, char *path)
 {
-	return snprintf(path, PLACE_PATH_LEN, "%s/plfs.%u/%s", ps->near, (unsigned)geteuid(), ps->backend_id) <
-			       PLACE_PATH_LEN ?
-		       0 :
-		       -ENAMETOOLONG;
+	int n = snprintf(path, PLACE_PATH_LEN, "%s/plfs.%u/%s", ps->near, (unsigned)geteuid(), ps->backend_id);
+
+	return n < PLACE_PATH_LEN ? 0 : -ENAMETOOLONG;
 }
 
 /* Where new logs are made, near.HOST being damaged: for messages. */
@@ -124,7 +123,8 @@ static void guess(const struct store *home, const char *host, size_t host_len, s
 	if (home->near)
 		top_path(home->near, p->path);
 	else
-		snprintf(p->path, sizeof(p->path), "a place that near.%s, which is damaged, does not name", p->host);
+		snprintf(p->path, sizeof(p->path), "a place that near.%s, which is damaged, does not name",
+			 p->host);
 }
 
 static int read_place(struct store *home, const char *dir, const char *host, size_t host_len, uint8_t *raw,
@@ -204,7 +204,8 @@ static int open_user_of(const char *path, const char **id)
 /* What says that there is no such place here, or none that works; all else is an error that may pass. */
 static int elsewhere(int ret)
 {
-	static const int errors[] = { ENOENT, ENOTDIR, ELOOP, EPERM, EACCES, ENODATA, EIO, ENODEV, ENXIO, ESTALE };
+	static const int errors[] = { ENOENT,  ENOTDIR, ELOOP,	ENXIO, EPERM,
+				      EACCES, ENODATA, EIO, ENODEV, ESTALE };
 
 	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
 		if (ret == -errors[i])
