@@ -110,7 +110,8 @@ static void user_path(const struct place_settings *ps, char *path)
 /* NEAR/plfs.UID/BACKEND-ID. -ENAMETOOLONG. */
 static int top_path(const struct place_settings *ps, char *path)
 {
-	int n = snprintf(path, PLACE_PATH_LEN, "%s/plfs.%u/%s", ps->near, (unsigned)geteuid(), ps->backend_id);
+	int n = snprintf(path, PLACE_PATH_LEN, "%s/plfs.%u/%s", ps->near, (unsigned)geteuid(),
+			 ps->backend_id);
 
 	return n < PLACE_PATH_LEN ? 0 : -ENAMETOOLONG;
 }

@@ -397,7 +397,8 @@ static int find_top(void *arg, int fd, const char *name, unsigned char type)
 		if (dir < 0) /* none of ours */
 			return 0;
 		io_close(dir);
-		msg_error("%s/%s: its file \"home\", the way to the backend, is missing or damaged", f->user, name);
+		msg_error("%s/%s: its file \"home\", the way to the backend, is missing or damaged", f->user,
+			  name);
 		f->failed = true;
 		return 0;
 	}

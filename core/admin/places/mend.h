@@ -9,9 +9,9 @@
 #include "core/plfs_admin.h"
 
 /*
- * Before a drain, of a container with logs in the place @top (NEAR/plfs.UID/BACKEND-ID), where they are in @name
- * in the directory @fd: mend the near.HOSTs that should lead there, and do not, since a power failure, say.
- * Where that cannot be done @d says so, and counts what stays.
+ * Before a drain, of a container with logs in the place @top (NEAR/plfs.UID/BACKEND-ID), where they are in
+ * @name in the directory @fd: mend the near.HOSTs that should lead there, and do not, since a power failure,
+ * say. Where that cannot be done @d says so, and counts what stays.
  */
 void drain_mend(const struct container *c, const char *top, int fd, const char *name, struct plfs_drain *d);
 
