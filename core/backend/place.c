@@ -110,10 +110,10 @@ static void user_path(const struct place_settings *ps, char *path)
 /* NEAR/plfs.UID/BACKEND-ID. -ENAMETOOLONG. */
 static int top_path(const struct place_settings *ps, char *path)
 {
-	return snprintf(path, PLACE_PATH_LEN, "%s/plfs.%u/%s", ps->near, (unsigned)geteuid(), ps->backend_id) <
-			       PLACE_PATH_LEN ?
-		       0 :
-		       -ENAMETOOLONG;
+	int n = snprintf(path, PLACE_PATH_LEN, "%s/plfs.%u/%s", ps->near, (unsigned)geteuid(),
+			 ps->backend_id);
+
+	return n < PLACE_PATH_LEN ? 0 : -ENAMETOOLONG;
 }
 
 /* Where new logs are made, near.HOST being damaged: for messages. */
@@ -124,7 +124,8 @@ static void guess(const struct store *home, const char *host, size_t host_len, s
 	if (home->near)
 		top_path(home->near, p->path);
 	else
-		snprintf(p->path, sizeof(p->path), "a place that near.%s, which is damaged, does not name", p->host);
+		snprintf(p->path, sizeof(p->path), "a place that near.%s, which is damaged, does not name",
+			 p->host);
 }
 
 static int read_place(struct store *home, const char *dir, const char *host, size_t host_len, uint8_t *raw,
@@ -204,7 +205,8 @@ static int open_user_of(const char *path, const char **id)
 /* What says that there is no such place here, or none that works; all else is an error that may pass. */
 static int elsewhere(int ret)
 {
-	static const int errors[] = { ENOENT, ENOTDIR, ELOOP, EPERM, EACCES, ENODATA, EIO, ENODEV, ENXIO, ESTALE };
+	static const int errors[] = { ENOENT,  ENOTDIR, ELOOP,	ENXIO, EPERM,
+				      EACCES, ENODATA, EIO, ENODEV, ESTALE };
 
 	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
 		if (ret == -errors[i])
@@ -352,7 +354,8 @@ static int enter_own(struct store *home, const char *dir, struct place_dir *near
 }
 
 /* The bytes of the near.HOST that is locked: -ENODATA: it has none, or is damaged. */
-static int read_locked(struct place_dir *near, const char *dir, const char *host, uint8_t *raw, struct place *p)
+static int read_locked(struct place_dir *near, const char *dir, const char *host, uint8_t *raw,
+		       struct place *p)
 {
 	ssize_t n = near->store.ops->pread(&near->store, near->lock, raw, PLACE_LEN, 0);
 
@@ -426,8 +429,10 @@ static int compare_home(struct store *home, const char *dir, mode_t mode, struct
 	if (own && own != -ENODATA)
 		return own;
 	ret = read_raw(home, path, there);
+	if (!ret && !own && !memcmp(here, there, PLACE_LEN))
+		return 0;
 	if (ret != -ENOENT)
-		return ret && ret != -ENODATA ? ret : ret || own || memcmp(here, there, PLACE_LEN) ? -EREMOTE : 0;
+		return ret && ret != -ENODATA ? ret : -EREMOTE;
 	if (!make)
 		return -ENODATA;
 	ret = own ? top_path(home->near, top) : 0;
@@ -497,8 +502,8 @@ static bool is_same_dir(const char *a, const char *b)
 }
 
 /*
- * The lock is held, exclusively. Two that are whole and lead here differ where the removal of the one near did
- * not reach the disk, and another was made since.
+ * The lock is held, exclusively. Two that are whole and lead here differ where the removal of the one near
+ * did not reach the disk, and another was made since.
  */
 static int mend_locked(struct store *home, const char *dir, const char *host, const char *top, mode_t mode,
 		       struct place_dir *near)

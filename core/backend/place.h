@@ -108,8 +108,8 @@ int place_open_user(const struct place_settings *ps);
 
 /*
  * Have the near.HOST of @host, at home of @mode, lead to the hostdir @dir in the place @top
- * (NEAR/plfs.UID/BACKEND-ID), in which there are logs of that host: one that is missing or damaged is made from
- * the other, or both anew. 0; -EREMOTE: that at home leads to another place; -errno.
+ * (NEAR/plfs.UID/BACKEND-ID), in which there are logs of that host: one that is missing or damaged is made
+ * from the other, or both anew. 0; -EREMOTE: that at home leads to another place; -errno.
  */
 int place_mend(struct store *home, const char *top, const char *dir, const char *host, mode_t mode);
 

@@ -25,14 +25,16 @@ static inline bool placed_is_enabled(const struct store *s) { return s->under; }
 
 /*
  * Make the log or live file @path near, to read and write. @gid: the group that it must have; @home_mode: of
- * near.HOST; @hold: of placed_hold(), or NULL. A handle; -errno: it cannot be made near, and nothing of it is left.
+ * near.HOST; @hold: of placed_hold(), or NULL. A handle; -errno: it cannot be made near, and nothing of it is
+ * left.
  */
 int placed_create(struct store *s, const char *path, mode_t mode, gid_t gid, mode_t home_mode,
 		  struct place_dir *hold);
 
 /*
- * A process that makes a log near, and then its live file, holds the lock of the place meanwhile: no mover takes
- * the log for a closed one. @dir: the hostdir; *@hold: to give to placed_release(). -errno: it cannot be made near.
+ * A process that makes a log near, and then its live file, holds the lock of the place meanwhile: no mover
+ * takes the log for a closed one. @dir: the hostdir; *@hold: to give to placed_release(). -errno: it cannot
+ * be made near.
  */
 int placed_hold(struct store *s, const char *dir, mode_t home_mode, struct place_dir *hold);
 void placed_release(struct place_dir *hold);

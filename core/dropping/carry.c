@@ -29,7 +29,7 @@ struct carried {
 	struct store home;
 	const char *path; /* relative to the container */
 	char full[CONTAINER_PATH_LEN];
-	int near, from, to; /* near: the file there; from: with what home has of it, if that is some (twin.h) */
+	int near, from, to; /* near: the file there; from: with what home has of it (twin.h) */
 	uint8_t *buf; /* COPY_LEN */
 	struct log_sums sums;
 };
@@ -342,8 +342,8 @@ static int name_tmp(const struct carried *k, char *tmp)
 }
 
 /*
- * Whether a process has the log open, or is making it: until it has made the live file it holds the lock of the
- * place, and nothing is in the log.
+ * Whether a process has the log open, or is making it: until it has made the live file it holds the lock of
+ * the place, and nothing is in the log.
  */
 static bool is_being_made(struct carried *k)
 {
@@ -420,7 +420,8 @@ int carry_end(const struct container *c, const char *hostdir, const char *host, 
 	ret = place_enter(c->store, dir, host, host_len, &near);
 	if (!ret) {
 		near.lock = store_open(&near.store, name, O_RDWR | STORE_BRIEFLY, 0);
-		ret = near.lock < 0 ? near.lock : store_lock(&near.store, near.lock);
+		/* -EBUSY: somebody makes a log */
+		ret = near.lock < 0 ? near.lock : store_try_lock(&near.store, near.lock);
 		if (!ret && near.store.ops->list(&near.store, ".", find_log, NULL))
 			ret = -EBUSY;
 		if (!ret) /* no log comes back once nothing leads to it */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * plfs drain killed or stopped at each of its system calls. Processes that have the file open, with maps of
+ * plfs drain killed or stopped at each of its system calls, and run at each call of a writer.
+ * Processes that have the file open, with maps of
  * before, and a new one, must read its bytes at every such moment; one that writes, truncates or removes it
  * then finds what it finds on a plain file; check finds no damage; and the next drain brings all home.
  */
@@ -360,7 +361,46 @@ static bool at_call(const struct plan *p, long nr)
 	return over;
 }
 
-static void at_each_call(struct plan p)
+/* ---- a writer that stands still, and a drain meanwhile ---- */
+
+static int write_and_stop(void *arg)
+{
+	calls_intercept();
+	on_call = stop_at_last;
+	return write_first(arg);
+}
+
+/* What stays is no error here; what is lost is. */
+static int drain_beside(void *arg)
+{
+	struct drained how = { .place = true };
+
+	(void)arg;
+	return drain(&how) == 1;
+}
+
+static bool at_call_of_writer(const struct plan *p, long nr)
+{
+	int status;
+	pid_t pid;
+
+	calls_left = nr;
+	pid = start_child(write_and_stop, NULL);
+	cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
+	if (WIFSTOPPED(status)) {
+		do_beside(drain_beside, pid, nr);
+		kill(pid, SIGCONT);
+		cr_assert_eq(wait_child(pid), 0, "call %ld: who writes", nr);
+	}
+	note(0, LEN, 1);
+	cr_assert_eq(in_child(look_newly, NULL), 0, "call %ld", nr);
+	drain_the_rest(p, nr);
+	cr_assert_eq(in_child(look_newly, NULL), 0, "call %ld, drained", nr);
+	cr_assert_eq(in_child(remove_it, NULL), 0);
+	return WIFEXITED(status);
+}
+
+static void at_each(bool (*at)(const struct plan *p, long nr), struct plan p)
 {
 	const char *stride = getenv("PLFS_TEST_STRIDE");
 	long nr = 1, step = stride ? atol(stride) : 17;
@@ -369,12 +409,19 @@ static void at_each_call(struct plan p)
 	new_dir(near, sizeof(near));
 	setenv("PLFS_TEST_NEAR", near, 1);
 	scratch_map("{small=0,near=$PLFS_TEST_NEAR}");
-	while (!at_call(&p, nr))
+	while (!at(&p, nr))
 		nr += step;
 	cr_assert_gt(nr, 100);
 	cr_log_info("%ld calls\n", nr);
 	scratch_remove();
 	nftw(near, remove_one, 16, FTW_PHYS | FTW_DEPTH);
+}
+
+static void at_each_call(struct plan p) { at_each(at_call, p); }
+
+Test(crash_drain, a_log_that_is_being_made_is_not_moved_whichever_call_it_met)
+{
+	at_each(at_call_of_writer, (struct plan){ .place = true });
 }
 
 Test(crash_drain, the_bytes_are_there_whichever_call_was_the_last)

@@ -4,6 +4,7 @@
  */
 #include "core/admin/places/drain.h"
 
+#include "core/admin/places/mend.h"
 #include "core/admin/places/ready.h"
 #include "core/admin/walk/walk.h"
 #include "core/backend/container_dirs.h"
@@ -397,7 +398,8 @@ static int find_top(void *arg, int fd, const char *name, unsigned char type)
 		if (dir < 0) /* none of ours */
 			return 0;
 		io_close(dir);
-		msg_error("%s/%s: its file \"home\", the way to the backend, is missing or damaged", f->user, name);
+		msg_error("%s/%s: its file \"home\", the way to the backend, is missing or damaged", f->user,
+			  name);
 		f->failed = true;
 		return 0;
 	}

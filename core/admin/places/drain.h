@@ -15,14 +15,4 @@
  */
 int drain_container(const struct container *c, struct plfs_drain *d, uint64_t *killed);
 
-/*
- * Before that, of a container with logs in the place @top (NEAR/plfs.UID/BACKEND-ID), where they are in @name
- * in the directory @fd: mend the near.HOSTs that should lead there, and do not, since a power failure, say.
- * Where that cannot be done @d says so, and counts what stays.
- */
-void drain_mend(const struct container *c, const char *top, int fd, const char *name, struct plfs_drain *d);
-
-/* Report that @path in the directory @dir stays, and why. */
-void drain_trouble(struct plfs_drain *d, const char *dir, const char *path, const char *why);
-
 #endif

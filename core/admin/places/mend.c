@@ -2,7 +2,7 @@
 /*
  * Finding logs in a place by their names, where near.HOST does not lead to them.
  */
-#include "core/admin/places/drain.h"
+#include "core/admin/places/mend.h"
 
 #include "core/backend/names.h"
 #include "core/backend/place.h"

@@ -174,7 +174,10 @@ static int drain_file(void *arg)
 	return code(ret, &d);
 }
 
-static void note(void *arg, const struct plfs_finding *f) { *(bool *)arg |= !strcmp(f->code, "near-damaged"); }
+static void note(void *arg, const struct plfs_finding *f)
+{
+	*(bool *)arg |= !strcmp(f->code, "near-damaged");
+}
 
 static int check_names_it(void *arg)
 {

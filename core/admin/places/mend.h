@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Logs in a place that near.HOST does not lead to.
+ */
+#ifndef PLFS_MEND_H
+#define PLFS_MEND_H
+
+#include "core/backend/container.h"
+#include "core/plfs_admin.h"
+
+/*
+ * Before a drain, of a container with logs in the place @top (NEAR/plfs.UID/BACKEND-ID), where they are in
+ * @name in the directory @fd: mend the near.HOSTs that should lead there, and do not, since a power failure,
+ * say. Where that cannot be done @d says so, and counts what stays.
+ */
+void drain_mend(const struct container *c, const char *top, int fd, const char *name, struct plfs_drain *d);
+
+/* Report that @path in the directory @dir stays, and why. */
+void drain_trouble(struct plfs_drain *d, const char *dir, const char *path, const char *why);
+
+#endif
