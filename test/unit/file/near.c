@@ -7,6 +7,8 @@
 #include "test/lib/scratch.h"
 
 #include "core/backend/mount.h"
+#include "core/base/sys.h"
+#include "core/plfs_admin.h"
 
 #include <criterion/criterion.h>
 
@@ -124,6 +126,43 @@ Test(near, processes_see_each_other_as_ever)
 	cr_assert_eq(in_child(read_a, NULL), 0);
 	cr_assert_eq(stat_size("a"), LEN);
 	cr_assert_eq(lclose(&l), 0);
+}
+
+static int drain_it(void *arg)
+{
+	struct plfs_drain d = { 0 };
+	char path[PATH_MAX];
+	struct plfs_mount *m = lpath("a", path);
+
+	(void)arg;
+	return plfs_drain_file(m, AT_FDCWD, path, &d) ? 100 : (int)d.nr_logs;
+}
+
+static int (*real_openat2)(int dirfd, const char *path, struct open_how *how, size_t size);
+static int drained_before_live = -1;
+
+static int drain_before_live(int dirfd, const char *path, struct open_how *how, size_t size)
+{
+	if (drained_before_live < 0 && strstr(path, "/live.") && how->flags & O_CREAT)
+		drained_before_live = in_child(drain_it, NULL);
+	return real_openat2(dirfd, path, how, size);
+}
+
+/* A log without a live file may have been closed, or has just been made. */
+Test(near, a_log_that_has_no_live_file_yet_is_not_moved)
+{
+	struct lfile l = made("a");
+
+	real_openat2 = sys.openat2;
+	sys.openat2 = drain_before_live;
+	cr_assert_eq(lfill(&l, 0, LEN, 1), LEN);
+	sys.openat2 = real_openat2;
+	cr_assert_eq(drained_before_live, 0, "no drain was there, or it has moved a log");
+	cr_assert_eq(count_near("data."), 1);
+	cr_assert_eq(lclose(&l), 0);
+	cr_assert_eq(in_child(read_a, NULL), 0);
+	cr_assert_eq(in_child(drain_it, NULL), 1, "now it is moved");
+	cr_assert_eq(in_child(read_a, NULL), 0);
 }
 
 Test(near, a_removed_file_leaves_nothing)
