@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * plfs drain killed or stopped at each of its system calls, and run at each call of a writer.
- * Processes that have the file open, with maps of
+ * plfs drain killed or stopped at each of its system calls. Processes that have the file open, with maps of
  * before, and a new one, must read its bytes at every such moment; one that writes, truncates or removes it
  * then finds what it finds on a plain file; check finds no damage; and the next drain brings all home.
  */
@@ -361,67 +360,31 @@ static bool at_call(const struct plan *p, long nr)
 	return over;
 }
 
-/* ---- a writer that stands still, and a drain meanwhile ---- */
-
-static int write_and_stop(void *arg)
+static void make_scratch(void)
 {
-	calls_intercept();
-	on_call = stop_at_last;
-	return write_first(arg);
-}
-
-/* What stays is no error here; what is lost is. */
-static int drain_beside(void *arg)
-{
-	struct drained how = { .place = true };
-
-	(void)arg;
-	return drain(&how) == 1;
-}
-
-static bool at_call_of_writer(const struct plan *p, long nr)
-{
-	int status;
-	pid_t pid;
-
-	calls_left = nr;
-	pid = start_child(write_and_stop, NULL);
-	cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
-	if (WIFSTOPPED(status)) {
-		do_beside(drain_beside, pid, nr);
-		kill(pid, SIGCONT);
-		cr_assert_eq(wait_child(pid), 0, "call %ld: who writes", nr);
-	}
-	note(0, LEN, 1);
-	cr_assert_eq(in_child(look_newly, NULL), 0, "call %ld", nr);
-	drain_the_rest(p, nr);
-	cr_assert_eq(in_child(look_newly, NULL), 0, "call %ld, drained", nr);
-	cr_assert_eq(in_child(remove_it, NULL), 0);
-	return WIFEXITED(status);
-}
-
-static void at_each(bool (*at)(const struct plan *p, long nr), struct plan p)
-{
-	const char *stride = getenv("PLFS_TEST_STRIDE");
-	long nr = 1, step = stride ? atol(stride) : 17;
-
 	scratch_in_memory = true;
 	new_dir(near, sizeof(near));
 	setenv("PLFS_TEST_NEAR", near, 1);
 	scratch_map("{small=0,near=$PLFS_TEST_NEAR}");
-	while (!at(&p, nr))
-		nr += step;
-	cr_assert_gt(nr, 100);
-	cr_log_info("%ld calls\n", nr);
+}
+
+static void remove_scratch(void)
+{
 	scratch_remove();
 	nftw(near, remove_one, 16, FTW_PHYS | FTW_DEPTH);
 }
 
-static void at_each_call(struct plan p) { at_each(at_call, p); }
-
-Test(crash_drain, a_log_that_is_being_made_is_not_moved_whichever_call_it_met)
+static void at_each_call(struct plan p)
 {
-	at_each(at_call_of_writer, (struct plan){ .place = true });
+	const char *stride = getenv("PLFS_TEST_STRIDE");
+	long nr = 1, step = stride ? atol(stride) : 17;
+
+	make_scratch();
+	while (!at_call(&p, nr))
+		nr += step;
+	cr_assert_gt(nr, 100);
+	cr_log_info("%ld calls\n", nr);
+	remove_scratch();
 }
 
 Test(crash_drain, the_bytes_are_there_whichever_call_was_the_last)
@@ -462,4 +425,72 @@ Test(crash_drain, a_truncation_meanwhile_holds_whichever_call_it_met)
 Test(crash_drain, a_file_removed_meanwhile_leaves_nothing_whichever_call_it_met)
 {
 	at_each_call((struct plan){ .meanwhile = REMOVES });
+}
+
+/* ---- removed while it is repaired ---- */
+
+static struct asked remover;
+
+/* A process of its own: this one has locks. */
+static int remove_when_asked(void *arg)
+{
+	char c;
+
+	(void)arg;
+	if (read(remover.ask[0], &c, 1) != 1)
+		return 1;
+	c = lunlink("f") != 0;
+	return write(remover.answer[1], &c, 1) != 1;
+}
+
+static int remove_at_last(enum call call)
+{
+	(void)call;
+	if (!--calls_left && !ask(&remover, 'r'))
+		_exit(3);
+	return 0;
+}
+
+/* Returns whether drain came to its end before. */
+static bool removed_at_call(long nr)
+{
+	struct drained how = { .hook = remove_at_last };
+	struct drained rest = { .place = true };
+	char path[PATH_MAX];
+	pid_t pid;
+	int status;
+	bool over;
+
+	make_file(true);
+	cr_assert(!pipe(remover.ask) && !pipe(remover.answer));
+	remover.pid = start_child(remove_when_asked, NULL);
+	calls_left = nr;
+	pid = start_child(drain, &how);
+	status = wait_child(pid);
+	cr_assert(!status || status == 75, "call %ld: %d", nr, status);
+	lpath("f", path);
+	over = !access(path, F_OK);
+	if (over)
+		cr_assert_eq(write(remover.ask[1], "r", 1), 1);
+	cr_assert_eq(wait_child(remover.pid), 0);
+	for (int i = 0; i < 2; i++) {
+		close(remover.ask[i]);
+		close(remover.answer[i]);
+	}
+	cr_assert_eq(in_child(drain, &rest), 0, "call %ld", nr);
+	cr_assert_eq(count_near(), 0, "call %ld: something is left near", nr);
+	cr_assert_eq(count_files("data.") + count_files("index."), 0, "call %ld: something is left", nr);
+	return over;
+}
+
+Test(crash_drain, a_file_removed_while_its_killed_writers_log_is_closed_leaves_nothing)
+{
+	const char *stride = getenv("PLFS_TEST_STRIDE");
+	long nr = 1;
+
+	make_scratch();
+	while (!removed_at_call(nr))
+		nr += stride ? atol(stride) : 41;
+	cr_assert_gt(nr, 100);
+	remove_scratch();
 }

@@ -2,10 +2,12 @@
 /*
  * A job whose logs are near (near=) while a helper moves them.
  *
- *   helper write|abort|killed FILE NEAR   each rank writes a part of FILE; rank 0 stops the helper of NEAR, so
- *                                  that the launcher has to come to its end while there is one. All ranks look
- *                                  for a child and for threads. Then they end, rank 1 aborts, or kills itself
- *   helper read FILE RANKS         a process compares what so many ranks have written
+ *   helper write|abort|killed FILE NEAR
+ *         each rank writes a part of FILE; rank 0 stops the helper of NEAR, so that the launcher has to come
+ *         to its end while there is one. All ranks look for a child and for threads. Then they end; or rank 1
+ *         aborts, or kills itself
+ *   helper read FILE RANKS
+ *         a process compares what so many ranks have written
  */
 #include <mpi.h>
 
@@ -71,7 +73,8 @@ static pid_t find_helper(const char *near)
 			continue;
 		n = read(fd, text, sizeof(text) - 1);
 		close(fd);
-		if (n > (ssize_t)len && !memcmp(text, option, len) && !strncmp(text + len, near, strlen(near)))
+		if (n > (ssize_t)len && !memcmp(text, option, len) &&
+		    !strncmp(text + len, near, strlen(near)))
 			found = atoi(e->d_name);
 	}
 	if (dir)

@@ -158,6 +158,27 @@ helper_outlives_the_session() { # that is killed
 	seq 100000 | "$plfs" run -m "/plfs=$back" cmp - /plfs/s
 }
 
+helper_without_room() { # gives up after half a minute, and says why; the next close goes on
+	local map
+	helper_setup
+	mount -t tmpfs -o size=3m none "$back" || { echo "no mounts here"; exit 77; }
+	trap 'umount -l "$back"' EXIT
+	head -c 8000000 /dev/urandom >"$work/plain/r"
+	"$plfs" run -m "$map" cp "$work/plain/r" /plfs/r
+	until_so "the helper has ended" no_helper
+	cat "$near"/plfs.*/*/helper
+	grep 'hostdir.*: No space left on device' "$near"/plfs.*/*/helper
+	[ "$(near_logs)" = 1 ]
+	[ -z "$(find "$back" -name '*.tmp.*')" ]
+	"$plfs" run -m "$map" cmp "$work/plain/r" /plfs/r
+	mount -o remount,size=40m "$back"
+	"$plfs" run -m "$map" sh -c 'echo x >/plfs/x'
+	all_home
+	"$plfs" run -m "/plfs=$back" cmp "$work/plain/r" /plfs/r
+	umount -l "$back"
+	trap - EXIT
+}
+
 helper_of_a_removed_place() { # ends at once, and notes nothing
 	local map
 	helper_setup

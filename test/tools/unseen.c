@@ -75,8 +75,8 @@ int main(int argc, char **argv)
 	if (count_descriptors() != nr)
 		errx(1, "%d descriptors, not %d", count_descriptors(), nr);
 	sigprocmask(SIG_SETMASK, NULL, &after);
-	if (memcmp(&before, &after, sizeof(before)) || getsid(0) != sid || !getcwd(cwd_after, sizeof(cwd_after)) ||
-	    strcmp(cwd, cwd_after))
+	if (memcmp(&before, &after, sizeof(before)) || getsid(0) != sid ||
+	    !getcwd(cwd_after, sizeof(cwd_after)) || strcmp(cwd, cwd_after))
 		errx(1, "another mask, session or directory");
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include "core/backend/nested.h"
 #include "core/backend/placed.h"
 #include "core/backend/stub_known.h"
+#include "core/backend/stub_lock.h"
 #include "core/base/as_owner.h"
 #include "core/base/io.h"
 #include "core/base/msg.h"
@@ -149,6 +150,15 @@ static void finish(struct plfs_mount *m, int dirfd, const char *path)
 	plfs_check(m, dirfd, path, &check);
 }
 
+/* Who removed the file while the repair had it locked took it for one in use, and left its container. */
+static void remove_unlinked(const struct container *c, int fd)
+{
+	struct stat st;
+
+	if (!sys.fstat(fd, &st) && !st.st_nlink && !stub_in_use(fd))
+		container_remove(c);
+}
+
 int plfs_drain_file(struct plfs_mount *m, int dirfd, const char *path, struct plfs_drain *d)
 {
 	int saved ERRNO_KEPT = errno;
@@ -179,6 +189,7 @@ int plfs_drain_file(struct plfs_mount *m, int dirfd, const char *path, struct pl
 		finish(m, dirfd, path);
 		as_owner_begin(&owner, st.st_uid, st.st_gid);
 		ret = drain_container(&c, d, &still);
+		remove_unlinked(&c, fd);
 		as_owner_end(&owner);
 	}
 	d->nr_left += still;

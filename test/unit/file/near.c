@@ -157,7 +157,7 @@ Test(near, a_log_that_has_no_live_file_yet_is_not_moved)
 	sys.openat2 = drain_before_live;
 	cr_assert_eq(lfill(&l, 0, LEN, 1), LEN);
 	sys.openat2 = real_openat2;
-	cr_assert_eq(drained_before_live, 0, "no drain was there, or it has moved a log");
+	cr_assert_eq(drained_before_live, 0, "%d: no drain was there, or it has moved a log", drained_before_live);
 	cr_assert_eq(count_near("data."), 1);
 	cr_assert_eq(lclose(&l), 0);
 	cr_assert_eq(in_child(read_a, NULL), 0);
