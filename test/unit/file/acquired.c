@@ -188,7 +188,7 @@ Test(acquired, overwrites_in_turn_take_no_listing)
 
 static void sees_all(const char *host)
 {
-	struct other one = start(host), two = start(host);
+	struct other one = start(host), two = start(host), three = start(host);
 	struct lfile l = ready();
 
 	have(&one, PUBLISH, 10, 8, 2); /* a new log */
@@ -213,6 +213,10 @@ static void sees_all(const char *host)
 	have(&one, CLOSE, 0, 0, 0);
 	acquire(&l);
 	cr_assert_eq(lcheck(&l, 0, 4 * LEN, 6), 0, "its log is closed");
+	have(&three, PUBLISH, 40, 8, 7);
+	acquire(&l);
+	cr_assert_eq(lcheck(&l, 40, 8, 7), 0, "a new log of a host that has been there before");
+	have(&three, CLOSE, 0, 0, 0);
 	lclose(&l);
 }
 
