@@ -63,7 +63,10 @@ int sums_find(struct log_sums *sums, const struct container *c, const char *path
 int sums_reach(struct log_sums *sums, const struct container *c, const char *path, int h, uint64_t from,
 	       uint64_t end, uint64_t *reach);
 
-/* How many bytes the log had from @from on when sums_reach() last asked; 0: some have checksums, or not known. */
+/*
+ * How many bytes the log had from @from on when sums_reach() last asked; 0: some have checksums, or it has
+ * not asked.
+ */
 uint64_t sums_unsummed(const struct log_sums *sums, uint64_t from);
 
 /*

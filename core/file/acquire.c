@@ -118,17 +118,17 @@ int acquire_load(struct inode *ino)
 
 /*
  * Whether the watch shows all that others may have released since the container was listed, by the hosts in
- * the header as it is now. The processes of this host announce each log and each truncation. Another host that
- * uses a local store, as a container with a name of its own does, enters itself when its log is there. So it
- * had something in the list, or has changed the table since.
+ * the header as it is now. The processes of this host announce each log and each truncation. Another host
+ * that uses a local store, as a container with a name of its own does, enters itself when its log is there.
+ * So it had something in the list, or has changed the table since.
  */
 static bool is_announced(const struct inode *ino, uint64_t hosts_digest)
 {
 	const struct reader *r = &ino->v.r;
 
 	return hosts_digest && hosts_digest == ino->v.hosts_digest && !ino->m->store.remote &&
-	       !r->inputs.foreign && !r->global.base && !r->lacks_hosts && r->watch.word && !ino->v.stub.moving &&
-	       !ino->v.stub.cut_ns;
+	       !r->inputs.foreign && !r->global.base && !r->lacks_hosts && r->watch.word &&
+	       !ino->v.stub.moving && !ino->v.stub.cut_ns;
 }
 
 static int read_header(struct inode *ino, int fd, const struct stat *st, uint64_t *hosts_digest)

@@ -397,7 +397,7 @@ ssize_t logged_write(struct inode *ino, int fd, const void *buf, size_t len, uin
 	if (n <= 0)
 		return n;
 	view_wrote(&ino->v, logical_off + (uint64_t)n);
-	if (!ino->m->store.remote) /* a killed process publishes nothing, and others go by this: is_announced() */
+	if (!ino->m->store.remote) /* others go by it (is_announced()), and who is killed publishes nothing */
 		hosts_enter(ino);
 	if (inode_exiting)
 		logged_close_writer(ino, fd);

@@ -26,7 +26,7 @@
 #define WINDOWS_BUDGET (16 * 1024 * 1024) /* for all; of thousands of logs they are smaller */
 #define WINDOW_UNIT 512
 
-/* What is still to be compared is read in whole chunks; less comes through a window, as the rest is wanted next. */
+/* What is still to be compared is read in whole chunks. Less comes through a window. */
 #define CHUNK INDEX_CHUNK_LEN
 #define SUMS_BUDGET ((size_t)8 << 20) /* for the checksums of all logs */
 /*
