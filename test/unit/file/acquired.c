@@ -39,16 +39,6 @@ static int name_elsewhere(char *name, size_t len)
 	return 0;
 }
 
-static int compacted(void)
-{
-	struct plfs_compact out = { .dry = false };
-	struct plfs_progress watch = { .why = "" };
-	char path[PATH_MAX];
-
-	lpath("a", path);
-	return plfs_compact(path, &out, &watch);
-}
-
 static int act(struct lfile *l, const struct order *o)
 {
 	switch (o->act) {
@@ -59,7 +49,7 @@ static int act(struct lfile *l, const struct order *o)
 	case TRUNCATE:
 		return plfs_truncate(l->f, o->off);
 	case COMPACT:
-		return compacted() < 0;
+		return lcompact("a") < 0;
 	case DIE:
 		return raise(SIGKILL);
 	default:

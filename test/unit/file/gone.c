@@ -241,7 +241,7 @@ Test(gone, nor_does_one_without_a_name_read_as_zeros)
 
 static __typeof__(sys.openat2) open_now;
 
-static int die_at_the_log(int fd, const char *path, const struct open_how *how, size_t len)
+static int die_at_the_log(int fd, const char *path, struct open_how *how, size_t len)
 {
 	if (how->flags & O_CREAT && strstr(path, "/data."))
 		raise(SIGKILL);
