@@ -143,6 +143,20 @@ static int read_header(struct inode *ino, int fd, const struct stat *st, uint64_
 	return ret;
 }
 
+/* Have maps that cover what this process wrote. */
+static int prepare(struct inode *ino)
+{
+	int ret = 0;
+
+	if (!ino->v.stub.has_container || ino->v.stub.in_body)
+		return 0;
+	if (!ino->v.r.loaded)
+		ret = acquire_load(ino);
+	else if (ino->writing)
+		ret = reader_add_own(&ino->v.r, &ino->w);
+	return ret;
+}
+
 /* Make the header's and the map's contents current. */
 static int revalidate(struct inode *ino, int fd, const struct stat *st)
 {
@@ -162,26 +176,17 @@ static int revalidate(struct inode *ino, int fd, const struct stat *st)
 			return ret;
 	}
 	heed_header(ino);
-	if (is_announced(ino, hosts_digest) && reader_follow(&ino->v.r))
-		return 0;
+	if (is_announced(ino, hosts_digest)) {
+		if (!watch_changed(&ino->v.r.watch))
+			return 0;
+		ret = prepare(ino); /* what others wrote since goes on top of that */
+		if (ret || reader_follow(&ino->v.r))
+			return ret;
+	}
 	ino->v.hosts_digest = hosts_digest;
 	ret = loaded(ino, reader_reload(&ino->v.r, ino->writing ? &ino->w : NULL, ino->v.stub.generation_ns,
 					&changed));
 	return ret == -EAGAIN ? acquire_load(ino) : ret;
-}
-
-/* Have maps that cover what this process wrote. */
-static int prepare(struct inode *ino)
-{
-	int ret = 0;
-
-	if (!ino->v.stub.has_container || ino->v.stub.in_body)
-		return 0;
-	if (!ino->v.r.loaded)
-		ret = acquire_load(ino);
-	else if (ino->writing)
-		ret = reader_add_own(&ino->v.r, &ino->w);
-	return ret;
 }
 
 /*

@@ -176,6 +176,26 @@ Test(acquired, overwrites_in_turn_take_no_listing)
 	lclose(&l);
 }
 
+/* A look at the size takes what others wrote, before this process's own write is in the maps. */
+Test(acquired, a_write_of_its_own_is_not_on_top_of_later_ones)
+{
+	struct other one = start(NULL);
+	struct lfile l = ready();
+
+	for (unsigned round = 2; round < 20; round += 2) {
+		have(&one, PUBLISH, 0, 8, 50);
+		acquire(&l);
+		cr_assert_eq(lcheck(&l, 0, 8, 50), 0);
+		cr_assert_eq(lfill(&l, 0, 8, round), 8);
+		have(&one, PUBLISH, 0, 8, round + 1);
+		acquire(&l);
+		cr_assert_eq(plfs_size(l.f), 4 * LEN);
+		cr_assert_eq(lcheck(&l, 0, 8, round + 1), 0, "round %u", round);
+	}
+	have(&one, CLOSE, 0, 0, 0);
+	lclose(&l);
+}
+
 static void sees_all(const char *host)
 {
 	struct other one = start(host), two = start(host), three = start(host);
