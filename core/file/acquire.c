@@ -118,17 +118,17 @@ int acquire_load(struct inode *ino)
 
 /*
  * Whether the watch shows all that others may have released since the container was listed, by the hosts in
- * the header as it is now. The processes of this host announce each log and each truncation. Another host that
- * uses a local store, as a container with a name of its own does, enters itself when its log is there. So it
- * had something in the list, or has changed the table since.
+ * the header as it is now. The processes of this host announce each log and each truncation. Another host
+ * that uses a local store, as a container with a name of its own does, enters itself when its log is there.
+ * So it had something in the list, or has changed the table since.
  */
 static bool is_announced(const struct inode *ino, uint64_t hosts_digest)
 {
 	const struct reader *r = &ino->v.r;
 
 	return hosts_digest && hosts_digest == ino->v.hosts_digest && !ino->m->store.remote &&
-	       !r->inputs.foreign && !r->global.base && !r->lacks_hosts && r->watch.word && !ino->v.stub.moving &&
-	       !ino->v.stub.cut_ns;
+	       !r->inputs.foreign && !r->global.base && !r->lacks_hosts && r->watch.word &&
+	       !ino->v.stub.moving && !ino->v.stub.cut_ns;
 }
 
 static int read_header(struct inode *ino, int fd, const struct stat *st, uint64_t *hosts_digest)
@@ -140,6 +140,20 @@ static int read_header(struct inode *ino, int fd, const struct stat *st, uint64_
 	*hosts_digest = stub_hosts_digest(&hosts);
 	if (!ret)
 		inode_follow(ino, &now, st);
+	return ret;
+}
+
+/* Have maps that cover what this process wrote. */
+static int prepare(struct inode *ino)
+{
+	int ret = 0;
+
+	if (!ino->v.stub.has_container || ino->v.stub.in_body)
+		return 0;
+	if (!ino->v.r.loaded)
+		ret = acquire_load(ino);
+	else if (ino->writing)
+		ret = reader_add_own(&ino->v.r, &ino->w);
 	return ret;
 }
 
@@ -162,26 +176,17 @@ static int revalidate(struct inode *ino, int fd, const struct stat *st)
 			return ret;
 	}
 	heed_header(ino);
-	if (is_announced(ino, hosts_digest) && reader_follow(&ino->v.r))
-		return 0;
+	if (is_announced(ino, hosts_digest)) {
+		if (!watch_changed(&ino->v.r.watch))
+			return 0;
+		ret = prepare(ino); /* what others wrote since goes on top of that */
+		if (ret || reader_follow(&ino->v.r))
+			return ret;
+	}
 	ino->v.hosts_digest = hosts_digest;
 	ret = loaded(ino, reader_reload(&ino->v.r, ino->writing ? &ino->w : NULL, ino->v.stub.generation_ns,
 					&changed));
 	return ret == -EAGAIN ? acquire_load(ino) : ret;
-}
-
-/* Have maps that cover what this process wrote. */
-static int prepare(struct inode *ino)
-{
-	int ret = 0;
-
-	if (!ino->v.stub.has_container || ino->v.stub.in_body)
-		return 0;
-	if (!ino->v.r.loaded)
-		ret = acquire_load(ino);
-	else if (ino->writing)
-		ret = reader_add_own(&ino->v.r, &ino->w);
-	return ret;
 }
 
 /*

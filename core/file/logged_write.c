@@ -294,8 +294,6 @@ int logged_make_writer(struct inode *ino, int fd)
 		ino->v.published_ns = stamp_coarse_ns();
 		ino->v.notified_ns = ino->v.heeded_ns = live_notified(&ino->w.tail.live);
 		tell_clock(ino, fd);
-		if (!ino->m->store.remote) /* other hosts on it look for that: is_announced() */
-			hosts_enter(ino);
 	}
 	if (ret)
 		inode_not_counted(ino);
@@ -399,6 +397,8 @@ ssize_t logged_write(struct inode *ino, int fd, const void *buf, size_t len, uin
 	if (n <= 0)
 		return n;
 	view_wrote(&ino->v, logical_off + (uint64_t)n);
+	if (!ino->m->store.remote) /* others go by it (is_announced()), and who is killed publishes nothing */
+		hosts_enter(ino);
 	if (inode_exiting)
 		logged_close_writer(ino, fd);
 	else if (inode_posix)

@@ -128,8 +128,8 @@ static int take_news(const struct reader *r, struct news *n, struct reader_own *
 }
 
 /*
- * Add what the @nr live files at @news have. Their records go on top together, ordered by their stamps: what one
- * writer wrote may be later than what the next has, and both later than the maps.
+ * Add what the @nr live files at @news have. Their records go on top together, ordered by their stamps: what
+ * one writer wrote may be later than what the next has, and both later than the maps.
  */
 static bool follow_all(struct reader *r, struct news *news, uint32_t nr, struct reader_own *own)
 {

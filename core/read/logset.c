@@ -24,14 +24,10 @@
 #define WINDOW_MIN 4096
 #define WINDOW_FIRST 65536
 #define WINDOW_MAX (128 * 1024)
-#define WINDOWS_BUDGET \
-	(16 * 1024 * 1024) /* for all; where there are thousands of logs they get smaller ones */
+#define WINDOWS_BUDGET (16 * 1024 * 1024) /* for all; of thousands of logs they are smaller */
 #define WINDOW_UNIT 512
 
-/*
- * What is still to be compared is read in whole chunks. Less than one comes through a window: the rest of its
- * chunk is wanted next, mostly, and would be read twice.
- */
+/* What is still to be compared is read in whole chunks. Less comes through a window. */
 #define CHUNK INDEX_CHUNK_LEN
 #define SUMS_BUDGET ((size_t)8 << 20) /* for the checksums of all logs */
 /*
@@ -367,8 +363,7 @@ void logset_compared(struct logset *set, uint32_t no, uint64_t log_off, size_t l
 
 static int is_wrong(struct logset *set, const struct logset_log *log, uint64_t chunk)
 {
-	msg_error(
-		"%s/%s: bytes %llu to %llu are not those that were written: damaged, or changed by another thread in the call that wrote "
+	msg_error("%s/%s: bytes %llu to %llu are not those that were written: damaged, or changed by another thread in the call that wrote "
 		"them; plfs check lists all damage%s",
 		set->c->dir, log->path, (unsigned long long)(chunk * CHUNK),
 		(unsigned long long)((chunk + 1) * CHUNK - 1),
@@ -527,6 +522,7 @@ static bool is_in_order(const struct logset_log *log, uint64_t log_off)
 static int fill_window(struct logset *set, struct logset_log *log, size_t len, uint64_t log_off)
 {
 	uint64_t from = is_done(set, log, log_off, 1) ? log_off : log_off / CHUNK * CHUNK;
+	uint64_t unsummed;
 	uint32_t want;
 	ssize_t n;
 
@@ -536,7 +532,10 @@ static int fill_window(struct logset *set, struct logset_log *log, size_t len, u
 		log->ahead = (uint32_t)max_u64(log->ahead / 2, window_min(set));
 	len += (size_t)(log_off - from);
 	want = log->ahead > len ? log->ahead : (uint32_t)round_up_u64(len, WINDOW_UNIT);
-	if (!is_done(set, log, from + want - 1, 1))
+	unsummed = log->growing ? sums_unsummed(&log->compared.sums, from) : 0;
+	if (unsummed >= len) /* no call to find that there is no more */
+		want = (uint32_t)min_u64(want, unsummed);
+	else if (!is_done(set, log, from + want - 1, 1))
 		want = (uint32_t)(round_up_u64(from + want, CHUNK) - from);
 	log->win_len = 0;
 	if (want > log->win_cap) {
@@ -581,7 +580,7 @@ int logset_read(struct logset *set, uint32_t no, void *buf, size_t len, uint64_t
 		ret = open_log(set, log);
 		if (ret)
 			return ret;
-		if (len >= direct_len(set, is_done(set, log, log_off, len)))
+		if (len >= DIRECT_LEN && len >= direct_len(set, is_done(set, log, log_off, len)))
 			return read_direct(set, log, to, len, log_off);
 		ret = fill_window(set, log, len, log_off);
 		if (ret)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A counter that processes share, as ROMIO's shared file pointers are kept: each locks the file, reads 8 bytes,
- * writes them with one added, and unlocks. The file is larger than what stays in a stub, and each process
- * has a log. Prints the processor time of a round, user and system, the time of a round, and whether no
- * round was lost.
+ * A counter that processes share, as ROMIO's shared file pointers are kept: each locks the file, reads 8
+ * bytes, writes them with one added, and unlocks. The file is larger than what stays in a stub, and each
+ * process has a log. Prints the processor time of a round, user and system, the time of a round, and whether
+ * no round was lost.
  *
  *     bench_locks -p PROCESSES -n ROUNDS_OF_EACH [-r ROUND] DIR
  */
