@@ -139,7 +139,7 @@ static int compare(struct carried *k, size_t len, uint64_t off)
 		bool is_home = datalog_place(off + at + one.iov_len) <= twin_home_len(k->from);
 
 		bad = off / INDEX_CHUNK_LEN + i;
-		if (k->sums.warned && !chunks[i].len && !is_home) /* its table is lost, so nothing proves it */
+		if (k->sums.warned && !chunks[i].len && !is_home) /* its table is lost */
 			ret = -EIO;
 		if (ret || sums_check(s, k->from, &one, 1, off + at, &chunks[i], NULL))
 			continue;
