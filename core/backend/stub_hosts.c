@@ -54,15 +54,6 @@ int stub_hosts_read(int fd, struct stub *stub, struct stub_hosts *hosts)
 	return ret;
 }
 
-uint64_t stub_hosts_digest(const struct stub_hosts *hosts)
-{
-	uint64_t digest = 1;
-
-	for (unsigned i = 0; i < hosts->nr; i++)
-		digest += ((uint64_t)hosts->hosts[i].host << 16 | hosts->hosts[i].place) * 0x9e3779b97f4a7c15;
-	return digest ? digest : 1;
-}
-
 /* The place for @host: its own, or else the first that is free; -1: there is none. */
 static int place_for(const struct stub_hosts *hosts, uint32_t host)
 {

@@ -5,11 +5,9 @@
  * dropping any more are lost, though no index says so.
  *
  * A host is entered when it first publishes a size in a generation, so when its log and live file are
- * there. On a local store it is with its first write: containers with names of their own are hosts there, and
- * a process that finds the table as it was lists nothing (core/file/acquire.c). If something of the file has
- * been synced their names are, before: else a power failure could leave the entry alone. As long as the
- * generation lasts one of log, live file and node index stays. An entry holds for its container and its
- * generation alone: a truncation to 0 clears the table.
+ * there. If something of the file has been synced their names are, before: else a power failure could leave
+ * the entry alone. As long as the generation lasts one of log, live file and node index stays. An entry
+ * holds for its container and its generation alone: a truncation to 0 clears the table.
  *
  *   in the header, from byte 512 on: 256 entries
  *   off size field        (little-endian)
@@ -39,9 +37,6 @@ struct stub_hosts {
  * -errno as stub_read().
  */
 int stub_hosts_read(int fd, struct stub *stub, struct stub_hosts *hosts);
-
-/* A number for the entries, not 0: as long as it stays, no other host has entered itself. */
-uint64_t stub_hosts_digest(const struct stub_hosts *hosts);
 
 /*
  * Enter the host of the dropping @name, unless it is there. @fd is writable, without O_APPEND. Best effort.

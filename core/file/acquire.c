@@ -116,31 +116,28 @@ int acquire_load(struct inode *ino)
 	return ret;
 }
 
-/*
- * Whether the watch shows all that others may have released since the container was listed, by the hosts in
- * the header as it is now. The processes of this host announce each log and each truncation. Another host
- * that uses a local store, as a container with a name of its own does, enters itself when its log is there.
- * So it had something in the list, or has changed the table since.
- */
-static bool is_announced(const struct inode *ino, uint64_t hosts_digest)
+/* Make the header's and the map's contents current. */
+static int revalidate(struct inode *ino, int fd, const struct stat *st)
 {
-	const struct reader *r = &ino->v.r;
+	uint64_t generation = ino->v.stub.generation_ns;
+	bool changed;
+	int ret = st->st_size && fd >= 0 ? inode_read_header(ino, fd, st) : 0;
 
-	return hosts_digest && hosts_digest == ino->v.hosts_digest && !ino->m->store.remote &&
-	       !r->inputs.foreign && !r->global.base && !r->lacks_hosts && r->watch.word &&
-	       !ino->v.stub.moving && !ino->v.stub.cut_ns;
-}
-
-static int read_header(struct inode *ino, int fd, const struct stat *st, uint64_t *hosts_digest)
-{
-	struct stub_hosts hosts;
-	struct stub now;
-	int ret = stub_hosts_read(fd, &now, &hosts);
-
-	*hosts_digest = stub_hosts_digest(&hosts);
-	if (!ret)
-		inode_follow(ino, &now, st);
-	return ret;
+	if (!ret && ino->v.stub.in_body)
+		return acquire_length(ino, fd); /* @st may be older than the move */
+	if (ret || !ino->v.stub.has_container || !ino->v.r.loaded)
+		return ret;
+	if (ino->v.stub.generation_ns != generation)
+		return acquire_load(ino);
+	if (ino->writing && !ino->w.tail.live.shared) {
+		ret = live_save(&ino->w.tail.live);
+		if (ret)
+			return ret;
+	}
+	heed_header(ino);
+	ret = loaded(ino, reader_reload(&ino->v.r, ino->writing ? &ino->w : NULL, ino->v.stub.generation_ns,
+					&changed));
+	return ret == -EAGAIN ? acquire_load(ino) : ret;
 }
 
 /* Have maps that cover what this process wrote. */
@@ -155,38 +152,6 @@ static int prepare(struct inode *ino)
 	else if (ino->writing)
 		ret = reader_add_own(&ino->v.r, &ino->w);
 	return ret;
-}
-
-/* Make the header's and the map's contents current. */
-static int revalidate(struct inode *ino, int fd, const struct stat *st)
-{
-	uint64_t generation = ino->v.stub.generation_ns, hosts_digest = 0;
-	bool changed;
-	int ret = st->st_size && fd >= 0 ? read_header(ino, fd, st, &hosts_digest) : 0;
-
-	if (!ret && ino->v.stub.in_body)
-		return acquire_length(ino, fd); /* @st may be older than the move */
-	if (ret || !ino->v.stub.has_container || !ino->v.r.loaded)
-		return ret;
-	if (ino->v.stub.generation_ns != generation)
-		return acquire_load(ino);
-	if (ino->writing && !ino->w.tail.live.shared) {
-		ret = live_save(&ino->w.tail.live);
-		if (ret)
-			return ret;
-	}
-	heed_header(ino);
-	if (is_announced(ino, hosts_digest)) {
-		if (!watch_changed(&ino->v.r.watch))
-			return 0;
-		ret = prepare(ino); /* what others wrote since goes on top of that */
-		if (ret || reader_follow(&ino->v.r))
-			return ret;
-	}
-	ino->v.hosts_digest = hosts_digest;
-	ret = loaded(ino, reader_reload(&ino->v.r, ino->writing ? &ino->w : NULL, ino->v.stub.generation_ns,
-					&changed));
-	return ret == -EAGAIN ? acquire_load(ino) : ret;
 }
 
 /*

@@ -9,7 +9,6 @@
 #include "core/backend/stub_lock.h"
 #include "core/backend/names.h"
 #include "core/file/acquire.h"
-#include "core/file/hosts.h"
 #include "core/file/publish.h"
 #include "core/write/durable.h"
 #include "core/write/resume.h"
@@ -397,8 +396,6 @@ ssize_t logged_write(struct inode *ino, int fd, const void *buf, size_t len, uin
 	if (n <= 0)
 		return n;
 	view_wrote(&ino->v, logical_off + (uint64_t)n);
-	if (!ino->m->store.remote) /* others go by it (is_announced()), and who is killed publishes nothing */
-		hosts_enter(ino);
 	if (inode_exiting)
 		logged_close_writer(ino, fd);
 	else if (inode_posix)

@@ -55,12 +55,6 @@ struct view {
 	 */
 	bool acquired;
 
-	/*
-	 * stub_hosts_digest() of the header that was read before the container was last listed; 0: unknown.
-	 * Stale when another host enters itself. For is_announced().
-	 */
-	uint64_t hosts_digest;
-
 	/* the last notice after which the header was read; a later one makes it stale: inode_heed_notice() */
 	uint64_t notified_ns;
 	uint64_t heeded_ns;    /* the last notice that own_end takes into account: view_heed_cut() */

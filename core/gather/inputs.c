@@ -95,7 +95,7 @@ static int list_input(void *arg, const char *path, const char *name, enum droppi
 	uint64_t digest;
 	int ret = 0;
 
-	in->foreign |= kind != DROPPING_OTHER && !name_is_ours(name);
+	(void)name;
 	if (kind == DROPPING_DATA && (!ia->skip || !is_log_of(path, ia->skip)))
 		in->logs_digest += index_log_digest(path, strlen(path));
 	if (kind == DROPPING_LIVE && (!ia->skip || strcmp(path, ia->skip))) {

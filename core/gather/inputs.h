@@ -17,8 +17,6 @@ struct index_inputs {
 	uint32_t nr_lives;
 	size_t cap_indexes, cap_lives; /* the room of these arrays (vec.h) */
 	uint64_t logs_digest; /* sum over the data logs of index_log_digest() */
-	/* some dropping is of another host, or of an earlier boot; true also where nothing was listed */
-	bool foreign;
 };
 
 /* A number for the path of a data log, @len bytes. */

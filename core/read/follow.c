@@ -110,49 +110,26 @@ static int read_news(const uint8_t *map, struct live_seen *seen, struct reader_o
 	return nr_own;
 }
 
-/* A live file that has changed: what is remembered of it when its records are in the maps. */
-struct news {
-	uint32_t no; /* among the watched ones */
-	uint64_t digest, file_digest;
-	struct live_seen seen;
-};
-
 /* The digests are taken before the records are read: later records are found the next time. */
-static int take_news(const struct reader *r, struct news *n, struct reader_own *own)
+static bool follow_one(struct reader *r, uint32_t no, uint64_t digest)
 {
-	const uint8_t *map = r->watch.lives[n->no].map;
+	struct reader_own own[NEWS_MAX + 1];
+	const uint8_t *map = r->watch.lives[no].map;
+	struct live_seen seen = r->seen[no];
+	uint64_t file_digest = live_mapped_file_digest(map);
+	int nr = read_news(map, &seen, own);
 
-	n->file_digest = live_mapped_file_digest(map);
-	n->seen = r->seen[n->no];
-	return read_news(map, &n->seen, own);
-}
-
-/*
- * Add what the @nr live files at @news have. Their records go on top together, ordered by their stamps: what
- * one writer wrote may be later than what the next has, and both later than the maps.
- */
-static bool follow_all(struct reader *r, struct news *news, uint32_t nr, struct reader_own *own)
-{
-	size_t nr_own = 0;
-
-	for (uint32_t i = 0; i < nr; i++) {
-		int more = take_news(r, &news[i], own + nr_own);
-
-		if (more < 0)
+	if (nr < 0)
+		return false;
+	for (int i = 0; i < nr; i++)
+		if (!may_be_on_top(r, &own[i].rec))
 			return false;
-		for (int k = 0; k < more; k++)
-			if (!may_be_on_top(r, &own[nr_own + (size_t)k].rec))
-				return false;
-		nr_own += (size_t)more;
-	}
-	if (nr_own && reader_put(r, own, nr_own))
+	if (nr && reader_put(r, own, (size_t)nr))
 		return false;
 	stamp_seen(r->max_stamp_ns);
-	for (uint32_t i = 0; i < nr; i++) {
-		r->seen[news[i].no] = news[i].seen;
-		r->watch.lives[news[i].no].digest = news[i].digest;
-		r->inputs.digests[news[i].no] = news[i].file_digest;
-	}
+	r->seen[no] = seen;
+	r->watch.lives[no].digest = digest;
+	r->inputs.digests[no] = file_digest;
 	return true;
 }
 
@@ -164,36 +141,17 @@ static bool all_are_watched(const struct reader *r)
 	       __atomic_load_n(r->watch.word, __ATOMIC_ACQUIRE) == r->watch.seen;
 }
 
-/* @nr: so many of the watched files have changed; those that change later are left to the next look. */
-static bool follow_changed(struct reader *r, uint32_t nr)
-{
-	struct news *news = mem_alloc(nr * sizeof(*news));
-	struct reader_own *own = mem_alloc((size_t)nr * (NEWS_MAX + 1) * sizeof(*own));
-	uint32_t found = 0;
-	bool done = false;
-
-	for (uint32_t i = 0; news && own && i < r->watch.nr_lives && found < nr; i++) {
-		uint64_t digest = live_mapped_digest(r->watch.lives[i].map);
-
-		if (digest != r->watch.lives[i].digest)
-			news[found++] = (struct news){ .no = i, .digest = digest };
-	}
-	if (news && own)
-		done = follow_all(r, news, found, own);
-	mem_free(news);
-	mem_free(own);
-	return done;
-}
-
 bool reader_follow(struct reader *r)
 {
-	uint32_t nr = 0;
-
 	if (!all_are_watched(r) || r->nr_own > FOLLOWED_MAX)
 		return false;
 	if (unlikely(guard_nr_broken)) /* rare: not worth finding out which one */
 		return false;
-	for (uint32_t i = 0; i < r->watch.nr_lives; i++)
-		nr += live_mapped_digest(r->watch.lives[i].map) != r->watch.lives[i].digest;
-	return !nr || follow_changed(r, nr);
+	for (uint32_t i = 0; i < r->watch.nr_lives; i++) {
+		uint64_t digest = live_mapped_digest(r->watch.lives[i].map);
+
+		if (digest != r->watch.lives[i].digest && !follow_one(r, i, digest))
+			return false;
+	}
+	return true;
 }

@@ -24,10 +24,14 @@
 #define WINDOW_MIN 4096
 #define WINDOW_FIRST 65536
 #define WINDOW_MAX (128 * 1024)
-#define WINDOWS_BUDGET (16 * 1024 * 1024) /* for all; of thousands of logs they are smaller */
+#define WINDOWS_BUDGET \
+	(16 * 1024 * 1024) /* for all; where there are thousands of logs they get smaller ones */
 #define WINDOW_UNIT 512
 
-/* What is still to be compared is read in whole chunks. Less comes through a window. */
+/*
+ * What is still to be compared is read in whole chunks. Less than one comes through a window: the rest of its
+ * chunk is wanted next, mostly, and would be read twice.
+ */
 #define CHUNK INDEX_CHUNK_LEN
 #define SUMS_BUDGET ((size_t)8 << 20) /* for the checksums of all logs */
 /*
@@ -363,7 +367,8 @@ void logset_compared(struct logset *set, uint32_t no, uint64_t log_off, size_t l
 
 static int is_wrong(struct logset *set, const struct logset_log *log, uint64_t chunk)
 {
-	msg_error("%s/%s: bytes %llu to %llu are not those that were written: damaged, or changed by another thread in the call that wrote "
+	msg_error(
+		"%s/%s: bytes %llu to %llu are not those that were written: damaged, or changed by another thread in the call that wrote "
 		"them; plfs check lists all damage%s",
 		set->c->dir, log->path, (unsigned long long)(chunk * CHUNK),
 		(unsigned long long)((chunk + 1) * CHUNK - 1),
@@ -444,10 +449,10 @@ int logset_verify(struct logset *set, uint32_t no, uint64_t log_off, uint64_t le
 
 /*
  * Read up to @len bytes; fewer where the log, as it is now, ends. What another process still has staged is
- * read from there, unless the log's file has the first @need. *@in_file: how many are of that.
+ * read from there. *@in_file: how many are of the log's file.
  */
-static ssize_t read_log(struct logset *set, struct logset_log *log, void *buf, size_t len, size_t need,
-			uint64_t log_off, size_t *in_file)
+static ssize_t read_log(struct logset *set, struct logset_log *log, void *buf, size_t len, uint64_t log_off,
+			size_t *in_file)
 {
 	struct store *s = set->c->store;
 	char live[CONTAINER_PATH_LEN];
@@ -464,7 +469,7 @@ static ssize_t read_log(struct logset *set, struct logset_log *log, void *buf, s
 		if (*in_file == done)
 			*in_file += (size_t)n;
 		done += (size_t)n;
-		if (done >= need || !log->growing)
+		if (done == len || !log->growing)
 			break;
 		name_live_of_log(log->path, live);
 		n = live_load_bytes(set->c, live, log_off + done, (char *)buf + done, len - done);
@@ -475,17 +480,17 @@ static ssize_t read_log(struct logset *set, struct logset_log *log, void *buf, s
 		if (n < 0 && n != -ENOENT)
 			return n;
 		done += n > 0 ? (size_t)n : 0;
-		if (done >= need)
+		if (done == len)
 			break; /* else it has been flushed in between: it is in the log now */
 	}
 	return (ssize_t)done;
 }
 
-static ssize_t read_checked(struct logset *set, struct logset_log *log, void *buf, size_t len, size_t need,
+static ssize_t read_checked(struct logset *set, struct logset_log *log, void *buf, size_t len,
 			    uint64_t log_off)
 {
 	size_t in_file;
-	ssize_t n = read_log(set, log, buf, len, need, log_off, &in_file);
+	ssize_t n = read_log(set, log, buf, len, log_off, &in_file);
 	int ret = n > 0 && set->compared.how ? check(set, log, buf, in_file, log_off) : 0;
 
 	return ret ? ret : n;
@@ -502,7 +507,7 @@ static int too_short(struct logset *set, const struct logset_log *log, uint64_t 
 
 static int read_direct(struct logset *set, struct logset_log *log, void *buf, size_t len, uint64_t log_off)
 {
-	ssize_t n = read_checked(set, log, buf, len, len, log_off);
+	ssize_t n = read_checked(set, log, buf, len, log_off);
 
 	if (n < 0)
 		return (int)n;
@@ -522,7 +527,6 @@ static bool is_in_order(const struct logset_log *log, uint64_t log_off)
 static int fill_window(struct logset *set, struct logset_log *log, size_t len, uint64_t log_off)
 {
 	uint64_t from = is_done(set, log, log_off, 1) ? log_off : log_off / CHUNK * CHUNK;
-	uint64_t unsummed;
 	uint32_t want;
 	ssize_t n;
 
@@ -532,10 +536,7 @@ static int fill_window(struct logset *set, struct logset_log *log, size_t len, u
 		log->ahead = (uint32_t)max_u64(log->ahead / 2, window_min(set));
 	len += (size_t)(log_off - from);
 	want = log->ahead > len ? log->ahead : (uint32_t)round_up_u64(len, WINDOW_UNIT);
-	unsummed = log->growing ? sums_unsummed(&log->compared.sums, from) : 0;
-	if (unsummed >= len) /* no call to find that there is no more */
-		want = (uint32_t)min_u64(want, unsummed);
-	else if (!is_done(set, log, from + want - 1, 1))
+	if (!is_done(set, log, from + want - 1, 1))
 		want = (uint32_t)(round_up_u64(from + want, CHUNK) - from);
 	log->win_len = 0;
 	if (want > log->win_cap) {
@@ -547,7 +548,7 @@ static int fill_window(struct logset *set, struct logset_log *log, size_t len, u
 		log->win_cap = want;
 		set->window_bytes += want;
 	}
-	n = read_checked(set, log, log->window, want, len, from);
+	n = read_checked(set, log, log->window, want, from);
 	if (n < 0)
 		return (int)n;
 	log->win_off = from;
@@ -580,7 +581,7 @@ int logset_read(struct logset *set, uint32_t no, void *buf, size_t len, uint64_t
 		ret = open_log(set, log);
 		if (ret)
 			return ret;
-		if (len >= DIRECT_LEN && len >= direct_len(set, is_done(set, log, log_off, len)))
+		if (len >= direct_len(set, is_done(set, log, log_off, len)))
 			return read_direct(set, log, to, len, log_off);
 		ret = fill_window(set, log, len, log_off);
 		if (ret)

@@ -132,7 +132,7 @@ static int own_log_no(struct reader *r, const struct writer *w)
 /* Load from a confirmed map. -errno: the container must be listed. */
 static int load_confirmed(struct reader *r, uint64_t generation_ns)
 {
-	struct index_inputs none = { .foreign = true };
+	struct index_inputs none = { 0 };
 	struct gathered g;
 	int ret = gather_confirmed(&g, r->c, generation_ns);
 
