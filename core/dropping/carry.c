@@ -244,7 +244,7 @@ int carry_part(const struct container *c, const char *path, uint64_t len)
 	if (!ret)
 		ret = k.home.ops->sync(&k.home, k.to, false);
 	end(&k);
-	return ret;
+	return ret == -EREMOTE ? -EIO : ret; /* a place of ours that cannot be read just now */
 }
 
 /* ---- all of it ---- */
