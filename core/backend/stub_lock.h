@@ -68,7 +68,8 @@ int stub_set_number(int fd, const struct stub *stub, ino_t number);
 
 /*
  * Void all records stamped at or before @generation_ns. Conditions as for stub_claim(). The caller has the
- * container's lock, as the mover has. 0; -errno.
+ * container's lock, as the mover has. @stub: what is known of the header (stub_read_known()), then what it
+ * is; so of the next two. 0; -errno.
  */
 int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns);
 

@@ -157,7 +157,7 @@ Test(stub_codec, a_word_that_is_not_whole_is_none)
 
 Test(stub, a_truncation_is_announced_and_forgotten)
 {
-	struct stub stub, again;
+	struct stub stub, again = { 0 };
 	int fd = open(path, O_RDWR);
 
 	cr_assert_eq(stub_claim(fd, &stub, 5, 6, no_make, NULL), 0);
