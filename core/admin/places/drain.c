@@ -34,7 +34,6 @@ struct draining {
 	size_t nr, cap;
 };
 
-
 static void copied(void *arg, uint64_t len)
 {
 	struct plfs_drain *d = arg;

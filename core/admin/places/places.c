@@ -131,8 +131,8 @@ static int forget(void *arg, const char *path, const char *name, enum dropping_k
 	if (ret && ret != -EBADMSG)
 		return ret == -ENOENT ? 0 : ret;
 	place_host(&p, text, sizeof(text));
-	if ( (strcmp(f->host, p.host) && strcmp(f->host, text)))
-		return ret;
+	if (strcmp(f->host, p.host) && strcmp(f->host, text))
+		return 0;
 	if (!place_enter(f->c->store, dir, host, len, &near)) {
 		place_leave(&near);
 		return -EBUSY;
