@@ -6,24 +6,11 @@
  *   BACKEND/.plfs/XX/ID/hostdir.K/near.HOST         at home: where the host's logs may be
  *   NEAR/plfs.UID/BACKEND-ID/home                   the way back: the backend's path, and a newline
  *   NEAR/plfs.UID/BACKEND-ID/XX/ID/hostdir.K/       the logs and live files, under their names
- *       near.HOST                                   the same bytes as at home, and the lock
+ *       near.HOST                                   the same bytes as at home, and the lock (near_host.h)
  *
  * A place counts as there if both files have the same bytes. So no name or number of a host is believed. The
  * directory plfs.UID belongs to the user UID, and nobody else may write it: what is in it is his. Who writes
  * near.HOST at home may write the file.
- *
- *   near.HOST                     (little-endian)
- *   off size field
- *     0   8  magic          "PLFSNEA1"
- *     8   4  version        1
- *    12   4  crc            CRC-32C of all 1280 bytes with this field 0
- *    16  16  id             of the container
- *    32  16  token          random
- *    48   8  created_ns
- *    56   4  compat         features that a reader may ignore: 0
- *    60   4  incompat       features that a reader must know: 0
- *    64  64  host           NUL-padded
- *   128 1152 path           of NEAR/plfs.UID/BACKEND-ID, NUL-padded
  *
  * Who makes a log near has a shared lock on the near.HOST there, and looks that both files are there. Who
  * removes them has it exclusively, and looks that no log is there.
@@ -32,30 +19,8 @@
 #define PLFS_PLACE_H
 
 #include "core/backend/container.h"
+#include "core/backend/near_host.h"
 #include "core/store/store.h"
-
-#define PLACE_MAGIC "PLFSNEA1"
-#define PLACE_VERSION 1
-#define PLACE_INCOMPAT_KNOWN 0u
-#define PLACE_LEN 1280
-#define PLACE_PATH_LEN 1152
-#define PLACE_TOKEN_LEN 16
-
-struct place {
-	uint8_t id[STUB_ID_LEN];
-	uint8_t token[PLACE_TOKEN_LEN];
-	uint64_t created_ns;
-	char host[64];
-	char path[PLACE_PATH_LEN];
-};
-
-void place_encode(const struct place *p, uint8_t *buf);
-
-/* 0; -EIO: they are none; -EPROTONOSUPPORT: of another version, or with unknown features. */
-int place_decode(struct place *p, const uint8_t *buf);
-
-/* The host's name, without the digits that HOST has behind it, into @out. */
-void place_host(const struct place *p, char *out, size_t len);
 
 enum place_drain { DRAIN_HELPER, DRAIN_NONE, DRAIN_CLOSE }; /* the words of drain= */
 

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The bytes of a near.HOST, the file that leads from a container to a place (place.h).
+ *
+ *   near.HOST                     (little-endian)
+ *   off size field
+ *     0   8  magic          "PLFSNEA1"
+ *     8   4  version        1
+ *    12   4  crc            CRC-32C of all 1280 bytes with this field 0
+ *    16  16  id             of the container
+ *    32  16  token          random
+ *    48   8  created_ns
+ *    56   4  compat         features that a reader may ignore: 0
+ *    60   4  incompat       features that a reader must know: 0
+ *    64  64  host           NUL-padded
+ *   128 1152 path           of NEAR/plfs.UID/BACKEND-ID, NUL-padded
+ */
+#ifndef PLFS_NEAR_HOST_H
+#define PLFS_NEAR_HOST_H
+
+#include "core/backend/stub.h"
+
+#define PLACE_MAGIC "PLFSNEA1"
+#define PLACE_VERSION 1
+#define PLACE_INCOMPAT_KNOWN 0u
+#define PLACE_LEN 1280
+#define PLACE_PATH_LEN 1152
+#define PLACE_TOKEN_LEN 16
+
+struct place {
+	uint8_t id[STUB_ID_LEN];
+	uint8_t token[PLACE_TOKEN_LEN];
+	uint64_t created_ns;
+	char host[64];
+	char path[PLACE_PATH_LEN];
+};
+
+void place_encode(const struct place *p, uint8_t *buf);
+
+/* 0; -EIO: they are none; -EPROTONOSUPPORT: of another version, or with unknown features. */
+int place_decode(struct place *p, const uint8_t *buf);
+
+/* The host's name, without the digits that HOST has behind it, into @out. */
+void place_host(const struct place *p, char *out, size_t len);
+
+#endif
