@@ -22,6 +22,8 @@
 #include "core/backend/near_host.h"
 #include "core/store/store.h"
 
+#define PLACE_LOG_MAX ((uint64_t)1 << 30) /* unless log-max= says otherwise */
+
 enum place_drain { DRAIN_HELPER, DRAIN_NONE, DRAIN_CLOSE }; /* the words of drain= */
 
 /* Where new logs of a backend may be made: what its mapping says (struct store's @near). */
@@ -31,6 +33,7 @@ struct place_settings {
 	const char *home; /* the backend's path */
 	char backend_id[17];
 	unsigned drain;   /* enum place_drain: who moves closed logs home */
+	uint64_t log_max; /* a log that is so long ends, so that it can be moved */
 };
 
 /* Fill in @backend_id from @home. */

@@ -348,6 +348,15 @@ static inline bool is_publish_due(const struct inode *ino)
 	       (!ino->m->store.remote || since_ns > PUBLISH_REMOTE_NS);
 }
 
+/* What cannot be flushed now stays in the live file, as at a close. */
+static __attribute__((noinline, cold)) int end_log(struct inode *ino, int fd)
+{
+	int ret = logged_close_writer(ino, fd);
+
+	resume_forget(&ino->c);
+	return ret;
+}
+
 /*
  * Of @len bytes the log near has taken @n, or none and an error, and there is no space any more: the rest
  * goes to a log at home.
@@ -361,10 +370,17 @@ static __attribute__((noinline, cold)) ssize_t go_home(struct inode *ino, int fd
 	ino->near_full = true;
 	if (done)
 		view_wrote(&ino->v, logical_off + done);
-	ret = logged_close_writer(ino, fd);
-	resume_forget(&ino->c);
+	ret = end_log(ino, fd);
 	n = ret ? ret : logged_write(ino, fd, (const char *)buf + done, len - done, logical_off + done);
 	return n >= 0 ? (ssize_t)done + n : done ? (ssize_t)done : n;
+}
+
+/* Whether the log is near, and so long that it ends: it is moved while the process goes on with another. */
+static bool is_long(const struct inode *ino)
+{
+	const struct place_settings *ps = ino->m->store.near;
+
+	return unlikely(ino->w.tail.near) && ps && tail_len(&ino->w.tail) >= ps->log_max;
 }
 
 ssize_t logged_write(struct inode *ino, int fd, const void *buf, size_t len, uint64_t logical_off)
@@ -398,11 +414,13 @@ ssize_t logged_write(struct inode *ino, int fd, const void *buf, size_t len, uin
 	view_wrote(&ino->v, logical_off + (uint64_t)n);
 	if (inode_exiting)
 		logged_close_writer(ino, fd);
+	else if (is_long(ino))
+		ret = end_log(ino, fd);
 	else if (inode_posix)
 		logged_commit(ino, fd);
 	else if (is_publish_due(ino))
 		publish_size(ino, fd);
-	return n;
+	return ret ? ret : n;
 }
 
 static __attribute__((noinline, cold)) void publish_quietly(struct inode *ino)

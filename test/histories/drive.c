@@ -32,6 +32,7 @@ const struct variant variants[] = {
 	{ .name = "flat", .preload = true, .options = "{mode=flat}" },
 	{ .name = "near", .preload = true, .options = "{small=0,near=$HISTORIES_NEAR}" }, /* and a helper */
 	{ .name = "closed", .preload = true, .options = "{small=0,near=$HISTORIES_NEAR,drain=close}" },
+	{ .name = "ended", .preload = true, .options = "{small=0,near=$HISTORIES_NEAR,log-max=1}" },
 };
 const int nr_variants = sizeof(variants) / sizeof(variants[0]);
 

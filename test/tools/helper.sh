@@ -48,6 +48,24 @@ helper_drains() {
 	"$plfs" check "$back/h1" "$back/h2"
 }
 
+helper_drains_open_files() { # what is longer than log-max=
+	local map
+	helper_setup
+	map="/plfs=$back{small=0,near=$near,log-max=1M}"
+	head -c 5000000 /dev/urandom >"$work/plain/l"
+	mkfifo "$work/fifo"
+	"$plfs" run -m "$map" sh -c 'cat >/plfs/l' <"$work/fifo" &
+	exec 8>"$work/fifo"
+	cat "$work/plain/l" >&8
+	until_so "one log is near" eval '[ "$(near_logs)" = 1 ]'
+	[ "$("$plfs" stat -b "$back/l" | sed -n 's/^Logs *\([0-9]*\).*/\1/p')" -ge 4 ]
+	"$plfs" run -m "/plfs=$back" cmp -n 4000000 "$work/plain/l" /plfs/l
+	exec 8>&-
+	wait
+	all_home
+	"$plfs" run -m "/plfs=$back" cmp "$work/plain/l" /plfs/l
+}
+
 helper_is_one() { # of many processes that close at once
 	local map i seen=''
 	helper_setup

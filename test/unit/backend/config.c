@@ -227,6 +227,7 @@ Test(config_errors, nonsense_is_reported_in_one_sentence)
 		"/p{near=$PLFS_TEST_UNSET}",
 		"/p{near=/a$}",
 		"/p{near-max=0}",
+		"/p{log-max=0}",
 		"/p{near-max=}",
 		"/p{near-max=8GB}",
 		"/p{near-max=-1}",

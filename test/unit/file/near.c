@@ -4,6 +4,7 @@
  * places that are lost. The calls of programs on such files are compared with a plain directory by the
  * variant "near" of test/posix/run, and plfs drain is test/crash/drain.c's.
  */
+#include "test/lib/places.h"
 #include "test/lib/scratch.h"
 
 #include "core/backend/mount.h"
@@ -13,7 +14,6 @@
 #include <criterion/criterion.h>
 
 #include <dirent.h>
-#include <ftw.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -21,53 +21,15 @@
 
 #define LEN 300000
 
-static char near[64], user[100];
+static char user[100];
 
-static void setup_with(const char *options)
+static void setup(void)
 {
-	char text[200];
-
-	new_dir(near, sizeof(near));
-	setenv("PLFS_TEST_NEAR", near, 1);
-	snprintf(text, sizeof(text), "{small=0,near=$PLFS_TEST_NEAR%s}", options);
-	scratch_map(text);
-	snprintf(user, sizeof(user), "%s/plfs.%u", near, (unsigned)geteuid());
+	near_map("");
+	snprintf(user, sizeof(user), "%s/plfs.%u", near_dir, (unsigned)geteuid());
 }
 
-static void setup(void) { setup_with(""); }
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
-static void clean(void)
-{
-	scratch_remove();
-	nftw(near, remove_one, 16, FTW_PHYS | FTW_DEPTH);
-}
-
-TestSuite(near, .init = setup, .fini = clean);
-TestSuite(near_max, .fini = clean);
-
-static const char *wanted;
-static int nr_found;
-
-static int count_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	nr_found += type == FTW_F && !strncmp(path + ftw->base, wanted, strlen(wanted));
-	return 0;
-}
-
-static int count_near(const char *prefix)
-{
-	wanted = prefix;
-	nr_found = 0;
-	nftw(near, count_one, 16, FTW_PHYS);
-	return nr_found;
-}
+TestSuite(near, .init = setup, .fini = near_remove);
 
 static int write_a(void *arg)
 {
@@ -224,7 +186,7 @@ Test(near, a_place_that_is_a_link_is_refused)
 
 /* ---- a place that is lost ---- */
 
-static void lose_the_place(void) { nftw(user, remove_one, 16, FTW_PHYS | FTW_DEPTH); }
+static void lose_the_place(void) { remove_tree(user); }
 
 static int write_and_sync(void *arg)
 {
@@ -292,7 +254,7 @@ static void note_lost(void *arg, const struct plfs_finding *f)
 {
 	unsigned *seen = arg;
 
-	*seen |= !strcmp(f->code, "elsewhere") && strstr(f->text, near) ? 1 : 0;
+	*seen |= !strcmp(f->code, "elsewhere") && strstr(f->text, near_dir) ? 1 : 0;
 	*seen |= !strcmp(f->code, "lost") && f->logical_off == LEN && f->len == LEN ? 2 : 0;
 	*seen |= !strcmp(f->code, "lost") && f->logical_off != LEN ? 4 : 0;
 }
@@ -390,64 +352,4 @@ Test(near, where_hosts_share_the_backend_a_release_writes_the_index_home)
 	cr_assert_eq(rename(path, user), 0);
 	cr_assert_eq(in_child(read_a, NULL), 0);
 	cr_assert_eq(lclose(&l), 0);
-}
-
-/* ---- a full place ---- */
-
-#define BIG (8 << 20)
-
-static int write_big(void *arg)
-{
-	struct lfile l = made("a");
-
-	(void)arg;
-	for (off_t off = 0; off < BIG; off += 100000)
-		if (lfill(&l, off, 100000, 1) != 100000)
-			return 1;
-	for (off_t off = 0; off < BIG; off += 1000000) /* small ones */
-		if (lfill(&l, off, 100, 2) != 100)
-			return 2;
-	return lclose(&l) ? 3 : 0;
-}
-
-static int read_big(void *arg)
-{
-	struct lfile l = lopen("a", O_RDONLY);
-
-	(void)arg;
-	for (off_t off = 0; off < BIG; off += 1000000)
-		if (lcheck(&l, off, 100, 2) || lcheck(&l, off + 100, 388000, 1))
-			return 1;
-	return lclose(&l);
-}
-
-Test(near_max, where_the_budget_ends_the_next_log_is_at_home)
-{
-	setup_with(",near-max=4M");
-	cr_assert_eq(in_child(write_big, NULL), 0);
-	cr_assert_eq(count_near("data."), 1);
-	cr_assert_eq(count_near("live."), 0);
-	cr_assert_eq(count_files("data."), 1);
-	cr_assert_eq(in_child(read_big, NULL), 0);
-}
-
-Test(near_max, a_budget_too_small_for_any_log_leaves_all_at_home)
-{
-	setup_with(",near-max=1");
-	cr_assert_eq(in_child(write_big, NULL), 0);
-	cr_assert_eq(count_near("data."), 0);
-	cr_assert_eq(in_child(read_big, NULL), 0);
-}
-
-Test(near_max, the_budget_counts_what_all_files_have)
-{
-	struct lfile l;
-
-	setup_with(",near-max=4M");
-	cr_assert_eq(in_child(write_big, NULL), 0);
-	l = made("b");
-	cr_assert_eq(lfill(&l, 0, 3 << 20, 1), 3 << 20);
-	cr_assert_eq(lclose(&l), 0);
-	cr_assert_leq(count_near("data."), 2);
-	cr_assert_gt(count_files("data."), 1);
 }
