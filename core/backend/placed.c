@@ -9,9 +9,12 @@
 #include "core/base/alloc.h"
 #include "core/base/critical.h"
 #include "core/base/io.h"
+#include "core/base/memroom.h"
 #include "core/base/vec.h"
 
+#include <linux/magic.h>
 #include <stdio.h>
+#include <sys/vfs.h>
 
 #define DAMAGED "damaged."
 
@@ -473,12 +476,21 @@ bool placed_is_here(struct store *s, const char *path)
 	return true;
 }
 
+static bool is_in_memory(int fd)
+{
+	struct statfs fs;
+
+	return !sys.fstatfs(fd, &fs) && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+}
+
 int placed_reserve(struct store *s, int h, uint64_t off, uint64_t len)
 {
 	const struct place_settings *ps = s->near;
 	int fd = store_fd(s, h), ret;
 
 	if (ps && ps->max && place_used(ps) + len > ps->max)
+		return -ENOSPC;
+	if (is_in_memory(fd) && memroom("") < len)
 		return -ENOSPC;
 	do {
 		ret = io_fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)len);

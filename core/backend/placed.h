@@ -55,7 +55,7 @@ struct store placed_home(const struct store *s);
 
 /*
  * Give @len bytes of the log @h near from @off on space, beyond its end. 0; -ENOSPC, -EDQUOT: there is none,
- * or the budget is used up.
+ * or the budget is used up, or, in memory, the job would have too little left.
  */
 int placed_reserve(struct store *s, int h, uint64_t off, uint64_t len);
 

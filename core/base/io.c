@@ -4,6 +4,8 @@
  */
 #include "core/base/io.h"
 
+#include <stdio.h>
+
 /*
  * Hidden descriptors start at three quarters of the soft limit, but not above this: the kernel
  * keeps a table as long as the highest descriptor and copies it at every fork (about 25 us for
@@ -203,4 +205,12 @@ int sys_fd_close(int *fd)
 	ret = io_close(*fd) && errno != EINTR ? -errno : 0;
 	*fd = -1;
 	return ret;
+}
+
+int io_chmod_path(int fd, mode_t mode)
+{
+	char link[64];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return sys.chmod(link, mode & 07777) ? -errno : 0;
 }

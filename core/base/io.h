@@ -49,6 +49,9 @@ ssize_t io_preadv_all(int fd, struct iovec *iov, int cnt, uint64_t off);
 /* Write: @len bytes; fewer: an error came after these; -errno. */
 ssize_t io_pwrite_all(int fd, const void *buf, size_t len, uint64_t off);
 
+/* chmod of what @fd is a path to (O_PATH). 0; -errno. */
+int io_chmod_path(int fd, mode_t mode);
+
 /*
  * Hide @fd, as just returned by an open: move it high, set close-on-exec, remember it. Returns its new
  * number; @fd: there is no higher one; -errno: what was passed as @fd.

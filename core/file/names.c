@@ -19,6 +19,7 @@
 struct doomed {
 	int fd; /* negative: nothing to look after */
 	bool open; /* by this process */
+	bool closed_to_owner; /* who has no right to read it: @fd is a path */
 };
 
 /*
@@ -46,10 +47,28 @@ static void doomed_look(struct doomed *d, int dirfd, const char *path)
 		return;
 	}
 	fd = io_openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && errno == EACCES && st.st_uid == geteuid()) {
+		d->closed_to_owner = true;
+		fd = io_openat(dirfd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	}
 	d->fd = sys_fd_hide_briefly(fd < 0 ? -errno : fd);
 	if (d->fd < 0)
 		msg_debug(MSG_PATH, "%s: cannot read the stub, its container stays: %s", path,
 			  strerror(-d->fd));
+}
+
+/* Once it has no name, nobody but who has it open sees its mode, which is given back. */
+static void open_for_owner(struct doomed *d)
+{
+	struct stat st;
+	int fd = -ENOENT;
+
+	if (!sys.fstat(d->fd, &st) && !st.st_nlink && !io_chmod_path(d->fd, st.st_mode | S_IRUSR)) {
+		fd = stub_reopen(d->fd, O_RDONLY);
+		io_chmod_path(d->fd, st.st_mode);
+	}
+	sys_fd_close(&d->fd);
+	d->fd = fd;
 }
 
 static void doomed_finish(struct doomed *d, struct plfs_mount *m)
@@ -58,6 +77,8 @@ static void doomed_finish(struct doomed *d, struct plfs_mount *m)
 	struct stub stub;
 	struct stat st;
 
+	if (d->fd >= 0 && d->closed_to_owner)
+		open_for_owner(d);
 	if (d->fd < 0)
 		return;
 	/*
@@ -99,7 +120,8 @@ int plfs_rename(struct plfs_mount *m, int fromfd, const char *from, int tofd, co
 	ret = flags ? sys.renameat2(fromfd, from, tofd, to, flags) : sys.renameat(fromfd, from, tofd, to);
 	ret = ret ? -errno : 0;
 	/* What a synced file consists of goes only when it is sure that it has lost its name. */
-	if (!ret && !m->store.keeps_order && (d.open || (d.fd >= 0 && stub_is_synced(d.fd))))
+	if (!ret && !m->store.keeps_order &&
+	    (d.open || d.closed_to_owner || (d.fd >= 0 && stub_is_synced(d.fd))))
 		/* best effort: where a directory cannot be synced, nor can the program do it */
 		dirs_sync_parent(tofd, to);
 	doomed_finish(&d, m);

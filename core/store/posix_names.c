@@ -122,8 +122,7 @@ static bool is_short_of(int parent, const char *name, mode_t mode)
 {
 	struct stat st;
 
-	return mode & (077 | S_ISVTX) &&
-	       (sys.fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) || (st.st_mode & mode) != mode);
+	return sys.fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) || (st.st_mode & mode) != mode;
 }
 
 #define JUST_S 60
@@ -143,6 +142,25 @@ static bool was_just_made(const struct store *s, int fd)
 	return stx.stx_btime.tv_sec + JUST_S >= now.tv_sec;
 }
 
+/* A directory that was just made, and of which the umask has taken its owner's right to open it. */
+static int chmod_made(struct store *s, int parent, const char *name, mode_t mode)
+{
+	int fd = io_openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), ret = 0;
+	struct stat st;
+
+	fd = sys_fd_hide_briefly(fd < 0 ? -errno : fd);
+	if (fd < 0)
+		return fd;
+	if (sys.fstat(fd, &st))
+		ret = -errno;
+	else
+		ret = st.st_uid == geteuid() && was_just_made(s, fd) ?
+			      io_chmod_path(fd, (st.st_mode & S_ISGID) | mode) :
+			      -EACCES;
+	sys_fd_close(&fd);
+	return ret;
+}
+
 int names_mkdir(struct store *s, const char *path, mode_t mode)
 {
 	const char *name;
@@ -155,8 +173,10 @@ int names_mkdir(struct store *s, const char *path, mode_t mode)
 	if (!ret && is_short_of(parent, name, mode)) {
 		int fd = open_made(s, path, &st);
 
+		if (fd == -EACCES)
+			ret = chmod_made(s, parent, name, mode);
 		/* This may cost the bit that passes the group on, where that is none of ours. */
-		if (fd >= 0 && !was_just_made(s, fd))
+		else if (fd >= 0 && !was_just_made(s, fd))
 			ret = -EIO;
 		else if (fd >= 0 && (st.st_mode & mode) != mode)
 			ret = err(sys.fchmod(fd, (st.st_mode & S_ISGID) | mode));

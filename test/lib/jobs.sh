@@ -68,6 +68,7 @@ stack_dir() {
 nr_ok=0 nr_failed=0 nr_skipped=0
 
 # job NAME COMMAND...: run it in a subshell that stops at its first error; one line, and what it said if it failed.
+# Exit code 77: it cannot run here, for the reason in its last line.
 job() {
 	local name=$1 log=$work/log/job start=$EPOCHREALTIME rc
 	shift
@@ -77,6 +78,8 @@ job() {
 	if [ $rc = 0 ]; then
 		nr_ok=$((nr_ok + 1))
 		echo "ok   $name ($start s)"
+	elif [ $rc = 77 ]; then
+		skip "$name" "$(tail -n 1 "$log")"
 	else
 		nr_failed=$((nr_failed + 1))
 		echo "FAIL $name ($start s, exit $rc)"

@@ -218,9 +218,23 @@ drained_at_close() { # drain=close: by the process itself
 	[ -z "$(find "$near" "$back" -name 'near.*')" ]
 	"$plfs" run -m "/plfs=$back" cmp "$work/plain/c" /plfs/c
 	"$plfs" check "$back/c"
-	chmod 555 "$(find "$back" -name 'hostdir.*')" # as root it goes all the same
-	"$plfs" run -m "$map" sh -c 'echo more >>/plfs/c'
-	chmod 755 "$(find "$back" -name 'hostdir.*')"
-	echo more >>"$work/plain/c"
+}
+
+close_without_room() { # drain=close, and the backend is full: the log stays near, and no call fails
+	local map
+	near_setup
+	map="/plfs=$back{small=0,near=$near,drain=close}"
+	mount -t tmpfs -o size=3m none "$back" || { echo "no mounts here"; exit 77; }
+	trap 'umount -l "$back"' EXIT
+	head -c 8000000 /dev/urandom >"$work/plain/c"
+	"$plfs" run -m "$map" cp "$work/plain/c" /plfs/c
+	[ "$(near_logs)" = 1 ]
+	[ -z "$(find "$back" -name '*.tmp.*')" ]
 	"$plfs" run -m "$map" cmp "$work/plain/c" /plfs/c
+	mount -o remount,size=40m "$back"
+	"$plfs" drain "$near"
+	nothing_near
+	"$plfs" run -m "/plfs=$back" cmp "$work/plain/c" /plfs/c
+	umount -l "$back"
+	trap - EXIT
 }

@@ -129,3 +129,30 @@ full_place() { # a file system without space: as root
 	umount -l "$near"
 	trap - EXIT
 }
+
+# A control group with so much memory: $group; or the job is skipped.
+memory_group() { # LIMIT
+	local at=/sys/fs/cgroup limit=memory.max
+	[ "$(id -u)" = 0 ] || { echo "needs root, for a control group"; exit 77; }
+	[ ! -e $at/memory/memory.limit_in_bytes ] || { at=$at/memory limit=memory.limit_in_bytes; }
+	group=$at/plfs-test.$$
+	mkdir "$group" 2>/dev/null && echo "$1" >"$group/$limit" || { rmdir "$group" 2>/dev/null; echo "no control groups of memory here"; exit 77; }
+}
+
+memory_place() { # a place in memory, in a job whose memory is limited: the program is not killed
+	local map
+	memory_group 200M
+	near_setup
+	trap 'umount -l "$near"; rmdir "$group"' EXIT
+	mount -t tmpfs -o size=2g none "$near" || { echo "no mounts here"; exit 77; }
+	head -c 100000000 /dev/urandom >"$work/plain/m"
+	# shellcheck disable=SC2016
+	"$plfs" run -m "$map" sh -c 'echo $$ >"$1/cgroup.procs" && for i in 1 2 3 4; do cat "$0" || exit; done >/plfs/m' "$work/plain/m" "$group"
+	[ "$(near_logs)" -ge 1 ]
+	"$plfs" run -m "$map" sh -c 'for i in 1 2 3 4; do head -c 100000000; done </plfs/m | sha256sum' >"$work/out"
+	for i in 1 2 3 4; do cat "$work/plain/m"; done | sha256sum | cmp - "$work/out"
+	"$plfs" drain "$near"
+	umount -l "$near"
+	rmdir "$group"
+	trap - EXIT
+}
