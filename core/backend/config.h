@@ -8,7 +8,7 @@
  *   OPTION  = "mode=" ( "log" / "flat" ) / "match=" GLOB / "exclude=" GLOB /
  *             "small=" NUMBER [ "K" / "M" ] / "hostdirs=" NUMBER /
  *             "near=" DIR / "near-max=" NUMBER [ "K" / "M" / "G" / "T" ] /
- *             "drain=" ( "helper" / "none" / "close" )
+ *             "drain=" ( "helper" / "none" / "close" ) / "sync=" ( "home" / "near" )
  *
  * In the DIR of near= "$NAME" stands for the environment variable NAME.
  *

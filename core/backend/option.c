@@ -257,6 +257,7 @@ static const struct option OPTIONS[] = {
 	{ "near", "DIR", take_near, AT(near) },
 	{ "near-max", "SIZE", take_size, AT(near_max), .units = "KMGT", .least = 1 },
 	{ "drain", "helper|none|close", take_word, AT(drain) },
+	{ "sync", "home|near", take_word, AT(sync) },
 };
 
 /* Those that a hint may be. */

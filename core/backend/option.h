@@ -32,6 +32,7 @@ struct mount_spec {
 	char *near;        /* the directory in which new logs are made; NULL: the backend */
 	uint64_t near_max; /* bytes of a user there; 0: no limit */
 	unsigned drain;    /* enum place_drain (place.h) */
+	unsigned sync;     /* enum place_sync */
 };
 
 /* Put the option @text into @m. 0; -EINVAL: one sentence in @err; -ENOMEM. */

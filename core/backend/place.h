@@ -23,6 +23,7 @@
 #include "core/store/store.h"
 
 enum place_drain { DRAIN_HELPER, DRAIN_NONE, DRAIN_CLOSE }; /* the words of drain= */
+enum place_sync { SYNC_HOME, SYNC_NEAR };                   /* of sync= */
 
 /* Where new logs of a backend may be made: what its mapping says (struct store's @near). */
 struct place_settings {
@@ -31,6 +32,7 @@ struct place_settings {
 	const char *home; /* the backend's path */
 	char backend_id[17];
 	unsigned drain;   /* enum place_drain: who moves closed logs home */
+	unsigned sync;    /* enum place_sync: where a sync leaves what it covers */
 };
 
 /* Fill in @backend_id from @home. */
@@ -67,6 +69,24 @@ int place_enter_top(struct store *home, const char *dir, const char *host, size_
 int place_begin(struct store *home, const char *dir, mode_t mode, struct place_dir *near);
 
 void place_leave(struct place_dir *near);
+
+/* Whether a sync of this process leaves bytes of logs near where they are. */
+static inline bool place_syncs_near(const struct store *s)
+{
+	return s->near && s->near->sync == SYNC_NEAR;
+}
+
+/*
+ * Put the log or live file at @path of the container, as it is near, on stable storage there. 0; -ENOENT: it
+ * is not near; -EREMOTE: as place_enter(); -errno.
+ */
+int place_sync_file(struct store *home, const char *path);
+
+/*
+ * Put on stable storage what leads to the files in the hostdir @dir of @host, near, and near.HOST: here and
+ * at home, but for the name at home. 0; -ENOENT: there is no near.HOST; -EREMOTE: as place_enter(); -errno.
+ */
+int place_sync_names(struct store *home, const char *dir, const char *host, size_t host_len);
 
 /* The directory plfs.UID there, if it is this user's alone: a hidden descriptor; -errno. */
 int place_open_user(const struct place_settings *ps);

@@ -331,9 +331,10 @@ int tail_flush(struct tail *t)
 	return (int)n;
 }
 
-int tail_sync(struct tail *t)
+int tail_sync(struct tail *t, enum place_sync where)
 {
-	int ret = unlikely(t->near) ? carry_part(t->c, t->log_path, t->live.flushed_len) : -ENOENT;
+	bool carries = unlikely(t->near) && where == SYNC_HOME;
+	int ret = carries ? carry_part(t->c, t->log_path, t->live.flushed_len) : -ENOENT;
 
 	return ret == -ENOENT ? t->c->store->ops->sync(t->c->store, t->log, false) : ret;
 }

@@ -145,10 +145,10 @@ void tail_undo(struct tail *t, const struct tail_undo *undo, const struct traile
 int tail_last_block(struct tail *t, struct index_block *block, struct trailer_piece *p);
 
 /*
- * What was appended to the log file comes to stable storage: of a log near at home, so that it survives the
- * host.
+ * What was appended to the log file comes to stable storage. Of a log near: with SYNC_HOME at home, so that
+ * it survives the host; with SYNC_NEAR where it is, but for its name (place_sync_names()).
  */
-int tail_sync(struct tail *t);
+int tail_sync(struct tail *t, enum place_sync where);
 
 /* Append the staged bytes to the log file. After an error they are still staged, and readable. */
 int tail_flush(struct tail *t);

@@ -330,7 +330,7 @@ int writer_settle(struct writer *w)
 	int ret = writer_flush(w);
 
 	if (!ret)
-		ret = tail_sync(t);
+		ret = tail_sync(t, SYNC_HOME); /* it stands for logs that are at home */
 	if (ret)
 		return ret;
 	name_log_numbers(t->log_name, &block.pid, &block.seq);
@@ -446,7 +446,7 @@ int writer_sync(struct writer *w)
 		ret = writer_flush(w);
 	if (!ret)
 		ret = live_save(&t->live);
-	return ret ? ret : tail_sync(t);
+	return ret ? ret : tail_sync(t, place_syncs_near(s) ? SYNC_NEAR : SYNC_HOME);
 }
 
 /* The records could not be moved to the node index. Whether the live file does not have them either. */
@@ -486,7 +486,7 @@ int writer_give_up(struct writer *w, int *sync_error)
 	int why = live_why_broken(&t->live);
 
 	msg_debug(MSG_WRITE, "%s: given up: %s", t->log_name, strerror(-why));
-	*sync_error = tail_sync(t);
+	*sync_error = tail_sync(t, SYNC_HOME);
 	if (!*sync_error)
 		*sync_error = s->ops->sync(s, t->live.h, false);
 	tail_give_back(t);

@@ -65,6 +65,14 @@ Test(config, a_place_has_a_word_for_who_drains_it)
 	cr_assert_eq(c.specs[3].drain, DRAIN_CLOSE);
 }
 
+Test(config, a_place_has_a_word_for_where_a_sync_goes)
+{
+	cr_assert_eq(parse("/p=/a{near=/n}:/q=/a{near=/n,sync=near}:/r=/a{sync=home}"), 0, "%s", err);
+	cr_assert_eq(c.specs[0].sync, SYNC_HOME);
+	cr_assert_eq(c.specs[1].sync, SYNC_NEAR);
+	cr_assert_eq(c.specs[2].sync, SYNC_HOME);
+}
+
 Test(config, a_place_that_the_environment_makes_too_long_is_refused)
 {
 	static char value[PATH_MAX];
@@ -236,7 +244,8 @@ Test(config_errors, nonsense_is_reported_in_one_sentence)
 		"/p{far=/cold}",
 		"/p{drain=}",
 		"/p{drain=thread}",
-		"/p{sync=near}",
+		"/p{sync=}",
+		"/p{sync=far}",
 		"/1:/2:/3:/4:/5:/6:/7:/8:/9:/10:/11:/12:/13:/14:/15:/16:/17",
 	};
 

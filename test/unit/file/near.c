@@ -4,7 +4,7 @@
  * places that are lost. The calls of programs on such files are compared with a plain directory by the
  * variant "near" of test/posix/run, and plfs drain is test/crash/drain.c's.
  */
-#include "test/lib/scratch.h"
+#include "test/lib/near.h"
 
 #include "core/backend/mount.h"
 #include "core/base/sys.h"
@@ -12,8 +12,6 @@
 
 #include <criterion/criterion.h>
 
-#include <dirent.h>
-#include <ftw.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -21,53 +19,18 @@
 
 #define LEN 300000
 
-static char near[64], user[100];
+static char user[100];
 
 static void setup_with(const char *options)
 {
-	char text[200];
-
-	new_dir(near, sizeof(near));
-	setenv("PLFS_TEST_NEAR", near, 1);
-	snprintf(text, sizeof(text), "{small=0,near=$PLFS_TEST_NEAR%s}", options);
-	scratch_map(text);
-	snprintf(user, sizeof(user), "%s/plfs.%u", near, (unsigned)geteuid());
+	near_setup(options);
+	snprintf(user, sizeof(user), "%s/plfs.%u", near_dir, (unsigned)geteuid());
 }
 
 static void setup(void) { setup_with(""); }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
-static void clean(void)
-{
-	scratch_remove();
-	nftw(near, remove_one, 16, FTW_PHYS | FTW_DEPTH);
-}
-
-TestSuite(near, .init = setup, .fini = clean);
-TestSuite(near_max, .fini = clean);
-
-static const char *wanted;
-static int nr_found;
-
-static int count_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	nr_found += type == FTW_F && !strncmp(path + ftw->base, wanted, strlen(wanted));
-	return 0;
-}
-
-static int count_near(const char *prefix)
-{
-	wanted = prefix;
-	nr_found = 0;
-	nftw(near, count_one, 16, FTW_PHYS);
-	return nr_found;
-}
+TestSuite(near, .init = setup, .fini = near_remove);
+TestSuite(near_max, .fini = near_remove);
 
 static int write_a(void *arg)
 {
@@ -90,16 +53,16 @@ Test(near, logs_and_live_files_are_near_and_the_rest_is_at_home)
 	struct lfile l = made("a");
 
 	cr_assert_eq(lfill(&l, 0, LEN, 1), LEN);
-	cr_assert_eq(count_near("data."), 1);
-	cr_assert_eq(count_near("live."), 1);
-	cr_assert_eq(count_near("near."), 1);
+	cr_assert_eq(near_count("data."), 1);
+	cr_assert_eq(near_count("live."), 1);
+	cr_assert_eq(near_count("near."), 1);
 	cr_assert_eq(count_files("data."), 0);
 	cr_assert_eq(count_files("live."), 0);
 	cr_assert_eq(count_files("near."), 1);
 	cr_assert_eq(count_files("notice."), 1);
 	cr_assert_eq(lcheck(&l, 0, LEN, 1), 0);
 	cr_assert_eq(lclose(&l), 0);
-	cr_assert_eq(count_near("live."), 0);
+	cr_assert_eq(near_count("live."), 0);
 	cr_assert_eq(count_files("index."), 1);
 	cr_assert_eq(in_child(read_a, NULL), 0);
 }
@@ -164,7 +127,7 @@ Test(near, a_log_that_has_no_live_file_yet_is_not_moved, .timeout = 60)
 
 	cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
 	cr_assert(WIFSTOPPED(status));
-	cr_assert_eq(count_near("data."), 1);
+	cr_assert_eq(near_count("data."), 1);
 	cr_assert_eq(in_child(drain_it, NULL), 0);
 	kill(pid, SIGCONT);
 	cr_assert_eq(wait_child(pid), 0);
@@ -177,7 +140,7 @@ Test(near, a_removed_file_leaves_nothing)
 {
 	cr_assert_eq(in_child(write_a, NULL), 0);
 	cr_assert_eq(lunlink("a"), 0);
-	cr_assert_eq(count_near("data.") + count_near("near."), 0);
+	cr_assert_eq(near_count("data.") + near_count("near."), 0);
 	cr_assert_eq(count_files("data.") + count_files("near."), 0);
 }
 
@@ -188,7 +151,7 @@ Test(near, a_truncation_to_0_removes_what_is_near)
 	cr_assert_eq(in_child(write_a, NULL), 0);
 	l = lopen("a", O_RDWR | O_TRUNC);
 	cr_assert_eq(lclose(&l), 0);
-	cr_assert_eq(count_near("data."), 0);
+	cr_assert_eq(near_count("data."), 0);
 }
 
 Test(near, a_place_that_others_may_write_is_refused)
@@ -196,7 +159,7 @@ Test(near, a_place_that_others_may_write_is_refused)
 	cr_assert_eq(mkdir(user, 0755), 0);
 	cr_assert_eq(chmod(user, 0777), 0);
 	cr_assert_eq(in_child(write_a, NULL), 0);
-	cr_assert_eq(count_near("data."), 0);
+	cr_assert_eq(near_count("data."), 0);
 	cr_assert_eq(count_files("data."), 1);
 	cr_assert_eq(in_child(read_a, NULL), 0);
 }
@@ -224,8 +187,6 @@ Test(near, a_place_that_is_a_link_is_refused)
 
 /* ---- a place that is lost ---- */
 
-static void lose_the_place(void) { nftw(user, remove_one, 16, FTW_PHYS | FTW_DEPTH); }
-
 static int write_and_sync(void *arg)
 {
 	struct lfile l = made("a");
@@ -241,7 +202,7 @@ Test(near, what_was_synced_survives_the_place_and_the_rest_is_an_error)
 	struct lfile l;
 
 	cr_assert_eq(in_child(write_and_sync, NULL), 0);
-	lose_the_place();
+	near_lose();
 	l = lopen("a", O_RDONLY);
 	cr_assert_eq(plfs_size(l.f), 2 * LEN);
 	cr_assert_eq(lcheck(&l, 0, LEN, 1), 0);
@@ -264,7 +225,7 @@ Test(near, a_sync_by_another_process_counts_for_all)
 
 	cr_assert_eq(lfill(&l, 0, LEN, 1), LEN);
 	cr_assert_eq(in_child(sync_a, NULL), 0);
-	lose_the_place();
+	near_lose();
 	cr_assert_eq(in_child(read_a, NULL), 0);
 	plfs_close(l.f); /* its log has gone */
 	close(l.fd);
@@ -280,7 +241,7 @@ Test(near, an_overwritten_byte_that_is_lost_does_not_come_back)
 	l = lopen("a", O_RDWR);
 	cr_assert_eq(lfill(&l, 1000, 1000, 2), 1000);
 	cr_assert_eq(lclose(&l), 0);
-	lose_the_place();
+	near_lose();
 	l = lopen("a", O_RDONLY);
 	cr_assert_eq(lcheck(&l, 0, 1000, 1), 0);
 	cr_assert_eq(lcheck(&l, 1000, 1000, 1), -EIO);
@@ -292,7 +253,7 @@ static void note_lost(void *arg, const struct plfs_finding *f)
 {
 	unsigned *seen = arg;
 
-	*seen |= !strcmp(f->code, "elsewhere") && strstr(f->text, near) ? 1 : 0;
+	*seen |= !strcmp(f->code, "elsewhere") && strstr(f->text, near_dir) ? 1 : 0;
 	*seen |= !strcmp(f->code, "lost") && f->logical_off == LEN && f->len == LEN ? 2 : 0;
 	*seen |= !strcmp(f->code, "lost") && f->logical_off != LEN ? 4 : 0;
 }
@@ -311,7 +272,7 @@ static int check_a(void *arg)
 Test(near, check_names_the_place_and_what_is_lost)
 {
 	cr_assert_eq(in_child(write_and_sync, NULL), 0);
-	lose_the_place();
+	near_lose();
 	cr_assert_eq(in_child(check_a, NULL), 3);
 }
 
@@ -320,11 +281,11 @@ Test(near, after_a_loss_new_logs_are_at_home)
 	struct lfile l;
 
 	cr_assert_eq(in_child(write_and_sync, NULL), 0);
-	lose_the_place();
+	near_lose();
 	l = lopen("a", O_RDWR);
 	cr_assert_eq(lfill(&l, 0, 2 * LEN, 5), 2 * LEN);
 	cr_assert_eq(lclose(&l), 0);
-	cr_assert_eq(count_near("data."), 0);
+	cr_assert_eq(near_count("data."), 0);
 	l = lopen("a", O_RDONLY);
 	cr_assert_eq(lcheck(&l, 0, 2 * LEN, 5), 0);
 	cr_assert_eq(lclose(&l), 0);
@@ -347,7 +308,7 @@ Test(near, a_place_can_be_given_up_once_it_is_lost)
 
 	cr_assert_eq(in_child(write_and_sync, NULL), 0);
 	cr_assert_eq(in_child(forget_a, NULL), 10);
-	lose_the_place();
+	near_lose();
 	cr_assert_eq(in_child(forget_a, NULL), 1);
 	cr_assert_eq(count_files("near."), 0);
 	l = lopen("a", O_RDONLY);
@@ -362,7 +323,7 @@ Test(near, another_place_of_the_same_name_is_not_taken_for_it)
 	struct lfile l;
 
 	cr_assert_eq(in_child(write_and_sync, NULL), 0);
-	lose_the_place();
+	near_lose();
 	l = made("b");
 	cr_assert_eq(lfill(&l, 0, LEN, 2), LEN);
 	cr_assert_eq(lclose(&l), 0);
@@ -425,8 +386,8 @@ Test(near_max, where_the_budget_ends_the_next_log_is_at_home)
 {
 	setup_with(",near-max=4M");
 	cr_assert_eq(in_child(write_big, NULL), 0);
-	cr_assert_eq(count_near("data."), 1);
-	cr_assert_eq(count_near("live."), 0);
+	cr_assert_eq(near_count("data."), 1);
+	cr_assert_eq(near_count("live."), 0);
 	cr_assert_eq(count_files("data."), 1);
 	cr_assert_eq(in_child(read_big, NULL), 0);
 }
@@ -435,7 +396,7 @@ Test(near_max, a_budget_too_small_for_any_log_leaves_all_at_home)
 {
 	setup_with(",near-max=1");
 	cr_assert_eq(in_child(write_big, NULL), 0);
-	cr_assert_eq(count_near("data."), 0);
+	cr_assert_eq(near_count("data."), 0);
 	cr_assert_eq(in_child(read_big, NULL), 0);
 }
 
@@ -448,6 +409,6 @@ Test(near_max, the_budget_counts_what_all_files_have)
 	l = made("b");
 	cr_assert_eq(lfill(&l, 0, 3 << 20, 1), 3 << 20);
 	cr_assert_eq(lclose(&l), 0);
-	cr_assert_leq(count_near("data."), 2);
+	cr_assert_leq(near_count("data."), 2);
 	cr_assert_gt(count_files("data."), 1);
 }

@@ -4,40 +4,18 @@
  * what was synced, near.HOSTs that are torn or missing, logs that were moved and have come back. Reads give
  * right bytes, or an error where nothing was synced; plfs drain brings home all that is whole.
  */
-#include "test/lib/scratch.h"
+#include "test/lib/near.h"
 
 #include "core/base/sys.h"
 #include "core/dropping/sums.h"
 
 #include <criterion/criterion.h>
 
-#include <ftw.h>
-#include <sys/mman.h>
-
 #define LEN 300000
 
-static char near[64];
+static void setup(void) { near_setup(""); }
 
-static void setup(void)
-{
-	new_dir(near, sizeof(near));
-	setenv("PLFS_TEST_NEAR", near, 1);
-	scratch_map("{small=0,near=$PLFS_TEST_NEAR}");
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
-static void clean(void)
-{
-	scratch_remove();
-	nftw(near, remove_one, 16, FTW_PHYS | FTW_DEPTH);
-}
-
-TestSuite(near_damage, .init = setup, .fini = clean, .timeout = 120);
+TestSuite(near_damage, .init = setup, .fini = near_remove, .timeout = 120);
 
 /* ---- the file ---- */
 
@@ -71,35 +49,6 @@ static int look_unverified(void *arg)
 	return look(arg);
 }
 
-static int other_boot(const char *path, int flags, ...)
-{
-	va_list args;
-	mode_t mode;
-	int fd;
-
-	va_start(args, flags);
-	mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
-	va_end(args);
-	if (strcmp(path, "/proc/sys/kernel/random/boot_id"))
-		return open(path, flags, mode);
-	fd = memfd_create("boot", 0);
-	return fd < 0 || pwrite(fd, "another\n", 8, 0) != 8 ? -1 : fd;
-}
-
-static int (*what)(void *arg);
-
-static int rebooted(void *arg)
-{
-	sys.open = other_boot;
-	return what(arg);
-}
-
-static int after_reboot(int (*fn)(void *arg))
-{
-	what = fn;
-	return in_child(rebooted, NULL);
-}
-
 /* ---- damage ---- */
 
 /* Files whose names begin with @prefix, in @dir, by the shell: $1 is each of them. */
@@ -116,22 +65,6 @@ static void each(const char *dir, const char *prefix, const char *command)
 #define SHORT "truncate -s 70 \"$1\""
 #define ZEROS "s=$(stat -c %s \"$1\"); truncate -s 0 \"$1\"; truncate -s $s \"$1\""
 #define ZEROS_INSIDE "dd if=/dev/zero of=\"$1\" bs=65536 seek=2 count=2 conv=notrunc status=none"
-
-static unsigned nr_near_logs;
-
-static int count_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	nr_near_logs += type == FTW_F && !strncmp(path + ftw->base, "data.", 5);
-	return 0;
-}
-
-static unsigned near_logs(void)
-{
-	nr_near_logs = 0;
-	nftw(near, count_one, 16, FTW_PHYS);
-	return nr_near_logs;
-}
 
 /* ---- draining ---- */
 
@@ -157,7 +90,7 @@ static int drain_top(void *arg, const char *top, const char *home)
 static int drain_place(void *arg)
 {
 	struct plfs_drain d = { .trouble = trouble };
-	int ret = plfs_places_in(near, drain_top, &d);
+	int ret = plfs_places_in(near_dir, drain_top, &d);
 
 	(void)arg;
 	return code(ret, &d);
@@ -193,7 +126,7 @@ static int check_names_it(void *arg)
 static void drains_right(void)
 {
 	cr_assert_eq(after_reboot(drain_place), 0);
-	cr_assert_eq(near_logs(), 0);
+	cr_assert_eq(near_count("data."), 0);
 	cr_assert_eq(count_files("near."), 0);
 	cr_assert_eq(after_reboot(look), 1);
 	cr_assert_eq(after_reboot(check_names_it), 0);
@@ -204,7 +137,7 @@ static void drains_right(void)
 Test(near_damage, a_log_that_was_cut_reads_from_home_what_was_synced)
 {
 	cr_assert_eq(in_child(write_synced, NULL), 0);
-	each(near, "data.", CUT);
+	each(near_dir, "data.", CUT);
 	cr_assert_eq(after_reboot(look), 2);
 	cr_assert_eq(in_child(look, NULL), 2);
 }
@@ -213,18 +146,18 @@ Test(near_damage, a_log_that_was_cut_reads_from_home_what_was_synced)
 Test(near_damage, a_log_with_zeros_reads_from_home_what_was_synced)
 {
 	cr_assert_eq(in_child(write_synced, NULL), 0);
-	each(near, "data.", ZEROS);
+	each(near_dir, "data.", ZEROS);
 	cr_assert_geq(after_reboot(look), 2);
 	cr_assert_geq(in_child(look, NULL), 2);
 	cr_assert_eq(after_reboot(drain_place), 1, "what was not synced is not home");
-	cr_assert_eq(near_logs(), 1);
+	cr_assert_eq(near_count("data."), 1);
 	cr_assert_geq(after_reboot(look), 2);
 }
 
 Test(near_damage, zeros_where_home_has_the_bytes_lose_nothing)
 {
 	cr_assert_eq(in_child(write_synced, NULL), 0);
-	each(near, "data.", ZEROS_INSIDE);
+	each(near_dir, "data.", ZEROS_INSIDE);
 	cr_assert_eq(after_reboot(look_unverified), 1);
 	cr_assert_eq(after_reboot(look), 1);
 	cr_assert_eq(in_child(look, NULL), 1);
@@ -255,8 +188,11 @@ static void torn(const char *dir, const char *how, int rest)
 Test(near_damage, an_empty_near_host_at_home_hides_nothing_that_was_synced) { torn(scratch, CUT, 2); }
 Test(near_damage, a_short_near_host_at_home_hides_nothing_that_was_synced) { torn(scratch, SHORT, 2); }
 Test(near_damage, a_near_host_of_zeros_at_home_hides_nothing_that_was_synced) { torn(scratch, ZEROS, 2); }
-Test(near_damage, an_empty_near_host_in_the_place_hides_nothing_that_was_synced) { torn(near, CUT, 2); }
-Test(near_damage, a_near_host_of_zeros_in_the_place_hides_nothing_that_was_synced) { torn(near, ZEROS, 2); }
+Test(near_damage, an_empty_near_host_in_the_place_hides_nothing_that_was_synced) { torn(near_dir, CUT, 2); }
+Test(near_damage, a_near_host_of_zeros_in_the_place_hides_nothing_that_was_synced)
+{
+	torn(near_dir, ZEROS, 2);
+}
 
 Test(near_damage, check_names_a_near_host_that_is_damaged)
 {
@@ -277,7 +213,7 @@ Test(near_damage, drain_finds_logs_without_any_near_host)
 {
 	cr_assert_eq(in_child(write_synced, NULL), 0);
 	each(scratch, "near.", ZEROS);
-	each(near, "near.", "rm \"$1\"");
+	each(near_dir, "near.", "rm \"$1\"");
 	cr_assert_eq(after_reboot(look), 2);
 	drains_right();
 }
@@ -285,9 +221,9 @@ Test(near_damage, drain_finds_logs_without_any_near_host)
 Test(near_damage, drain_says_where_the_way_back_is_missing)
 {
 	cr_assert_eq(in_child(write_synced, NULL), 0);
-	each(near, "home", CUT);
+	each(near_dir, "home", CUT);
 	cr_assert_eq(after_reboot(drain_place), 75);
-	cr_assert_eq(near_logs(), 1);
+	cr_assert_eq(near_count("data."), 1);
 	cr_assert_eq(after_reboot(look), 1);
 }
 
@@ -310,12 +246,12 @@ static int look_at_more(void *arg)
 Test(near_damage, where_near_host_is_torn_new_logs_are_at_home)
 {
 	cr_assert_eq(in_child(write_synced, NULL), 0);
-	each(near, "near.", CUT);
+	each(near_dir, "near.", CUT);
 	cr_assert_eq(in_child(write_more, NULL), 0);
-	cr_assert_eq(near_logs(), 1);
+	cr_assert_eq(near_count("data."), 1);
 	cr_assert_eq(in_child(look_at_more, NULL), 0);
 	cr_assert_eq(in_child(drain_place, NULL), 0);
-	cr_assert_eq(near_logs(), 0);
+	cr_assert_eq(near_count("data."), 0);
 	cr_assert_eq(in_child(look_at_more, NULL), 0);
 }
 
@@ -372,17 +308,17 @@ static void comes_back(int (*change)(void *arg), int (*is_right)(void *arg), boo
 
 	cr_assert_eq(in_child(write_synced, NULL), 0);
 	snprintf(text, sizeof(text), "cp -a %s %s.kept && cd %s && find . -name 'near.*' | cpio -o --quiet >%s.home",
-		 near, near, scratch, near);
+		 near_dir, near_dir, scratch, near_dir);
 	cr_assert_eq(system(text), 0);
 	cr_assert_eq(in_child(drain_place, NULL), 0);
-	cr_assert_eq(in_child(change, all ? near : NULL), 0);
+	cr_assert_eq(in_child(change, all ? near_dir : NULL), 0);
 	cr_assert_eq(in_child(is_right, NULL), 0);
 	snprintf(text, sizeof(text), "rm -rf %s && mv %s.kept %s && cd %s && { %s cpio -idm --quiet <%s.home; rm %s.home; }",
-		 near, near, near, scratch, all ? "" : ": ", near, near);
+		 near_dir, near_dir, near_dir, scratch, all ? "" : ": ", near_dir, near_dir);
 	cr_assert_eq(system(text), 0);
 	cr_assert_eq(after_reboot(is_right), 0);
 	cr_assert_eq(after_reboot(drain_place), 0);
-	cr_assert_eq(near_logs(), 0);
+	cr_assert_eq(near_count("data."), 0);
 	cr_assert_eq(after_reboot(is_right), 0);
 }
 
