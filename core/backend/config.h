@@ -8,7 +8,8 @@
  *   OPTION  = "mode=" ( "log" / "flat" ) / "match=" GLOB / "exclude=" GLOB /
  *             "small=" NUMBER [ "K" / "M" ] / "hostdirs=" NUMBER /
  *             "near=" DIR / "near-max=" NUMBER [ "K" / "M" / "G" / "T" ] /
- *             "drain=" ( "helper" / "none" / "close" ) / "sync=" ( "home" / "near" )
+ *             "drain=" ( "helper" / "none" / "close" ) / "sync=" ( "home" / "near" ) /
+ *             "release=" ( "near" / "home" )
  *
  * In the DIR of near= "$NAME" stands for the environment variable NAME.
  *

@@ -33,10 +33,14 @@ struct mount_spec {
 	uint64_t near_max; /* bytes of a user there; 0: no limit */
 	unsigned drain;    /* enum place_drain (place.h) */
 	unsigned sync;     /* enum place_sync */
+	unsigned release;  /* enum place_release */
 };
 
 /* Put the option @text into @m. 0; -EINVAL: one sentence in @err; -ENOMEM. */
 int option_take(struct mount_spec *m, const char *text, char *err, size_t err_len);
+
+/* Whether the options of @m go together. As option_take(). */
+int option_check(const struct mount_spec *m, char *err, size_t err_len);
 
 /*
  * The same for a hint: what the mapping itself says comes first. @own: how many patterns it has of its own.

@@ -24,6 +24,7 @@
 
 enum place_drain { DRAIN_HELPER, DRAIN_NONE, DRAIN_CLOSE }; /* the words of drain= */
 enum place_sync { SYNC_HOME, SYNC_NEAR };                   /* of sync= */
+enum place_release { RELEASE_NEAR, RELEASE_HOME };          /* of release= */
 
 /* Where new logs of a backend may be made: what its mapping says (struct store's @near). */
 struct place_settings {
@@ -33,6 +34,7 @@ struct place_settings {
 	char backend_id[17];
 	unsigned drain;   /* enum place_drain: who moves closed logs home */
 	unsigned sync;    /* enum place_sync: where a sync leaves what it covers */
+	unsigned release; /* enum place_release: where other hosts find what a process has released */
 };
 
 /* Fill in @backend_id from @home. */
@@ -74,6 +76,12 @@ void place_leave(struct place_dir *near);
 static inline bool place_syncs_near(const struct store *s)
 {
 	return s->near && s->near->sync == SYNC_NEAR;
+}
+
+/* Whether what a process releases, a close above all, is to be home for other hosts. */
+static inline bool place_releases_home(const struct store *s)
+{
+	return s->near && s->near->release == RELEASE_HOME;
 }
 
 /*

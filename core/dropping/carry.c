@@ -228,7 +228,7 @@ static int open_copy(struct carried *k, uint64_t *len)
 	return ret || !made ? ret : sync_hostdir(k);
 }
 
-int carry_part(const struct container *c, const char *path, uint64_t len)
+int carry_part(const struct container *c, const char *path, uint64_t len, bool durably)
 {
 	struct carried k;
 	struct stat st;
@@ -241,7 +241,7 @@ int carry_part(const struct container *c, const char *path, uint64_t len)
 		ret = open_copy(&k, &have);
 	if (!ret)
 		ret = copy_data(&k, have, min_u64(len, datalog_len(&st)), false, NULL);
-	if (!ret)
+	if (!ret && durably)
 		ret = k.home.ops->sync(&k.home, k.to, false);
 	end(&k);
 	return ret == -EREMOTE ? -EIO : ret; /* a place of ours that cannot be read just now */

@@ -201,7 +201,7 @@ static int sync_near(const struct container *c, const char *log, const char *pat
 
 	if (!placed_is_near(c->store, path))
 		return -ENOENT;
-	ret = place_syncs_near(c->store) ? place_sync_file(c->store, path) : carry_part(c, log, len);
+	ret = place_syncs_near(c->store) ? place_sync_file(c->store, path) : carry_part(c, log, len, true);
 	return ret == -EREMOTE ? -EIO : ret;
 }
 

@@ -671,3 +671,22 @@ FAILING_SYNC_NEAR(failing_pread, CALL_PREAD, EIO, false)
 FAILING_SYNC_NEAR(failing_fsync, CALL_FSYNC, EIO, false)
 FAILING_SYNC_NEAR(failing_fdatasync, CALL_FDATASYNC, EIO, false)
 FAILING_SYNC_NEAR(a_process_without_descriptors, CALL_OPENAT, EMFILE, true)
+
+/* And where a release brings them home. */
+#define FAILING_RELEASE(call_name, call, err, from_there_on) \
+	Test(fault_near, call_name##_of_a_release_home_loses_nothing, .timeout = TIMEOUT_S) \
+	{ \
+		near_options = "{small=0,near=$PLFS_TEST_NEAR,release=home}"; \
+		near_each(call, err, from_there_on); \
+	}
+
+FAILING_RELEASE(failing_openat, CALL_OPENAT, EMFILE, false)
+FAILING_RELEASE(failing_pread, CALL_PREAD, EIO, false)
+FAILING_RELEASE(failing_pwrite, CALL_PWRITE, EIO, false)
+FAILING_RELEASE(failing_fsync, CALL_FSYNC, EIO, false)
+FAILING_RELEASE(failing_fdatasync, CALL_FDATASYNC, EIO, false)
+FAILING_RELEASE(failing_renameat, CALL_RENAMEAT, EIO, false)
+FAILING_RELEASE(failing_unlinkat, CALL_UNLINKAT, EIO, false)
+FAILING_RELEASE(a_refused_allocation, CALL_ALLOC, ENOMEM, false)
+FAILING_RELEASE(a_full_disk, CALL_PWRITE, ENOSPC, true)
+FAILING_RELEASE(a_process_without_descriptors, CALL_OPENAT, EMFILE, true)

@@ -71,6 +71,8 @@ bool near_find(const char *prefix, char *path)
 
 /* ---- a restart ---- */
 
+static bool is_elsewhere(const char *path);
+
 static int other_boot(const char *path, int flags, ...)
 {
 	va_list args;
@@ -80,6 +82,10 @@ static int other_boot(const char *path, int flags, ...)
 	va_start(args, flags);
 	mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
 	va_end(args);
+	if (is_elsewhere(path)) {
+		errno = ENOENT;
+		return -1;
+	}
 	if (strcmp(path, "/proc/sys/kernel/random/boot_id"))
 		return open(path, flags, mode);
 	fd = memfd_create("boot", 0);
@@ -98,4 +104,19 @@ int after_reboot(int (*fn)(void *arg))
 {
 	what = fn;
 	return in_child(rebooted, NULL);
+}
+
+/* ---- another host ---- */
+
+static bool elsewhere;
+
+static bool is_elsewhere(const char *path)
+{
+	return elsewhere && !strncmp(path, near_dir, strlen(near_dir));
+}
+
+void near_go_elsewhere(void)
+{
+	elsewhere = true;
+	sys.open = other_boot;
 }

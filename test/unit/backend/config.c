@@ -65,12 +65,17 @@ Test(config, a_place_has_a_word_for_who_drains_it)
 	cr_assert_eq(c.specs[3].drain, DRAIN_CLOSE);
 }
 
-Test(config, a_place_has_a_word_for_where_a_sync_goes)
+Test(config, a_place_has_words_for_where_syncs_and_releases_go)
 {
 	cr_assert_eq(parse("/p=/a{near=/n}:/q=/a{near=/n,sync=near}:/r=/a{sync=home}"), 0, "%s", err);
 	cr_assert_eq(c.specs[0].sync, SYNC_HOME);
 	cr_assert_eq(c.specs[1].sync, SYNC_NEAR);
 	cr_assert_eq(c.specs[2].sync, SYNC_HOME);
+	config_release(&c);
+	cr_assert_eq(parse("/p=/a{near=/n}:/q=/a{near=/n,release=home}:/r=/a{release=near}"), 0, "%s", err);
+	cr_assert_eq(c.specs[0].release, RELEASE_NEAR);
+	cr_assert_eq(c.specs[1].release, RELEASE_HOME);
+	cr_assert_eq(c.specs[2].release, RELEASE_NEAR);
 }
 
 Test(config, a_place_that_the_environment_makes_too_long_is_refused)
@@ -246,6 +251,10 @@ Test(config_errors, nonsense_is_reported_in_one_sentence)
 		"/p{drain=thread}",
 		"/p{sync=}",
 		"/p{sync=far}",
+		"/p{release=}",
+		"/p{release=close}",
+		"/p{near=/n,sync=near,release=home}",
+		"/p{release=home,near=/n,sync=near}",
 		"/1:/2:/3:/4:/5:/6:/7:/8:/9:/10:/11:/12:/13:/14:/15:/16:/17",
 	};
 

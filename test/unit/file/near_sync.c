@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Syncs that leave logs near (sync=near): what is synced, and what is left after a restart, or in a place that
- * is lost. test/unit/write/power_near.c has power failures.
+ * Syncs that leave logs near (sync=near): what is synced, and what is left after a restart, or in a place
+ * that is lost. test/unit/write/power_near.c has power failures.
  */
 #include "test/lib/near.h"
 
