@@ -184,6 +184,8 @@ struct plfs_drain {
 	void (*progress)(void *arg, const struct plfs_drain *d);           /* may be NULL, as the next */
 	void (*trouble)(void *arg, const char *path, const char *why); /* of one log or near.HOST */
 	void *arg;
+	uint64_t rate;           /* bytes a second to copy at most; 0: no limit */
+	uint64_t due_ns;         /* when they may go on; the drain's own */
 	uint64_t nr_logs, bytes; /* moved, copied */
 	uint64_t nr_left;        /* logs that stay near: open, or what they are to go to fails */
 	uint64_t nr_elsewhere;   /* near.HOSTs that lead to places that are not on this host */

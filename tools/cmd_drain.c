@@ -97,12 +97,15 @@ static int run_drain(const struct verb *v, int argc, char **argv)
 	bool background = false;
 
 	r.drain.arg = &r;
-	while ((c = options_next(v, argc, argv)) != -1)
+	while ((c = options_next(v, argc, argv)) != -1) {
 		background |= c == OPT_BACKGROUND;
+		if (c == OPT_RATE)
+			r.drain.rate = options_size(v, "rate");
+	}
 	if (optind == argc)
 		return tool_misuse(v->name, "no place and no file given");
 	if (background)
-		return background_drain(argv[optind], BACKGROUND_PATIENCE_S);
+		return background_drain(argv[optind], BACKGROUND_PATIENCE_S, r.drain.rate);
 	progress_begin(&r.progress, argv[optind], 0);
 	ret = places_each(argv + optind, argc - optind, drain_top, drain_one, &r);
 	progress_end(&r.progress);
@@ -122,6 +125,7 @@ const struct verb verb_drain = {
 	.end = "Exit status: 0 all is in the backend; 75 something is not yet, try again; 1 something is damaged.\n",
 	.options = (const struct verb_option[]){
 		{ OPT_BACKGROUND, "background", NULL, "be the helper that the library starts (drain=helper); NEAR is PLACE/plfs.UID/ID" },
+		{ OPT_RATE, "rate", "SIZE", "copy so many bytes a second at most: a number, and K, M, G or T" },
 		{ 0 },
 	},
 };

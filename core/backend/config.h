@@ -9,7 +9,7 @@
  *             "small=" NUMBER [ "K" / "M" ] / "hostdirs=" NUMBER /
  *             "near=" DIR / "near-max=" NUMBER [ "K" / "M" / "G" / "T" ] /
  *             "drain=" ( "helper" / "none" / "close" ) / "sync=" ( "home" / "near" ) /
- *             "release=" ( "near" / "home" )
+ *             "release=" ( "near" / "home" ) / "rate=" NUMBER [ "K" / "M" / "G" / "T" ]
  *
  * In the DIR of near= "$NAME" stands for the environment variable NAME.
  *

@@ -107,7 +107,8 @@ static int mount_open(struct plfs_mount *m, struct mount_spec *spec, char *err, 
 	if (spec->near) {
 		m->near = (struct place_settings){
 			.near = spec->near, .max = spec->near_max, .home = m->backend,
-			.drain = spec->drain, .sync = spec->sync, .release = spec->release,
+			.drain = spec->drain, .rate = spec->rate,
+			.sync = spec->sync, .release = spec->release,
 		};
 		place_settings_init(&m->near);
 		m->store.near = &m->near;

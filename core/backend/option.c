@@ -258,6 +258,7 @@ static const struct option OPTIONS[] = {
 	{ "near", "DIR", take_near, AT(near) },
 	{ "near-max", "SIZE", take_size, AT(near_max), .units = "KMGT", .least = 1 },
 	{ "drain", "helper|none|close", take_word, AT(drain) },
+	{ "rate", "SIZE", take_size, AT(rate), .units = "KMGT", .least = 1 },
 	{ "sync", "home|near", take_word, AT(sync) },
 	{ "release", "near|home", take_word, AT(release) },
 };

@@ -32,6 +32,7 @@ struct mount_spec {
 	char *near;        /* the directory in which new logs are made; NULL: the backend */
 	uint64_t near_max; /* bytes of a user there; 0: no limit */
 	unsigned drain;    /* enum place_drain (place.h) */
+	uint64_t rate;     /* bytes a second that the helper copies at most; 0: no limit */
 	unsigned sync;     /* enum place_sync */
 	unsigned release;  /* enum place_release */
 };

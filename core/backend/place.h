@@ -34,6 +34,7 @@ struct place_settings {
 	char backend_id[17];
 	unsigned drain;   /* enum place_drain: who moves closed logs home */
 	unsigned sync;    /* enum place_sync: where a sync leaves what it covers */
+	uint64_t rate;    /* bytes a second that the helper copies at most; 0: no limit */
 	unsigned release; /* enum place_release: where other hosts find what a process has released */
 };
 

@@ -159,10 +159,11 @@ static int compare(struct carried *k, size_t len, uint64_t off)
 /* Copy the data area from @off up to @len. */
 static int copy_data(struct carried *k, uint64_t off, uint64_t len, bool compares, struct carry *carry)
 {
+	size_t piece = carry && carry->piece ? min_size(carry->piece, COPY_LEN) : COPY_LEN;
 	int ret = 0;
 
 	while (off < len && !ret) {
-		size_t part = (size_t)min_u64(COPY_LEN, len - off);
+		size_t part = (size_t)min_u64(piece, len - off);
 		ssize_t done, n = datalog_pread(k->c->store, k->from, k->buf, part, off);
 
 		if (n <= 0)

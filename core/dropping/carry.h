@@ -20,6 +20,7 @@ int carry_part(const struct container *c, const char *path, uint64_t len, bool d
 struct carry {
 	void (*copied)(void *arg, uint64_t len); /* may be NULL: so many bytes more were copied */
 	void *arg;
+	size_t piece;    /* bytes to copy at a time, whole chunks; 0: any number */
 	uint64_t bytes;  /* copied, of all logs */
 	unsigned nr_logs; /* moved */
 };

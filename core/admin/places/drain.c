@@ -5,6 +5,7 @@
 #include "core/admin/places/drain.h"
 
 #include "core/admin/places/mend.h"
+#include "core/admin/places/pace.h"
 #include "core/admin/places/ready.h"
 #include "core/admin/walk/walk.h"
 #include "core/backend/container_dirs.h"
@@ -41,6 +42,7 @@ static void copied(void *arg, uint64_t len)
 	d->bytes += len;
 	if (d->progress)
 		d->progress(d->arg, d);
+	pace_keep(d, len);
 }
 
 static int note_log(void *arg, const char *path, const char *name, enum dropping_kind kind)
@@ -71,7 +73,7 @@ static bool has_live(const struct container *c, const char *log)
 
 static int drain_log(struct draining *g, const char *log)
 {
-	struct carry carry = { .copied = copied, .arg = g->d };
+	struct carry carry = { .copied = copied, .arg = g->d, .piece = pace_piece(g->d) };
 	char full[CONTAINER_PATH_LEN];
 	int ret;
 

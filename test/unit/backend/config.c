@@ -42,12 +42,14 @@ Test(config, a_place_may_be_named_by_the_environment)
 {
 	setenv("PLFS_TEST_TMP", "/local/job.17", 1);
 	setenv("PLFS_TEST_J", "7", 1);
-	cr_assert_eq(parse("/p=/a{near=/dev/shm//}:/q=/b{near=$PLFS_TEST_TMP,near-max=8G}:/r=/c{near=/x/$PLFS_TEST_J/y,near-max=5}"),
+	cr_assert_eq(parse("/p=/a{near=/dev/shm//}:/q=/b{near=$PLFS_TEST_TMP,near-max=8G,rate=200M}:/r=/c{near=/x/$PLFS_TEST_J/y,near-max=5}"),
 		     0, "%s", err);
 	cr_assert_str_eq(c.specs[0].near, "/dev/shm");
 	cr_assert_eq(c.specs[0].near_max, 0);
+	cr_assert_eq(c.specs[0].rate, 0);
 	cr_assert_str_eq(c.specs[1].near, "/local/job.17");
 	cr_assert_eq(c.specs[1].near_max, 8ULL << 30);
+	cr_assert_eq(c.specs[1].rate, 200ULL << 20);
 	cr_assert_str_eq(c.specs[2].near, "/x/7/y");
 	cr_assert_eq(c.specs[2].near_max, 5);
 	config_release(&c);
@@ -251,6 +253,9 @@ Test(config_errors, nonsense_is_reported_in_one_sentence)
 		"/p{drain=thread}",
 		"/p{sync=}",
 		"/p{sync=far}",
+		"/p{rate=}",
+		"/p{rate=0}",
+		"/p{rate=fast}",
 		"/p{release=}",
 		"/p{release=close}",
 		"/p{near=/n,sync=near,release=home}",
