@@ -285,3 +285,12 @@ uint64_t options_size(const struct verb *v, const char *name)
 		end(tool_misuse(v->name, "\"--%s=%s\" is no size, as 200M", name, optarg));
 	return n << shift;
 }
+
+unsigned options_seconds(const struct verb *v, const char *name)
+{
+	uint64_t n;
+
+	if (!tool_number(optarg, 0, UINT32_MAX, &n))
+		end(tool_misuse(v->name, "\"--%s=%s\" is no number of seconds", name, optarg));
+	return (unsigned)n;
+}

@@ -176,7 +176,7 @@ static int copy_data(struct carried *k, uint64_t off, uint64_t len, bool compare
 		if (carry && !ret)
 			carry->bytes += (uint64_t)n;
 		if (carry && carry->copied && !ret)
-			carry->copied(carry->arg, (uint64_t)n);
+			ret = carry->copied(carry->arg, (uint64_t)n);
 	}
 	return ret;
 }

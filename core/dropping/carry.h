@@ -18,7 +18,8 @@ int carry_part(const struct container *c, const char *path, uint64_t len, bool d
 
 /* Options and results of a move. */
 struct carry {
-	void (*copied)(void *arg, uint64_t len); /* may be NULL: so many bytes more were copied */
+	/* NULL, or: so many bytes more were copied. 0; -errno ends the copy. */
+	int (*copied)(void *arg, uint64_t len);
 	void *arg;
 	size_t piece;    /* bytes to copy at a time, whole chunks; 0: any number */
 	uint64_t bytes;  /* copied, of all logs */

@@ -29,6 +29,8 @@ static void sleep_ns(uint64_t ns)
 		;
 }
 
+bool pace_is_over(const struct plfs_drain *d) { return d->until_ns && now_ns() >= d->until_ns; }
+
 size_t pace_piece(const struct plfs_drain *d)
 {
 	uint64_t len = d->rate / PIECES_A_SECOND / INDEX_CHUNK_LEN * INDEX_CHUNK_LEN;

@@ -10,6 +10,9 @@
 /* The bytes to copy at a time: some pauses a second, and whole chunks of a log. 0: as many as you like. */
 size_t pace_piece(const struct plfs_drain *d);
 
+/* Whether d->until_ns is over. */
+bool pace_is_over(const struct plfs_drain *d);
+
 /* @len bytes were copied: sleep until d->rate allows for more. Time without a copy is not saved up. */
 void pace_keep(struct plfs_drain *d, uint64_t len);
 
