@@ -9,7 +9,8 @@
  *             "small=" NUMBER [ "K" / "M" ] / "hostdirs=" NUMBER /
  *             "near=" DIR / "near-max=" NUMBER [ "K" / "M" / "G" / "T" ] /
  *             "drain=" ( "helper" / "none" / "close" ) / "sync=" ( "home" / "near" ) /
- *             "release=" ( "near" / "home" ) / "rate=" NUMBER [ "K" / "M" / "G" / "T" ]
+ *             "release=" ( "near" / "home" ) / "rate=" NUMBER [ "K" / "M" / "G" / "T" ] /
+ *             "wait=" NUMBER
  *
  * In the DIR of near= "$NAME" stands for the environment variable NAME.
  *

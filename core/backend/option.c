@@ -260,6 +260,7 @@ static const struct option OPTIONS[] = {
 	{ "drain", "helper|none|close", take_word, AT(drain) },
 	{ "rate", "SIZE", take_size, AT(rate), .units = "KMGT", .least = 1 },
 	{ "sync", "home|near", take_word, AT(sync) },
+	{ "wait", "SECONDS", take_number, AT(wait), .least = 0, .most = 86400 },
 	{ "release", "near|home", take_word, AT(release) },
 };
 

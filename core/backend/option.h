@@ -35,6 +35,7 @@ struct mount_spec {
 	uint64_t rate;     /* bytes a second that the helper copies at most; 0: no limit */
 	unsigned sync;     /* enum place_sync */
 	unsigned release;  /* enum place_release */
+	unsigned wait;     /* seconds that a read waits for what is near on another host */
 };
 
 /* Put the option @text into @m. 0; -EINVAL: one sentence in @err; -ENOMEM. */

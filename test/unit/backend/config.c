@@ -42,16 +42,18 @@ Test(config, a_place_may_be_named_by_the_environment)
 {
 	setenv("PLFS_TEST_TMP", "/local/job.17", 1);
 	setenv("PLFS_TEST_J", "7", 1);
-	cr_assert_eq(parse("/p=/a{near=/dev/shm//}:/q=/b{near=$PLFS_TEST_TMP,near-max=8G,rate=200M}:/r=/c{near=/x/$PLFS_TEST_J/y,near-max=5}"),
+	cr_assert_eq(parse("/p=/a{near=/dev/shm//}:/q=/b{near=$PLFS_TEST_TMP,near-max=8G,rate=200M}:/r=/c{near=/x/$PLFS_TEST_J/y,near-max=5,wait=60}"),
 		     0, "%s", err);
 	cr_assert_str_eq(c.specs[0].near, "/dev/shm");
 	cr_assert_eq(c.specs[0].near_max, 0);
 	cr_assert_eq(c.specs[0].rate, 0);
+	cr_assert_eq(c.specs[0].wait, 0);
 	cr_assert_str_eq(c.specs[1].near, "/local/job.17");
 	cr_assert_eq(c.specs[1].near_max, 8ULL << 30);
 	cr_assert_eq(c.specs[1].rate, 200ULL << 20);
 	cr_assert_str_eq(c.specs[2].near, "/x/7/y");
 	cr_assert_eq(c.specs[2].near_max, 5);
+	cr_assert_eq(c.specs[2].wait, 60);
 	config_release(&c);
 	cr_assert_eq(parse("/p=/a"), 0);
 	cr_assert_null(c.specs[0].near);
@@ -256,6 +258,10 @@ Test(config_errors, nonsense_is_reported_in_one_sentence)
 		"/p{rate=}",
 		"/p{rate=0}",
 		"/p{rate=fast}",
+		"/p{wait=}",
+		"/p{wait=-1}",
+		"/p{wait=86401}",
+		"/p{wait=1m}",
 		"/p{release=}",
 		"/p{release=close}",
 		"/p{near=/n,sync=near,release=home}",
