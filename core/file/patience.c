@@ -37,7 +37,8 @@ void patience_wait(struct patience *p, unsigned wait_s)
 		return;
 	ns = min_u64(p->pause_ns, p->until_ns - now);
 	p->pause_ns = min_u64(2 * p->pause_ns, PAUSE_MAX_NS);
-	pause = (struct timespec){ .tv_sec = (time_t)(ns / NS_A_SECOND), .tv_nsec = (long)(ns % NS_A_SECOND) };
+	pause.tv_sec = (time_t)(ns / NS_A_SECOND);
+	pause.tv_nsec = (long)(ns % NS_A_SECOND);
 	depth = critical_pause();
 	io_nanosleep(&pause, NULL);
 	critical_resume(depth);
