@@ -180,10 +180,14 @@ int plfs_compact(const char *path, struct plfs_compact *out, struct plfs_progres
 /* Options and results of a drain; results are added to what is there. */
 struct plfs_drain {
 	bool dry; /* only with orphans: remove nothing */
-	bool closed_only; /* only of a place: logs with a live file are left alone, and counted */
+	/* Logs of processes that write are left alone; of a place, those of killed processes as well. */
+	bool closed_only;
+	uint64_t until_ns; /* by CLOCK_MONOTONIC: what is not copied by then stays; 0: no end */
 	void (*progress)(void *arg, const struct plfs_drain *d);           /* may be NULL, as the next */
 	void (*trouble)(void *arg, const char *path, const char *why); /* of one log or near.HOST */
 	void *arg;
+	uint64_t rate;           /* bytes a second to copy at most; 0: no limit */
+	uint64_t due_ns;         /* when they may go on; the drain's own */
 	uint64_t nr_logs, bytes; /* moved, copied */
 	uint64_t nr_left;        /* logs that stay near: open, or what they are to go to fails */
 	uint64_t nr_elsewhere;   /* near.HOSTs that lead to places that are not on this host */

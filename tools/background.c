@@ -29,6 +29,7 @@ struct background {
 	char why[512];    /* the last trouble */
 	uint64_t nr_dead; /* logs of killed processes that were tried */
 	unsigned patience_ms;
+	uint64_t rate;    /* bytes a second; 0: no limit */
 };
 
 /* ---- the process ---- */
@@ -144,7 +145,7 @@ static int look(struct background *b, struct plfs_drain *d)
 	uint64_t nr_dead;
 	int ret;
 
-	*d = (struct plfs_drain){ .closed_only = true, .trouble = trouble, .arg = b };
+	*d = (struct plfs_drain){ .closed_only = true, .trouble = trouble, .arg = b, .rate = b->rate };
 	ret = plfs_drain_place(b->m, b->top, false, d);
 	nr_dead = d->nr_dead;
 	if (ret || d->nr_logs || nr_dead <= b->nr_dead) {
@@ -209,7 +210,7 @@ static int drain(struct background *b)
 	while (work(b)) {
 		/* Who closed a log while the lock was held relies on this look. */
 		set_lock(b, F_UNLCK);
-		d = (struct plfs_drain){ .closed_only = true };
+		d = (struct plfs_drain){ .closed_only = true, .rate = b->rate };
 		plfs_drain_place(b->m, b->top, false, &d);
 		if (!d.nr_logs && !d.nr_left)
 			return TOOL_OK;
@@ -237,9 +238,9 @@ static int no_file(void *arg, const char *name, const char *path, struct plfs_mo
 	return -EINVAL;
 }
 
-int background_drain(const char *top, unsigned patience_s)
+int background_drain(const char *top, unsigned patience_s, uint64_t rate)
 {
-	struct background b = { .top = top, .patience_ms = patience_s * 1000 };
+	struct background b = { .top = top, .patience_ms = patience_s * 1000, .rate = rate };
 	char near[PATH_MAX], *slash = NULL;
 	char *names[] = { near };
 

@@ -5,13 +5,15 @@
 #ifndef PLFS_TOOL_BACKGROUND_H
 #define PLFS_TOOL_BACKGROUND_H
 
+#include "core/base/base.h"
+
 #define BACKGROUND_PATIENCE_S 30
 
 /*
  * Move home what the user has in @top, NEAR/plfs.UID/BACKEND-ID, until nothing is left that could move, or
  * nothing has moved for @patience_s. One process does; another returns at once. An exit code of plfs drain;
- * why it ended early is in the file "helper" of @top.
+ * why it ended early is in the file "helper" of @top. @rate: bytes a second to copy at most; 0: no limit.
  */
-int background_drain(const char *top, unsigned patience_s);
+int background_drain(const char *top, unsigned patience_s, uint64_t rate);
 
 #endif

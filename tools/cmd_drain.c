@@ -1,21 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * plfs drain and plfs places: options, output and exit codes. Core moves the logs.
+ * plfs drain: options, output and exit codes. Core moves the logs.
  */
 #include "background.h"
 #include "options.h"
 #include "places.h"
 #include "progress.h"
 #include "tool.h"
+#include "waiting.h"
 
 #include <stdlib.h>
 
-/* ---- plfs drain ---- */
+/* What is to be drained: a place's directory of one backend, or a file. */
+struct wanted {
+	char *name, *path;
+	struct plfs_mount *m; /* NULL: its backend is not there */
+	bool is_place;
+	uint64_t nr_left; /* by the last pass; also what is elsewhere, and what could not be looked at */
+};
 
 struct run {
 	struct progress progress;
 	struct plfs_drain drain;
-	bool failed;
+	struct waiting w;
+	struct wanted *v;
+	size_t nr;
+	uint64_t nr_tried; /* logs of killed processes for which the backend was searched */
+	char why[2 * PATH_MAX]; /* with --wait: the last trouble of the last pass */
+	bool failed, gone; /* something could not be looked at; will never be */
 };
 
 static void show(void *arg, const struct plfs_drain *d)
@@ -25,40 +37,117 @@ static void show(void *arg, const struct plfs_drain *d)
 	progress_count(&r->progress, d->nr_logs, d->bytes, NULL);
 }
 
+/* Who waits reports at the end what is still so. */
 static void trouble(void *arg, const char *path, const char *why)
 {
 	struct run *r = arg;
 
+	if (r->w.waits) {
+		snprintf(r->why, sizeof(r->why), "%s: %s", path, why);
+		return;
+	}
 	progress_hide(&r->progress);
 	tool_error("%s: %s", path, why);
 }
 
-static int drain_top(void *arg, struct top *top, struct plfs_mount *m)
+static int add_wanted(struct run *r, const char *name, const char *path, struct plfs_mount *m, bool is_place)
 {
-	struct run *r = arg;
-	int ret = m ? plfs_drain_place(m, top->path, false, &r->drain) : -ENXIO;
+	struct wanted *v = realloc(r->v, (r->nr + 1) * sizeof(*v));
 
-	if (ret) {
-		progress_hide(&r->progress);
-		tool_error("%s: %s", top->path,
-			   ret == -ENXIO ? "its backend is not there: nothing was moved or removed" :
-					   strerror(-ret));
-		r->failed = true;
-	}
-	return 0;
+	if (!v)
+		return -ENOMEM;
+	r->v = v;
+	v[r->nr] = (struct wanted){
+		.name = strdup(name), .path = strdup(path), .m = m, .is_place = is_place
+	};
+	return v[r->nr].name && v[r->nr].path ? (r->nr++, 0) : -ENOMEM;
 }
 
-static int drain_one(void *arg, const char *name, const char *path, struct plfs_mount *m)
+static int add_top(void *arg, struct top *top, struct plfs_mount *m)
 {
-	struct run *r = arg;
-	int ret = plfs_drain_file(m, AT_FDCWD, path, &r->drain);
+	return add_wanted(arg, top->path, top->path, m, true);
+}
 
-	if (ret) {
-		progress_hide(&r->progress);
-		tool_error("%s: %s", name, strerror(-ret));
-		r->failed = true;
+static int add_file(void *arg, const char *name, const char *path, struct plfs_mount *m)
+{
+	return add_wanted(arg, name, path, m, false);
+}
+
+/* Logs of killed processes need the whole backend: once, for each number of them. */
+static int drain_place(struct run *r, const struct wanted *t)
+{
+	struct plfs_drain *d = &r->drain;
+	uint64_t left = d->nr_left;
+	int ret = t->m ? plfs_drain_place(t->m, t->path, false, d) : -ENXIO;
+
+	if (ret || !d->closed_only || d->nr_dead <= r->nr_tried)
+		return ret;
+	r->nr_tried = d->nr_dead;
+	d->closed_only = false;
+	d->nr_left = left;
+	ret = plfs_drain_place(t->m, t->path, false, d);
+	d->closed_only = true;
+	return ret;
+}
+
+static void drain_one(struct run *r, struct wanted *t)
+{
+	struct plfs_drain *d = &r->drain;
+	uint64_t left = d->nr_left, elsewhere = d->nr_elsewhere;
+	int ret;
+
+	d->nr_open = d->nr_dead = 0;
+	ret = t->is_place ? drain_place(r, t) : plfs_drain_file(t->m, AT_FDCWD, t->path, d);
+	if (t->is_place && d->closed_only)
+		d->nr_left += d->nr_open;
+	t->nr_left = d->nr_left - left + d->nr_elsewhere - elsewhere + (ret != 0);
+	if (!ret)
+		return;
+	r->failed = true;
+	r->gone |= ret == -ENOENT && !t->is_place;
+	if (r->w.waits && !r->gone) {
+		snprintf(r->why, sizeof(r->why), "%s: %s", t->name, strerror(-ret));
+		return;
 	}
-	return 0;
+	progress_hide(&r->progress);
+	tool_error("%s: %s", t->name,
+		   ret == -ENXIO ? "its backend is not there: nothing was moved or removed" : strerror(-ret));
+}
+
+/* An exit code: what all of them are by now. */
+static int drain_all(struct run *r)
+{
+	struct plfs_drain *d = &r->drain;
+
+	d->nr_left = d->nr_elsewhere = 0;
+	r->failed = false;
+	*r->why = '\0';
+	for (size_t i = 0; i < r->nr; i++)
+		drain_one(r, &r->v[i]);
+	return d->nr_lost ? DRAIN_LOST : r->failed || d->nr_left || d->nr_elsewhere ? DRAIN_LEFT : TOOL_OK;
+}
+
+static int drain_and_wait(struct run *r)
+{
+	uint64_t logs = 0;
+	int rc;
+
+	r->drain.closed_only = r->w.waits;
+	r->drain.until_ns = r->w.until_ns;
+	while ((rc = drain_all(r)) == DRAIN_LEFT && !r->gone && waiting_pause(&r->w)) {
+		if (r->drain.nr_logs != logs)
+			waiting_restart(&r->w);
+		logs = r->drain.nr_logs;
+	}
+	if (rc != DRAIN_LEFT || !r->w.waits || r->gone)
+		return rc;
+	progress_hide(&r->progress);
+	for (size_t i = 0; i < r->nr; i++)
+		if (r->v[i].nr_left)
+			tool_error("%s: not all is in the backend", r->v[i].name);
+	if (*r->why)
+		tool_error("%s", r->why);
+	return rc;
 }
 
 static void print_drained(const struct run *r, int rc)
@@ -97,17 +186,24 @@ static int run_drain(const struct verb *v, int argc, char **argv)
 	bool background = false;
 
 	r.drain.arg = &r;
-	while ((c = options_next(v, argc, argv)) != -1)
+	while ((c = options_next(v, argc, argv)) != -1) {
 		background |= c == OPT_BACKGROUND;
+		if (c == OPT_RATE)
+			r.drain.rate = options_size(v, "rate");
+		waiting_take(&r.w, v, c);
+	}
 	if (optind == argc)
 		return tool_misuse(v->name, "no place and no file given");
 	if (background)
-		return background_drain(argv[optind], BACKGROUND_PATIENCE_S);
+		return background_drain(argv[optind], BACKGROUND_PATIENCE_S, r.drain.rate);
+	rc = waiting_begin(&r.w, v);
+	if (rc)
+		return rc;
+	ret = places_each(argv + optind, argc - optind, add_top, add_file, &r);
 	progress_begin(&r.progress, argv[optind], 0);
-	ret = places_each(argv + optind, argc - optind, drain_top, drain_one, &r);
+	rc = drain_and_wait(&r);
 	progress_end(&r.progress);
-	rc = r.drain.nr_lost ? DRAIN_LOST :
-	     ret || r.failed || r.drain.nr_left || r.drain.nr_elsewhere ? DRAIN_LEFT : TOOL_OK;
+	rc = ret && rc == TOOL_OK ? DRAIN_LEFT : rc;
 	print_drained(&r, rc);
 	return tool_finish(rc);
 }
@@ -122,119 +218,9 @@ const struct verb verb_drain = {
 	.end = "Exit status: 0 all is in the backend; 75 something is not yet, try again; 1 something is damaged.\n",
 	.options = (const struct verb_option[]){
 		{ OPT_BACKGROUND, "background", NULL, "be the helper that the library starts (drain=helper); NEAR is PLACE/plfs.UID/ID" },
-		{ 0 },
-	},
-};
-
-/* ---- plfs places ---- */
-
-struct listing {
-	const char *name, *forget;
-	bool failed;
-};
-
-static void print_json(const struct listing *l, const struct plfs_place *p)
-{
-	printf("{\"file\": ");
-	tool_print_json(l->name);
-	printf(", \"host\": ");
-	tool_print_json(p->host);
-	printf(", \"place\": ");
-	tool_print_json(p->path);
-	printf(", \"here\": %s", p->here ? "true" : "false");
-	if (p->here)
-		printf(", \"logs\": %llu, \"open\": %llu, \"bytes\": %llu", (unsigned long long)p->nr_logs,
-		       (unsigned long long)p->nr_open, (unsigned long long)p->bytes);
-	puts("}");
-}
-
-static int print_place(void *arg, const struct plfs_place *p)
-{
-	struct listing *l = arg;
-	char size[TOOL_SIZE_LEN];
-
-	if (opt.json)
-		print_json(l, p);
-	else if (p->here)
-		tool_print("%s: on %s in %s: %llu logs (%llu open), %s", l->name, p->host, p->path,
-			   (unsigned long long)p->nr_logs, (unsigned long long)p->nr_open,
-			   tool_size(p->bytes, size));
-	else
-		tool_print("%s: on %s in %s: not on this host, or gone", l->name, p->host, p->path);
-	return 0;
-}
-
-static int list_top(void *arg, struct top *top, struct plfs_mount *m)
-{
-	(void)arg;
-	if (opt.json) {
-		printf("{\"place\": ");
-		tool_print_json(top->path);
-		printf(", \"backend\": ");
-		tool_print_json(top->home);
-		printf(", \"reachable\": %s}\n", m ? "true" : "false");
-	} else {
-		tool_print("%s: of the backend %s%s", top->path, top->home, m ? "" : ", which is not there");
-	}
-	return 0;
-}
-
-static int forget(struct listing *l, const char *path, struct plfs_mount *m)
-{
-	unsigned nr = 0;
-	int ret = plfs_places_forget(m, AT_FDCWD, path, l->forget, &nr);
-
-	if (ret == -EBUSY)
-		tool_error("%s: the place of %s is on this host: run plfs drain", l->name, l->forget);
-	else if (ret)
-		tool_error("%s: %s", l->name, strerror(-ret));
-	else if (!nr)
-		tool_error("%s: has nothing on %s", l->name, l->forget);
-	else if (!opt.quiet)
-		tool_print("%s: what %s had is given up: plfs check lists what is lost", l->name, l->forget);
-	l->failed |= ret || !nr;
-	return 0;
-}
-
-static int list_one(void *arg, const char *name, const char *path, struct plfs_mount *m)
-{
-	struct listing *l = arg;
-	int ret;
-
-	l->name = name;
-	if (l->forget)
-		return forget(l, path, m);
-	ret = plfs_places_of(m, AT_FDCWD, path, print_place, l);
-	if (ret < 0) {
-		tool_error("%s: %s", name, strerror(-ret));
-		l->failed = true;
-	}
-	return 0;
-}
-
-static int run_places(const struct verb *v, int argc, char **argv)
-{
-	struct listing l = { .name = "" };
-	int c, ret;
-
-	while ((c = options_next(v, argc, argv)) != -1)
-		if (c == OPT_FORGET)
-			l.forget = optarg;
-	if (optind == argc)
-		return tool_misuse(v->name, "no place and no file given");
-	ret = places_each(argv + optind, argc - optind, list_top, list_one, &l);
-	return tool_finish(ret || l.failed ? TOOL_FAILED : TOOL_OK);
-}
-
-const struct verb verb_places = {
-	.name = "places",
-	.run = run_places,
-	.what = "show what of a file is in node-local places",
-	.arguments = "NEAR|FILE...",
-	.about = "Show in which places logs of files are (near= in libplfs(7)), or of which backends NEAR has some.\n",
-	.end = "Exit status: 0 all was shown, or given up; 1 something could not be done.\n",
-	.options = (const struct verb_option[]){
-		{ OPT_FORGET, "forget", "HOST", "give up on what the files have on HOST, which is lost" },
+		{ OPT_WAIT, "wait", NULL, "wait until all is in the backend, also what is being written" },
+		{ OPT_TIMEOUT, "timeout", "SECONDS", "with --wait: so long at most" },
+		{ OPT_RATE, "rate", "SIZE", "copy so many bytes a second at most: a number, and K, M, G or T" },
 		{ 0 },
 	},
 };

@@ -270,3 +270,27 @@ unsigned options_jobs(const struct verb *v)
 		end(tool_misuse(v->name, "\"%s\" is not a number of jobs from 1 to %d", optarg, JOBS_MAX));
 	return (unsigned)nr;
 }
+
+uint64_t options_size(const struct verb *v, const char *name)
+{
+	static const char units[] = "KMGT";
+	size_t len = strlen(optarg);
+	const char *unit = len ? strchr(units, optarg[len - 1]) : NULL;
+	unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+	char digits[32];
+	uint64_t n;
+
+	snprintf(digits, sizeof(digits), "%.*s", (int)(len - (unit != NULL)), optarg);
+	if (len >= sizeof(digits) || !tool_number(digits, 1, UINT64_MAX >> shift, &n))
+		end(tool_misuse(v->name, "\"--%s=%s\" is no size, as 200M", name, optarg));
+	return n << shift;
+}
+
+unsigned options_seconds(const struct verb *v, const char *name)
+{
+	uint64_t n;
+
+	if (!tool_number(optarg, 0, UINT32_MAX, &n))
+		end(tool_misuse(v->name, "\"--%s=%s\" is no number of seconds", name, optarg));
+	return (unsigned)n;
+}

@@ -28,6 +28,9 @@ enum {
 	OPT_FORGET,
 	OPT_PLACES,
 	OPT_BACKGROUND,
+	OPT_RATE,
+	OPT_WAIT,
+	OPT_TIMEOUT,
 };
 
 struct verb_option {
@@ -73,6 +76,12 @@ int options_next(const struct verb *v, int argc, char **argv);
 
 /* The number that optarg has for -j. */
 unsigned options_jobs(const struct verb *v);
+
+/* The size above 0 that optarg has for --@name: a number, then nothing or one of K, M, G, T. */
+uint64_t options_size(const struct verb *v, const char *name);
+
+/* The number of seconds that optarg has for --@name. */
+unsigned options_seconds(const struct verb *v, const char *name);
 
 /* Each in its cmd_*.c. */
 extern const struct verb verb_run, verb_init, verb_stat, verb_map, verb_du, verb_df, verb_gc, verb_flatten,

@@ -108,6 +108,8 @@ static int parse_mapping(struct mount_spec *m, const char **text, char *err, siz
 	}
 	if (!ret && **text == '{')
 		ret = parse_options(m, text, err, err_len);
+	if (!ret)
+		ret = option_check(m, err, err_len);
 	if (!ret && **text && **text != ':') {
 		snprintf(err, err_len, "cannot make sense of \"%.40s\"", *text);
 		ret = -EINVAL;

@@ -73,6 +73,7 @@ static bool find_command(char *out)
 
 struct start {
 	char command[PATH_MAX], top[PATH_MAX];
+	char rate[32]; /* the option; empty: none */
 	int lock;      /* descriptor */
 	char *stack;   /* of the second */
 	int error;     /* errno of what failed; 0: the helper runs */
@@ -84,7 +85,8 @@ static int become_helper(void *arg)
 	struct start *s = arg;
 	/* the kernel's struct sigaction: glibc's call refuses the two signals of its own */
 	static const unsigned long by_default[8];
-	char *argv[] = { (char *)COMMAND, (char *)"drain", (char *)"--background", s->top, NULL };
+	char *argv[] = { (char *)COMMAND, (char *)"drain", (char *)"--background", s->top,
+			 *s->rate ? s->rate : NULL, NULL };
 	char *envp[] = { (char *)"PATH=/usr/local/bin:/usr/bin:/bin", (char *)"LC_ALL=C", NULL };
 	sigset_t none;
 	long null;
@@ -191,7 +193,7 @@ static void tell_none(const struct place_settings *ps, int fd, const char *why)
 void helper_start(const struct place_settings *ps)
 {
 	int saved ERRNO_KEPT = errno;
-	struct start s = { .error = 0 };
+	struct start s = { .error = 0, .rate = "" };
 	const char *why = NULL;
 
 	if (!enabled || ps->drain != DRAIN_HELPER)
@@ -203,6 +205,8 @@ void helper_start(const struct place_settings *ps)
 		return;
 	}
 	snprintf(s.top, sizeof(s.top), "%s/plfs.%u/%s", ps->near, (unsigned)geteuid(), ps->backend_id);
+	if (ps->rate)
+		snprintf(s.rate, sizeof(s.rate), "--rate=%llu", (unsigned long long)ps->rate);
 	if (sys.getpid() == 1)
 		why = "this is the first process of a container, which would be its parent";
 	else if (geteuid() != getuid())

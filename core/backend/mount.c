@@ -111,6 +111,9 @@ static int mount_open(struct plfs_mount *m, struct mount_spec *spec, char *err, 
 			.home = m->backend,
 			.drain = spec->drain,
 			.log_max = spec->log_max ? spec->log_max : PLACE_LOG_MAX,
+			.rate = spec->rate,
+			.sync = spec->sync,
+			.release = spec->release,
 		};
 		place_settings_init(&m->near);
 		m->store.near = &m->near;

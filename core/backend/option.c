@@ -4,6 +4,7 @@
  */
 #include "core/backend/option.h"
 
+#include "core/backend/place.h"
 #include "core/base/alloc.h"
 
 #include <stddef.h>
@@ -258,6 +259,10 @@ static const struct option OPTIONS[] = {
 	{ "near-max", "SIZE", take_size, AT(near_max), .units = "KMGT", .least = 1 },
 	{ "drain", "helper|none|close", take_word, AT(drain) },
 	{ "log-max", "SIZE", take_size, AT(log_max), .units = "KMGT", .least = 1 },
+	{ "rate", "SIZE", take_size, AT(rate), .units = "KMGT", .least = 1 },
+	{ "sync", "home|near", take_word, AT(sync) },
+	{ "wait", "SECONDS", take_number, AT(wait), .least = 0, .most = 86400 },
+	{ "release", "near|home", take_word, AT(release) },
 };
 
 /* Those that a hint may be. */
@@ -306,6 +311,15 @@ int option_take(struct mount_spec *m, const char *text, char *err, size_t err_le
 		return o->take(o, m, value, err, err_len);
 	list_known(false, known, sizeof(known));
 	snprintf(err, err_len, "unknown option \"%s\" (known: %s)", text, known);
+	return -EINVAL;
+}
+
+int option_check(const struct mount_spec *m, char *err, size_t err_len)
+{
+	if (m->sync != SYNC_NEAR || m->release != RELEASE_HOME)
+		return 0;
+	snprintf(err, err_len,
+		 "sync=near does not go with release=home: a sync is a release, and copies to the backend then");
 	return -EINVAL;
 }
 

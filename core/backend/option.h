@@ -33,10 +33,17 @@ struct mount_spec {
 	uint64_t near_max; /* bytes of a user there; 0: no limit */
 	unsigned drain;    /* enum place_drain (place.h) */
 	uint64_t log_max;  /* bytes of a log there, about; 0: not given */
+	uint64_t rate;     /* bytes a second that the helper copies at most; 0: no limit */
+	unsigned sync;     /* enum place_sync */
+	unsigned release;  /* enum place_release */
+	unsigned wait;     /* seconds that a read waits for what is near on another host */
 };
 
 /* Put the option @text into @m. 0; -EINVAL: one sentence in @err; -ENOMEM. */
 int option_take(struct mount_spec *m, const char *text, char *err, size_t err_len);
+
+/* Whether the options of @m go together. As option_take(). */
+int option_check(const struct mount_spec *m, char *err, size_t err_len);
 
 /*
  * The same for a hint: what the mapping itself says comes first. @own: how many patterns it has of its own.

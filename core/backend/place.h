@@ -25,6 +25,8 @@
 #define PLACE_LOG_MAX ((uint64_t)1 << 30) /* unless log-max= says otherwise */
 
 enum place_drain { DRAIN_HELPER, DRAIN_NONE, DRAIN_CLOSE }; /* the words of drain= */
+enum place_sync { SYNC_HOME, SYNC_NEAR };                   /* of sync= */
+enum place_release { RELEASE_NEAR, RELEASE_HOME };          /* of release= */
 
 /* Where new logs of a backend may be made: what its mapping says (struct store's @near). */
 struct place_settings {
@@ -34,6 +36,9 @@ struct place_settings {
 	char backend_id[17];
 	unsigned drain;   /* enum place_drain: who moves closed logs home */
 	uint64_t log_max; /* a log that is so long ends, so that it can be moved */
+	unsigned sync;    /* enum place_sync: where a sync leaves what it covers */
+	uint64_t rate;    /* bytes a second that the helper copies at most; 0: no limit */
+	unsigned release; /* enum place_release: where other hosts find what a process has released */
 };
 
 /* Fill in @backend_id from @home. */
@@ -70,6 +75,30 @@ int place_enter_top(struct store *home, const char *dir, const char *host, size_
 int place_begin(struct store *home, const char *dir, mode_t mode, struct place_dir *near);
 
 void place_leave(struct place_dir *near);
+
+/* Whether a sync of this process leaves bytes of logs near where they are. */
+static inline bool place_syncs_near(const struct store *s)
+{
+	return s->near && s->near->sync == SYNC_NEAR;
+}
+
+/* Whether what a process releases, a close above all, is to be home for other hosts. */
+static inline bool place_releases_home(const struct store *s)
+{
+	return s->near && s->near->release == RELEASE_HOME;
+}
+
+/*
+ * Put the log or live file at @path of the container, as it is near, on stable storage there. 0; -ENOENT: it
+ * is not near; -EREMOTE: as place_enter(); -errno.
+ */
+int place_sync_file(struct store *home, const char *path);
+
+/*
+ * Put on stable storage what leads to the files in the hostdir @dir of @host, near, and near.HOST: here and
+ * at home, but for the name at home. 0; -ENOENT: there is no near.HOST; -EREMOTE: as place_enter(); -errno.
+ */
+int place_sync_names(struct store *home, const char *dir, const char *host, size_t host_len);
 
 /* The directory plfs.UID there, if it is this user's alone: a hidden descriptor; -errno. */
 int place_open_user(const struct place_settings *ps);

@@ -159,10 +159,11 @@ static int compare(struct carried *k, size_t len, uint64_t off)
 /* Copy the data area from @off up to @len. */
 static int copy_data(struct carried *k, uint64_t off, uint64_t len, bool compares, struct carry *carry)
 {
+	size_t piece = carry && carry->piece ? min_size(carry->piece, COPY_LEN) : COPY_LEN;
 	int ret = 0;
 
 	while (off < len && !ret) {
-		size_t part = (size_t)min_u64(COPY_LEN, len - off);
+		size_t part = (size_t)min_u64(piece, len - off);
 		ssize_t done, n = datalog_pread(k->c->store, k->from, k->buf, part, off);
 
 		if (n <= 0)
@@ -175,7 +176,7 @@ static int copy_data(struct carried *k, uint64_t off, uint64_t len, bool compare
 		if (carry && !ret)
 			carry->bytes += (uint64_t)n;
 		if (carry && carry->copied && !ret)
-			carry->copied(carry->arg, (uint64_t)n);
+			ret = carry->copied(carry->arg, (uint64_t)n);
 	}
 	return ret;
 }
@@ -228,7 +229,7 @@ static int open_copy(struct carried *k, uint64_t *len)
 	return ret || !made ? ret : sync_hostdir(k);
 }
 
-int carry_part(const struct container *c, const char *path, uint64_t len)
+int carry_part(const struct container *c, const char *path, uint64_t len, bool durably)
 {
 	struct carried k;
 	struct stat st;
@@ -241,7 +242,7 @@ int carry_part(const struct container *c, const char *path, uint64_t len)
 		ret = open_copy(&k, &have);
 	if (!ret)
 		ret = copy_data(&k, have, min_u64(len, datalog_len(&st)), false, NULL);
-	if (!ret)
+	if (!ret && durably)
 		ret = k.home.ops->sync(&k.home, k.to, false);
 	end(&k);
 	return ret == -EREMOTE ? -EIO : ret; /* a place of ours that cannot be read just now */

@@ -9,16 +9,19 @@
 #include "core/backend/container.h"
 
 /*
- * Have the first @len bytes of the log @path, relative to the container, at home and on stable storage there.
- * The copy has the log's name, and is continued by the next call; until the log is moved, readers of this
- * host take the log near. 0; -ENOENT: there is no such log near, and nothing was done; -errno.
+ * Have the first @len bytes of the log @path, relative to the container, at home; with @durably on stable
+ * storage there. The copy has the log's name, and is continued by the next call; until the log is moved,
+ * readers of this host take the log near. 0; -ENOENT: there is no such log near, and nothing was done;
+ * -errno.
  */
-int carry_part(const struct container *c, const char *path, uint64_t len);
+int carry_part(const struct container *c, const char *path, uint64_t len, bool durably);
 
 /* Options and results of a move. */
 struct carry {
-	void (*copied)(void *arg, uint64_t len); /* may be NULL: so many bytes more were copied */
+	/* NULL, or: so many bytes more were copied. 0; -errno ends the copy. */
+	int (*copied)(void *arg, uint64_t len);
 	void *arg;
+	size_t piece;    /* bytes to copy at a time, whole chunks; 0: any number */
 	uint64_t bytes;  /* copied, of all logs */
 	unsigned nr_logs; /* moved */
 };

@@ -16,6 +16,9 @@
  *    64 4032 zeros
  *  4096   .  leases         their table (lease.h)
  *
+ * In index_id the complement of an identity stands for the same, with logs near on stable storage near alone
+ * (sync=near).
+ *
  * What comes before the mark is written with each change of the word. An empty notice has the set-group-ID
  * bit (CONTAINER_UNBORN).
  *

@@ -10,6 +10,7 @@
 #include "core/file/dispatch.h"
 #include "core/file/logged.h"
 #include "core/file/move.h"
+#include "core/file/patience.h"
 #include "core/write/durable.h"
 #include "core/base/io.h"
 #include "core/base/usermem.h"
@@ -79,15 +80,22 @@ static ssize_t read_again(struct plfs_file *f, int fd, void *buf, size_t len, ui
 	return n == -EREMCHG ? body_read(fd, buf, len, logical_off) : n;
 }
 
-/* Returns the bytes of a part of the request; *@more: there are more. */
-static ssize_t read_part(struct plfs_file *f, void *buf, size_t len, uint64_t logical_off, bool *more)
+/*
+ * Returns the bytes of a part of the request; *@more: there are more. -EREMOTE, with @waits: they are near on
+ * another host.
+ */
+static ssize_t read_part(struct plfs_file *f, void *buf, size_t len, uint64_t logical_off, bool waits,
+			 bool *more)
 {
 	struct inode *ino = f->ino;
 	struct read_rest rd;
 	int fd = begin_read(f);
-	ssize_t n = dispatch_begin_read(ino, fd, buf, len, logical_off, &rd);
 	bool ok, last;
+	ssize_t n;
 
+	ino->v.r.logs.waits = waits;
+	n = dispatch_begin_read(ino, fd, buf, len, logical_off, &rd);
+	ino->v.r.logs.waits = false;
 	file_end(f);
 	*more = rd.more;
 	if (rd.in_body)
@@ -107,7 +115,9 @@ static ssize_t read_part(struct plfs_file *f, void *buf, size_t len, uint64_t lo
 		if (!ok) {
 			ssize_t want = n;
 
+			ino->v.r.logs.waits = waits;
 			n = read_again(f, fd, buf, (size_t)want, logical_off);
+			ino->v.r.logs.waits = false;
 			*more &= n == want;
 		}
 		file_end(f);
@@ -118,6 +128,8 @@ static ssize_t read_part(struct plfs_file *f, void *buf, size_t len, uint64_t lo
 static ssize_t read_all(struct plfs_file *f, void *buf, size_t len, off_t logical_off)
 {
 	int saved ERRNO_KEPT = errno;
+	struct inode *ino = f->ino;
+	struct patience patience = { .over = !ino->m->spec->wait };
 	size_t done = 0;
 	bool more;
 
@@ -128,8 +140,14 @@ static ssize_t read_all(struct plfs_file *f, void *buf, size_t len, off_t logica
 		return 0;
 	len = (size_t)min_u64(len, FORM_SIZE_MAX - (uint64_t)logical_off);
 	do {
-		ssize_t n = read_part(f, (char *)buf + done, len - done, (uint64_t)logical_off + done, &more);
+		ssize_t n = read_part(f, (char *)buf + done, len - done, (uint64_t)logical_off + done,
+				      !patience.over, &more);
 
+		if (unlikely(n == -EREMOTE)) {
+			patience_wait(&patience, ino->m->spec->wait);
+			more = true;
+			continue;
+		}
 		if (n < 0)
 			return n == -EFAULT && done ? (ssize_t)done : n;
 		done += (size_t)n;

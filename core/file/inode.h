@@ -58,6 +58,8 @@ struct inode {
 	/* the stub says "synced", but the directories above its container are not (logged_sync()) */
 	bool way_due;
 	bool near_full;     /* a log near has found no space: later ones are at home */
+	int release_error;  /* why other hosts cannot read what was released (release=home) */
+	bool release_told;  /* a line has said so */
 	bool access_due;    /* nobody had read the file for a day when this process began: accessed.h */
 	struct tally *tally; /* what is counted of it (core/observe/observe.h); NULL: nothing */
 	/* at exit: the file has no name and no other user, so nothing written is read again */

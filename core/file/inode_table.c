@@ -8,6 +8,7 @@
 #include "core/file/accessed.h"
 #include "core/file/sweep.h"
 #include "core/file/logged.h"
+#include "core/file/release.h"
 #include "core/file/file.h"
 #include "core/base/io.h"
 #include "core/base/sys.h"
@@ -128,6 +129,7 @@ void inode_finish(struct inode *ino, int fd)
 	int other;
 
 	logged_close_writer(ino, fd);
+	release_end(ino, fd);
 	for (const struct plfs_file *f = ino->files; f; f = f->next)
 		if (f->fd == fd)
 			sweep_by(ino, f);

@@ -10,6 +10,7 @@
 #include "core/backend/names.h"
 #include "core/file/acquire.h"
 #include "core/file/publish.h"
+#include "core/file/release.h"
 #include "core/write/durable.h"
 #include "core/write/resume.h"
 #include "core/base/msg.h"
@@ -331,6 +332,7 @@ int logged_close_writer(struct inode *ino, int fd)
 		reader_release(&ino->v.r);
 	if (!writer_close(&ino->w) && told)
 		inode_not_counted(ino);
+	release_note(ino, ino->w.release_error, false);
 	inode_stop_writing(ino);
 	ino->v.r.own_log = UINT32_MAX;
 	if (!ino->w.lost && !ino->w.close_error)
@@ -448,7 +450,7 @@ int logged_commit(struct inode *ino, int fd)
 {
 	/* Bytes that cannot be flushed now stay in the stage, where readers find them: no error yet. */
 	if (ino->writing)
-		writer_commit(&ino->w);
+		release_note(ino, writer_commit(&ino->w), true);
 	publish_recall_end(ino, fd);
 	return view_is_unpublished(&ino->v) ? publish_size(ino, fd) : 0;
 }
@@ -477,6 +479,8 @@ int logged_sync(struct inode *ino, int fd)
 			ret = durable_sync_way(&ino->c);
 		ret = ret > 0 ? 0 : ret;
 	}
+	if (!ret)
+		release_forget(ino);
 	ino->way_due &= ret < 0;
 	ino->sync_error = 0;
 	ino->v.acquired = true;

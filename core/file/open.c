@@ -5,6 +5,7 @@
  */
 #include "core/file/file.h"
 #include "core/file/logged.h"
+#include "core/file/release.h"
 
 #include "core/backend/nested.h"
 #include "core/backend/stub_known.h"
@@ -453,6 +454,13 @@ int plfs_adopt(int fd, struct plfs_file **out)
 	return ret;
 }
 
+static int end_writing(struct inode *ino, int fd)
+{
+	int ret = logged_close_writer(ino, fd), ret2 = release_end(ino, fd);
+
+	return ret ? ret : ret2;
+}
+
 int plfs_close(struct plfs_file *f)
 {
 	int saved ERRNO_KEPT = errno;
@@ -464,7 +472,7 @@ int plfs_close(struct plfs_file *f)
 	file_begin(f);
 	/* most likely the last: close the log while the stub can be written to */
 	if (ino->files == f && !f->next)
-		ret = logged_close_writer(ino, f->fd);
+		ret = end_writing(ino, f->fd);
 	else
 		logged_commit(ino, f->fd);
 	logged_publish_found(ino, f->fd);

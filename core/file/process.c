@@ -5,6 +5,7 @@
 #include "core/file/dispatch.h"
 #include "core/file/file.h"
 #include "core/file/logged.h"
+#include "core/file/release.h"
 #include "core/observe/hooks.h"
 
 static void sync_one(struct inode *ino, int fd)
@@ -62,6 +63,7 @@ static void disown_one(struct inode *ino, int fd)
 		store_close(&ino->m->store, &ino->lock_h);
 	ino->v.touched = false;
 	ino->record_locks = false;
+	release_forget(ino);
 }
 
 void plfs_fork_child(void)
@@ -78,6 +80,7 @@ void plfs_fork_child(void)
 static void close_one(struct inode *ino, int fd)
 {
 	logged_close_writer(ino, fd);
+	release_end(ino, fd);
 	if (ino->record_locks) /* our descriptors are closed by the kernel, and they go with that */
 		msg_debug(MSG_REFUSE, "exec: the record locks of a file end with this image");
 	ino->shared = true;

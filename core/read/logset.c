@@ -252,19 +252,24 @@ uint32_t logset_at_once(struct logset *set)
 	return taken < max ? (max - taken + 1) / 2 : 0;
 }
 
-/* Whether the log, or its end, is in a place that is not on this host: one line says where. */
-static __attribute__((noinline, cold)) bool is_elsewhere(struct logset *set, const struct logset_log *log)
+/*
+ * 0: no part of the log is in a place that is not on this host; -EIO: it is, and one line says where;
+ * -EREMOTE: the same for a caller that waits.
+ */
+static __attribute__((noinline, cold)) int find_elsewhere(struct logset *set, const struct logset_log *log)
 {
 	char full[CONTAINER_PATH_LEN], host[64];
 	struct place p;
 
 	container_path(set->c, log->path, full);
 	if (!placed_is_elsewhere(set->c->store, full, &p))
-		return false;
+		return 0;
+	if (set->waits)
+		return -EREMOTE;
 	place_host(&p, host, sizeof(host));
 	msg_error("%s: on %s in %s, not drained: it cannot be read from here; run plfs drain there", full,
 		  host, p.path);
-	return true;
+	return -EIO;
 }
 
 static int open_log(struct logset *set, struct logset_log *log)
@@ -296,8 +301,8 @@ static int open_log(struct logset *set, struct logset_log *log)
 		if (h == -EIO)
 			msg_error("%s/%s: the data log is damaged", set->c->dir, log->path);
 		if (h == -EREMOTE)
-			is_elsewhere(set, log);
-		return h == -EREMOTE ? -EIO : h;
+			h = find_elsewhere(set, log);
+		return h ? h : -EIO;
 	}
 	if (!set->looked)
 		look_how_far(set, h);
@@ -496,10 +501,23 @@ static ssize_t read_checked(struct logset *set, struct logset_log *log, void *bu
 	return ret ? ret : n;
 }
 
-static int too_short(struct logset *set, const struct logset_log *log, uint64_t log_off)
+/*
+ * -ESTALE: it may be longer by now. Where there are places, it may be the part of a log that a sync had
+ * copied; since then the log was moved there, as another file.
+ */
+static int too_short(struct logset *set, struct logset_log *log, uint64_t log_off)
 {
-	if (is_elsewhere(set, log))
-		return -EIO;
+	int ret = find_elsewhere(set, log);
+
+	if (unlikely(placed_is_enabled(set->c->store))) {
+		drop_window(set, log);
+		drop_sums(set, log);
+		close_log(set, log);
+	}
+	if (!ret && !set->reopened && !log->handle)
+		ret = -ESTALE;
+	if (ret)
+		return ret;
 	msg_error("%s/%s: the data log is shorter than its index says (byte %llu is missing)", set->c->dir,
 		  log->path, (unsigned long long)log_off);
 	return -EIO;
@@ -561,7 +579,7 @@ static bool is_in_window(const struct logset_log *log, uint64_t log_off, size_t 
 	return log_off >= log->win_off && log_off + len <= log->win_off + log->win_len;
 }
 
-int logset_read(struct logset *set, uint32_t no, void *buf, size_t len, uint64_t log_off)
+static int read_once(struct logset *set, uint32_t no, void *buf, size_t len, uint64_t log_off)
 {
 	struct logset_log *log = &set->logs[no];
 	uint8_t *to = buf;
@@ -590,6 +608,18 @@ int logset_read(struct logset *set, uint32_t no, void *buf, size_t len, uint64_t
 	memcpy(to, log->window + (log_off - log->win_off), len);
 	log->next_off = log_off + len;
 	return 0;
+}
+
+int logset_read(struct logset *set, uint32_t no, void *buf, size_t len, uint64_t log_off)
+{
+	int ret = read_once(set, no, buf, len, log_off);
+
+	if (likely(ret != -ESTALE))
+		return ret;
+	set->reopened = true;
+	ret = read_once(set, no, buf, len, log_off);
+	set->reopened = false;
+	return ret;
 }
 
 static bool is_direct(struct logset *set, struct logset_log *log, uint64_t log_off, size_t len,

@@ -32,6 +32,8 @@ struct logset_log {
 };
 
 struct logset {
+	bool waits; /* -EREMOTE for what is on another host, without a line: the caller waits for it */
+	bool reopened; /* a log that was too short: logset_read() */
 	const struct container *c;
 	struct logset_log *logs;
 	size_t cap;

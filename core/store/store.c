@@ -158,6 +158,19 @@ int store_sync_path(struct store *s, const char *path, bool dir)
 	return ret;
 }
 
+int store_sync_parents(struct store *s, const char *path)
+{
+	char dir[STORE_PATH_LEN];
+	int ret = 0;
+
+	snprintf(dir, sizeof(dir), "%s", path);
+	for (char *slash = strrchr(dir, '/'); slash && !ret; slash = strrchr(dir, '/')) {
+		*slash = '\0';
+		ret = store_sync_path(s, dir, true);
+	}
+	return ret ? ret : store_sync_path(s, ".", true);
+}
+
 int store_read_file(struct store *s, const char *path, size_t max, void **buf, size_t *len)
 {
 	struct stat st;

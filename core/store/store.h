@@ -345,6 +345,9 @@ int store_replace_durably(struct store *s, const char *path, mode_t mode, uid_t 
 /* Put the file @path, or with @dir the names in that directory, on stable storage. */
 int store_sync_path(struct store *s, const char *path, bool dir);
 
+/* The same of each directory above @path, up to the root. */
+int store_sync_parents(struct store *s, const char *path);
+
 /* Whether a file may be written to. A second name may be another user's, who has not asked for it. */
 static inline bool store_may_write(const struct stat *st)
 {

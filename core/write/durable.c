@@ -20,25 +20,11 @@
 
 #define COPY_LEN 65536
 
-/* Each directory above @path. */
-static int sync_parents(struct store *s, const char *path)
-{
-	char dir[CONTAINER_PATH_LEN];
-	int ret = 0;
-
-	snprintf(dir, sizeof(dir), "%s", path);
-	for (char *slash = strrchr(dir, '/'); slash && !ret; slash = strrchr(dir, '/')) {
-		*slash = '\0';
-		ret = store_sync_path(s, dir, true);
-	}
-	return ret ? ret : store_sync_path(s, ".", true);
-}
-
 int durable_sync_way(const struct container *c)
 {
 	int ret = store_sync_path(c->store, c->dir, true);
 
-	return ret ? ret : sync_parents(c->store, c->dir);
+	return ret ? ret : store_sync_parents(c->store, c->dir);
 }
 
 int durable_sync_names(const struct container *c)
@@ -208,6 +194,17 @@ static int find_logs(const struct container *c, const char *index, void *buf, si
 	return 0;
 }
 
+/* -ENOENT: the log is not near. */
+static int sync_near(const struct container *c, const char *log, const char *path, uint64_t len)
+{
+	int ret;
+
+	if (!placed_is_near(c->store, path))
+		return -ENOENT;
+	ret = place_syncs_near(c->store) ? place_sync_file(c->store, path) : carry_part(c, log, len, true);
+	return ret == -EREMOTE ? -EIO : ret;
+}
+
 /*
  * Sync one log, unless it is that of @own, and note that in the index: after a power failure a reader
  * believes the log as far as the note says. A log that is gone was voided by a truncation. *@others: it is
@@ -229,7 +226,7 @@ static int sync_log(const struct container *c, const char *index, const struct s
 		*others = true;
 		name_log_of_block(index, &block, rest);
 		container_path(c, rest, path);
-		ret = placed_is_near(c->store, path) ? carry_part(c, rest, log->len) : -ENOENT;
+		ret = sync_near(c, rest, path, log->len);
 		if (ret == -ENOENT)
 			ret = store_sync_path(c->store, path, false);
 		if (ret)
@@ -252,6 +249,14 @@ static int sync_logs(const struct container *c, const char *index, void *buf, si
 	return ret ? ret : nr > 0;
 }
 
+/*
+ * What was synced near alone has the id's complement in the mark: a process that syncs home begins again.
+ */
+static bool is_marked(const struct container *c, const struct notice_mark *mark, uint64_t id)
+{
+	return mark->index_id == id || (place_syncs_near(c->store) && mark->index_id == ~id);
+}
+
 /* From where on the index at @h has not been synced, up to @mark->index_len, which is its length now. */
 static int sync_index(const struct container *c, const char *index, int h, struct notice_mark *mark,
 		      const struct writer *own, bool *others)
@@ -264,10 +269,10 @@ static int sync_index(const struct container *c, const char *index, int h, struc
 
 	if (ret)
 		return ret;
-	from = mark->index_id == id.id && mark->index_len <= round_up_u64(id.len, 8) ? mark->index_len : 0;
-	if (mark->index_id != id.id)
+	from = is_marked(c, mark, id.id) && mark->index_len <= round_up_u64(id.len, 8) ? mark->index_len : 0;
+	if (!is_marked(c, mark, id.id))
 		*others = true; /* its name is new */
-	mark->index_id = id.id;
+	mark->index_id = place_syncs_near(c->store) ? ~id.id : id.id;
 	if (id.len <= from)
 		return 0;
 	container_path(c, index, idx.path);
@@ -279,6 +284,17 @@ static int sync_index(const struct container *c, const char *index, int h, struc
 		ret = s->ops->sync(s, h, false);
 	mark->index_len = round_up_u64(id.len, 8);
 	return ret;
+}
+
+/* The names in the hostdir @dir, near too if its logs are synced there. */
+static int sync_hostdir(const struct container *c, const char *dir)
+{
+	struct store *s = c->store;
+	int ret = place_syncs_near(s) ? place_sync_names(s, dir, host_name(), strlen(host_name())) : -ENOENT;
+
+	if (ret && ret != -ENOENT)
+		return ret == -EREMOTE ? -EIO : ret;
+	return store_sync_path(s, dir, true);
 }
 
 /* With the notice's lock, if that can be had: two that sync do not do the same work. */
@@ -307,7 +323,7 @@ static int sync_locked(const struct container *c, struct writer *own, struct not
 	/* The names of new logs, and that of a kept map that they took away. */
 	container_path(c, hostdir, path);
 	if (!ret && names)
-		ret = store_sync_path(s, path, true);
+		ret = sync_hostdir(c, path);
 	if (!ret && first)
 		ret = durable_sync_way(c);
 	else if (!ret && names)

@@ -11,8 +11,18 @@
 
 #include <stdio.h>
 
+/* Neither near nor at home: it is void, and was removed; -EREMOTE: or its place is lost. */
+static bool is_void(const struct container *c, const char *path)
+{
+	char full[CONTAINER_PATH_LEN];
+	struct stat st;
+
+	container_path(c, path, full);
+	return c->store->ops->stat(c->store, full, &st) != -EREMOTE;
+}
+
 /* With the last log of the host goes its near.HOST. */
-static void move_home(const struct container *c, const char *path)
+static int move_home(const struct container *c, const char *path)
 {
 	struct carry carry = { .bytes = 0 };
 	char hostdir[CONTAINER_PATH_LEN];
@@ -27,17 +37,22 @@ static void move_home(const struct container *c, const char *path)
 	} else {
 		msg_debug(MSG_WRITE, "%s/%s: stays near: %s", c->dir, path, strerror(-ret));
 	}
+	if (ret == -ENOENT && is_void(c, path)) /* or another process has moved it */
+		return 0;
+	return ret == -ENOENT || ret == -EREMOTE ? -EIO : ret;
 }
 
-void ended_near(const struct container *c, const char *path)
+int ended_near(const struct container *c, const char *path)
 {
 	const struct place_settings *ps = c->store->near;
 	int saved ERRNO_KEPT = errno;
+	int ret = 0;
 
 	if (!ps)
-		return;
-	if (ps->drain == DRAIN_CLOSE)
-		move_home(c, path);
-	else
+		return 0;
+	if (ps->drain == DRAIN_CLOSE || ps->release == RELEASE_HOME)
+		ret = move_home(c, path);
+	if (ret || ps->release != RELEASE_HOME)
 		helper_start(ps);
+	return ps->release == RELEASE_HOME ? ret : 0;
 }

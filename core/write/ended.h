@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What becomes of a log near (core/backend/place.h) when its writer has closed it, by drain= of the mapping.
+ * What becomes of a log near (core/backend/place.h) when its writer has closed it, by drain= and release= of
+ * the mapping.
  */
 #ifndef PLFS_ENDED_H
 #define PLFS_ENDED_H
@@ -9,8 +10,9 @@
 
 /*
  * The log @path near, relative to the container, is closed: have a helper move it, move it, or leave it
- * there. What fails is no error of the program's: the log stays near.
+ * there. 0: also if it stays near, which is no error of the program's; with release=home -errno: other hosts
+ * cannot read all of it.
  */
-void ended_near(const struct container *c, const char *path);
+int ended_near(const struct container *c, const char *path);
 
 #endif

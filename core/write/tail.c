@@ -79,7 +79,7 @@ static int create_in(struct tail *t, const struct container *c)
 	name_here(c, t->log_name, t->log_path);
 	t->near = c->near;
 	t->near_full = false;
-	t->live.flushed_len = 0;
+	t->live.flushed_len = t->released_len = 0;
 	ret = t->near ? reserve_near(t, 0, false) : 0;
 	if (!ret)
 		ret = live_create(&t->live, c, t->log_name, NULL);
@@ -131,6 +131,7 @@ int tail_continue(struct tail *t, const struct live_start *start)
 	t->near = c.near = placed_is_near(c.store, path);
 	if (t->near) {
 		t->live.flushed_len = t->allocated_end = start->flushed_len;
+		t->released_len = 0;
 		ret = reserve_near(t, start->flushed_len, false);
 	}
 	return ret ? ret : live_create(&t->live, &c, t->log_name, start);
@@ -331,11 +332,24 @@ int tail_flush(struct tail *t)
 	return (int)n;
 }
 
-int tail_sync(struct tail *t)
+int tail_sync(struct tail *t, enum place_sync where)
 {
-	int ret = unlikely(t->near) ? carry_part(t->c, t->log_path, t->live.flushed_len) : -ENOENT;
+	bool carries = unlikely(t->near) && where == SYNC_HOME;
+	int ret = carries ? carry_part(t->c, t->log_path, t->live.flushed_len, true) : -ENOENT;
 
 	return ret == -ENOENT ? t->c->store->ops->sync(t->c->store, t->log, false) : ret;
+}
+
+int tail_release(struct tail *t)
+{
+	int ret;
+
+	if (!t->near || t->released_len == t->live.flushed_len)
+		return 0;
+	ret = carry_part(t->c, t->log_path, t->live.flushed_len, false);
+	if (!ret)
+		t->released_len = t->live.flushed_len;
+	return ret == -ENOENT ? -EIO : ret;
 }
 
 /* The piece is in the log or in the stage. */

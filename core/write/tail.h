@@ -39,6 +39,7 @@ struct tail {
 	uint64_t last_trailer, last_table;
 	uint64_t allocated_end; /* position in the log up to which space is allocated; UINT64_MAX: none is */
 	bool near;      /* the log is near (core/backend/place.h): space is reserved before it is written */
+	uint64_t released_len; /* so much of it is at home too (tail_release()) */
 	bool near_full; /* there is no more space: the log takes no more writes, and can be closed */
 	struct live live; /* last, so that the fields of each write are neighbours of the writer's */
 };
@@ -145,10 +146,13 @@ void tail_undo(struct tail *t, const struct tail_undo *undo, const struct traile
 int tail_last_block(struct tail *t, struct index_block *block, struct trailer_piece *p);
 
 /*
- * What was appended to the log file comes to stable storage: of a log near at home, so that it survives the
- * host.
+ * What was appended to the log file comes to stable storage. Of a log near: with SYNC_HOME at home, so that
+ * it survives the host; with SYNC_NEAR where it is, but for its name (place_sync_names()).
  */
-int tail_sync(struct tail *t);
+int tail_sync(struct tail *t, enum place_sync where);
+
+/* What was appended to the log file, if that is near, can be read at home. 0; -errno: not all of it. */
+int tail_release(struct tail *t);
 
 /* Append the staged bytes to the log file. After an error they are still staged, and readable. */
 int tail_flush(struct tail *t);

@@ -330,7 +330,7 @@ int writer_settle(struct writer *w)
 	int ret = writer_flush(w);
 
 	if (!ret)
-		ret = tail_sync(t);
+		ret = tail_sync(t, SYNC_HOME); /* it stands for logs that are at home */
 	if (ret)
 		return ret;
 	name_log_numbers(t->log_name, &block.pid, &block.seq);
@@ -399,11 +399,27 @@ int writer_truncate(struct writer *w, uint64_t size, uint64_t stamp_ns)
 	return 0;
 }
 
+/* Bytes first: what the node index has can be read. */
+static int release_home(struct writer *w)
+{
+	int ret = writer_flush(w), ret2;
+
+	ret2 = live_save(&w->tail.live);
+	ret = ret ? ret : ret2;
+	if (!ret)
+		ret = tail_release(&w->tail);
+	if (!ret && w->tail.live.nr_records)
+		ret = spill(w, false);
+	return ret;
+}
+
 int writer_commit(struct writer *w)
 {
 	int ret;
 
 	writer_break(w);
+	if (unlikely(w->tail.near) && place_releases_home(w->tail.c->store))
+		return release_home(w);
 	/* Other hosts see the node index, and not the live file. */
 	if (unlikely(w->tail.near) && w->tail.c->store->remote && w->tail.live.nr_records)
 		return spill(w, false);
@@ -446,7 +462,7 @@ int writer_sync(struct writer *w)
 		ret = writer_flush(w);
 	if (!ret)
 		ret = live_save(&t->live);
-	return ret ? ret : tail_sync(t);
+	return ret ? ret : tail_sync(t, place_syncs_near(s) ? SYNC_NEAR : SYNC_HOME);
 }
 
 /* The records could not be moved to the node index. Whether the live file does not have them either. */
@@ -474,8 +490,11 @@ int writer_close(struct writer *w)
 	tail_give_back(&w->tail); /* before another writer may continue the log */
 	w->close_error = tail_close(&w->tail, !ret);
 	w->host_written = lease_close_log(&w->leased.lease, written); /* who is the last finds no live file */
+	w->release_error = 0;
+	if (unlikely(w->tail.near) && place_releases_home(w->tail.c->store))
+		w->release_error = ret;
 	if (unlikely(w->tail.near) && !ret)
-		ended_near(w->tail.c, w->tail.log_path);
+		w->release_error = ended_near(w->tail.c, w->tail.log_path);
 	return ret;
 }
 
@@ -486,7 +505,7 @@ int writer_give_up(struct writer *w, int *sync_error)
 	int why = live_why_broken(&t->live);
 
 	msg_debug(MSG_WRITE, "%s: given up: %s", t->log_name, strerror(-why));
-	*sync_error = tail_sync(t);
+	*sync_error = tail_sync(t, SYNC_HOME);
 	if (!*sync_error)
 		*sync_error = s->ops->sync(s, t->live.h, false);
 	tail_give_back(t);

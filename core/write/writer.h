@@ -30,6 +30,7 @@ struct writer {
 	bool names_synced; /* the log's name, and the kept map's loss of its own, are on stable storage */
 	bool lost; /* see writer_close() */
 	int close_error; /* see tail_close() */
+	int release_error; /* with release=home: why what was written is not home after writer_close() */
 	/* Called before records leave the live index for the node index. */
 	void (*before_spill)(void *arg);
 	void *arg;
@@ -91,7 +92,10 @@ void writer_break(struct writer *w);
 /* tail_flush() of its log. */
 static inline int writer_flush(struct writer *w) { return tail_flush(&w->tail); }
 
-/* Release: writer_break(), writer_flush(), and the live index where others can read it. */
+/*
+ * Release: writer_break(), writer_flush(), and the live index where others can read it. With release=home
+ * bytes and records of a log near are at home then.
+ */
 int writer_commit(struct writer *w);
 
 /*

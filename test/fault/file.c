@@ -614,13 +614,15 @@ FAILING_SMALL(short_reads, CALL_PREAD, CALL_SHORT, true)
 FAILING_SMALL(an_interrupted_write, CALL_PWRITE, EINTR, false)
 
 /* The same for a file whose logs are near (near=). */
+static const char *near_options = "{small=0,near=$PLFS_TEST_NEAR}";
+
 static void near_each(enum call call, int err, bool from_there_on)
 {
 	char near[64], command[100];
 
 	new_dir(near, sizeof(near));
 	setenv("PLFS_TEST_NEAR", near, 1);
-	options = "{small=0,near=$PLFS_TEST_NEAR}";
+	options = near_options;
 	fail_each(call, err, from_there_on);
 	snprintf(command, sizeof(command), "rm -rf %s", near);
 	cr_assert_eq(system(command), 0);
@@ -654,3 +656,37 @@ FAILING_NEAR(a_process_without_descriptors, CALL_OPENAT, EMFILE, true)
 FAILING_NEAR(a_file_system_without_fallocate, CALL_FALLOCATE, EOPNOTSUPP, true)
 FAILING_NEAR(short_writes, CALL_PWRITE, CALL_SHORT, true)
 FAILING_NEAR(short_reads, CALL_PREAD, CALL_SHORT, true)
+
+/* And where they are synced there. */
+#define FAILING_SYNC_NEAR(call_name, call, err, from_there_on) \
+	Test(fault_near, call_name##_of_a_sync_near_loses_nothing, .timeout = TIMEOUT_S) \
+	{ \
+		near_options = "{small=0,near=$PLFS_TEST_NEAR,sync=near}"; \
+		near_each(call, err, from_there_on); \
+	}
+
+FAILING_SYNC_NEAR(failing_openat, CALL_OPENAT, EMFILE, false)
+FAILING_SYNC_NEAR(failing_open, CALL_OPEN, EIO, false)
+FAILING_SYNC_NEAR(failing_pread, CALL_PREAD, EIO, false)
+FAILING_SYNC_NEAR(failing_fsync, CALL_FSYNC, EIO, false)
+FAILING_SYNC_NEAR(failing_fdatasync, CALL_FDATASYNC, EIO, false)
+FAILING_SYNC_NEAR(a_process_without_descriptors, CALL_OPENAT, EMFILE, true)
+
+/* And where a release brings them home. */
+#define FAILING_RELEASE(call_name, call, err, from_there_on) \
+	Test(fault_near, call_name##_of_a_release_home_loses_nothing, .timeout = TIMEOUT_S) \
+	{ \
+		near_options = "{small=0,near=$PLFS_TEST_NEAR,release=home}"; \
+		near_each(call, err, from_there_on); \
+	}
+
+FAILING_RELEASE(failing_openat, CALL_OPENAT, EMFILE, false)
+FAILING_RELEASE(failing_pread, CALL_PREAD, EIO, false)
+FAILING_RELEASE(failing_pwrite, CALL_PWRITE, EIO, false)
+FAILING_RELEASE(failing_fsync, CALL_FSYNC, EIO, false)
+FAILING_RELEASE(failing_fdatasync, CALL_FDATASYNC, EIO, false)
+FAILING_RELEASE(failing_renameat, CALL_RENAMEAT, EIO, false)
+FAILING_RELEASE(failing_unlinkat, CALL_UNLINKAT, EIO, false)
+FAILING_RELEASE(a_refused_allocation, CALL_ALLOC, ENOMEM, false)
+FAILING_RELEASE(a_full_disk, CALL_PWRITE, ENOSPC, true)
+FAILING_RELEASE(a_process_without_descriptors, CALL_OPENAT, EMFILE, true)

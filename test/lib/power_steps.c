@@ -8,6 +8,27 @@ struct step power_steps[4000];
 int nr_power_steps;
 const char *power_options = "{small=0}";
 
+static char near_link[64], near_options[200];
+
+void power_with_near(const char *options)
+{
+	snprintf(near_link, sizeof(near_link), "/dev/shm/plfs-test-near.%d", (int)getpid());
+	snprintf(near_options, sizeof(near_options), "{small=0,near=%s%s}", near_link, options);
+	power_options = near_options;
+}
+
+void power_lead_near(const char *tree)
+{
+	char path[PATH_MAX];
+
+	if (!*near_link)
+		return;
+	unlink(near_link);
+	snprintf(path, sizeof(path), "%s/near", tree ? tree : "");
+	if (tree && ((mkdir(path, 0755) && errno != EEXIST) || symlink(path, near_link)))
+		die("%s", near_link);
+}
+
 /* ---- steps in words ---- */
 
 static const struct {
@@ -186,6 +207,7 @@ void power_live_through(bool ordered)
 	pid_t pid;
 
 	scratch_map(power_options);
+	power_lead_near(scratch);
 	lpath("f", path)->store.keeps_order = ordered;
 	be_single_threaded();
 	power_record();

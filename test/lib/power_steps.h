@@ -30,6 +30,15 @@ extern int nr_power_steps;
 extern const char *power_options; /* of the mapping */
 
 /*
+ * Let the logs be near, in the directory "near" of the scratch directory; @options: more of the mapping. A
+ * link leads there, since a tree that a failure leaves has another path.
+ */
+void power_with_near(const char *options);
+
+/* The link leads to the directory in @tree; it is removed with NULL. Nothing, if nothing is near. */
+void power_lead_near(const char *tree);
+
+/*
  * Add steps in words with one space between. "A:" and "B:" choose the process, "f:" and "t:" the file, from
  * there on; it begins with A and f. A step is one of open, rewrite, write OFF LEN, append OFF LEN, read,
  * truncate LEN, sync, close, dir (sync the directory), rename (t to f), unlink, flatten, compact,

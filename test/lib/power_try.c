@@ -23,6 +23,7 @@ static void try_one(const struct failure *f, uint64_t seed)
 		die("tmpfile");
 	new_dir(tree, sizeof(tree));
 	power_fail(f, tree);
+	power_lead_near(tree);
 	code = power_look_after(f, tree, f->salt % 2, err);
 	snprintf(scratch, sizeof(scratch), "%s", tree);
 	if (code) {
@@ -134,4 +135,5 @@ void fail_anywhere_in(void (*story)(void))
 		cr_assert_eq(wait_child(pid), 0);
 		try_many(ordered);
 	}
+	power_lead_near(NULL);
 }

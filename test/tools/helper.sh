@@ -147,6 +147,24 @@ helper_missing() { # one line, of all processes
 	"$plfs" run -m "$map" cmp "$work/plain/m" /plfs/m8
 }
 
+helper_rate() { # rate= of the mapping; and a plfs drain of its own
+	local map
+	helper_setup
+	map="/plfs=$back{small=0,near=$near,rate=200M}"
+	head -c 3000000 /dev/urandom >"$work/plain/t"
+	"$plfs" run -m "$map" cp "$work/plain/t" /plfs/t
+	catch_helper
+	tr '\0' ' ' <"/proc/$helper/cmdline" | grep -e '--rate=209715200 $'
+	kill -CONT "$helper"
+	all_home
+	"$plfs" run -m "/plfs=$back" cmp "$work/plain/t" /plfs/t
+	wrong 2 'is no size, as 200M' "$plfs" drain --rate=fast "$near"
+	wrong 2 'is no size, as 200M' "$plfs" drain --rate=0 "$near"
+	"$plfs" run -m "/plfs=$back{small=0,near=$near,drain=none}" cp "$work/plain/t" /plfs/t2
+	"$plfs" drain --rate=100M "$near" | grep '1 logs moved home'
+	"$plfs" run -m "/plfs=$back" cmp "$work/plain/t" /plfs/t2
+}
+
 helper_beside_busy_cores() {
 	local map i pids=''
 	helper_setup

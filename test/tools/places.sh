@@ -67,6 +67,95 @@ sys.stdin.read()' < <(while [ ! -e "$work/places.go" ] && [ -d "$work" ]; do sle
 	[ "$("$plfs" run -m "$map" wc -c /plfs/o)" = "100000 /plfs/o" ]
 }
 
+# A process that writes /plfs/$1, until $work/places.go is there.
+open_writer() {
+	rm -f "$work/places.go" "$work/places.ready"
+	"$plfs" run -m "$map" python3 -c '
+import os, sys, time
+f = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+os.write(f, b"x" * 100000)
+open(sys.argv[2] + "/places.ready", "w").close()
+while not os.path.exists(sys.argv[2] + "/places.go") and os.path.isdir(sys.argv[2]):
+    time.sleep(0.05)
+os.close(f)' "/plfs/$1" "$work" &
+	pid=$!
+	while [ ! -e "$work/places.ready" ]; do sleep 0.05; done
+}
+
+drain_waits() { # for what is being written: of a file, of a place; and not for ever
+	local map pid waiter what
+	near_setup
+	for what in "$back/v" "$near"; do
+		open_writer v
+		wrong 75 'not all is in the backend' "$plfs" drain --wait --timeout=1 "$what"
+		grep 'stay: open' "$work/out"
+		"$plfs" drain --wait "$what" >"$work/waited" &
+		waiter=$!
+		sleep 0.3
+		kill -0 $waiter
+		touch "$work/places.go"
+		wait $pid
+		wait $waiter
+		grep '1 logs moved home' "$work/waited"
+		[ "$(near_logs)" = 0 ]
+	done
+	"$plfs" drain --wait "$near" "$back/v" | grep '^0 logs moved home'
+	wrong 2 '--timeout goes with --wait' "$plfs" drain --timeout=1 "$near"
+	wrong 2 'is no number of seconds' "$plfs" drain --wait --timeout=soon "$near"
+}
+
+drain_waits_for_the_killed() { # whose logs are closed first
+	local map block
+	near_setup
+	strided k kill
+	"$plfs" drain --wait --timeout=60 "$near" | grep '4 logs moved home'
+	"$plfs" run -m "$map" cmp "$work/plain/k" /plfs/k
+	strided k2 kill
+	"$plfs" drain --wait --timeout=60 "$back/k2" | grep '4 logs moved home'
+	"$plfs" run -m "$map" cmp "$work/plain/k2" /plfs/k2
+	[ "$(near_logs)" = 0 ]
+}
+
+drain_ends_in_time() { # also in the middle of a log
+	local map
+	near_setup
+	head -c 3000000 /dev/urandom >"$work/plain/m"
+	"$plfs" run -m "$map" cp "$work/plain/m" /plfs/m
+	wrong 75 'not all is in the backend' "$plfs" drain --wait --timeout=1 --rate=64K "$near"
+	[ "$(near_logs)" = 1 ]
+	[ -z "$(find "$back" -name '*.tmp.*')" ]
+	"$plfs" drain --wait "$near" | grep '1 logs moved home'
+	"$plfs" run -m "$map" cmp "$work/plain/m" /plfs/m
+}
+
+places_wait() { # is it flushed?
+	local map waiter rc=0
+	near_setup
+	"$plfs" run -m "$map" sh -c 'echo one >/plfs/g; echo two >/plfs/h'
+	"$plfs" places --wait --timeout=0 "$back/g" >"$work/out" || rc=$?
+	[ $rc = 75 ]
+	grep "in $near/plfs.*: 1 logs" "$work/out"
+	"$plfs" places --wait "$back/g" "$back/h" >"$work/waited" &
+	waiter=$!
+	sleep 0.3
+	kill -0 $waiter
+	"$plfs" drain "$near" | grep '2 logs moved home'
+	wait $waiter
+	[ ! -s "$work/waited" ]
+	"$plfs" run -m "$map" sh -c 'echo one >/plfs/g'
+	wrong 1 'plfs drain --wait waits for all' "$plfs" places --wait "$near"
+	mv "$near" "$near.aside" # as another node sees it
+	rc=0
+	"$plfs" places --wait --timeout=1 "$back/g" >"$work/out" || rc=$?
+	[ $rc = 75 ]
+	grep 'not on this host' "$work/out"
+	lines=2 wrong 75 'leads to a place that is not on this host' "$plfs" drain --wait --timeout=0 "$back/g"
+	mv "$near.aside" "$near"
+	"$plfs" drain -q "$near"
+	"$plfs" places --wait "$back/g"
+	wrong 1 'No such file' "$plfs" places --wait "$back/none"
+}
+
 lost_place() { # what was not drained is an error, named, and can be given up
 	local map
 	near_setup

@@ -5,6 +5,7 @@
 #include "core/admin/places/drain.h"
 
 #include "core/admin/places/mend.h"
+#include "core/admin/places/pace.h"
 #include "core/admin/places/ready.h"
 #include "core/admin/walk/walk.h"
 #include "core/backend/container_dirs.h"
@@ -28,19 +29,21 @@
 struct draining {
 	const struct container *c;
 	struct plfs_drain *d;
-	uint64_t *killed;
+	struct drain_open *open;
 	const char *hostdir;
 	char **logs; /* relative to the container; mem_alloc()ed */
 	size_t nr, cap;
 };
 
-static void copied(void *arg, uint64_t len)
+static int copied(void *arg, uint64_t len)
 {
 	struct plfs_drain *d = arg;
 
 	d->bytes += len;
 	if (d->progress)
 		d->progress(d->arg, d);
+	pace_keep(d, len);
+	return pace_is_over(d) ? -ETIME : 0;
 }
 
 static int note_log(void *arg, const char *path, const char *name, enum dropping_kind kind)
@@ -69,9 +72,18 @@ static bool has_live(const struct container *c, const char *log)
 	return !c->store->ops->stat(c->store, full, &st);
 }
 
+static void note_open(struct drain_open *open, const char *log)
+{
+	char live[CONTAINER_PATH_LEN];
+
+	name_live_of_log(log, live);
+	open->nr++;
+	open->nr_dead += !name_is_running(name_of(live));
+}
+
 static int drain_log(struct draining *g, const char *log)
 {
-	struct carry carry = { .copied = copied, .arg = g->d };
+	struct carry carry = { .copied = copied, .arg = g->d, .piece = pace_piece(g->d) };
 	char full[CONTAINER_PATH_LEN];
 	int ret;
 
@@ -79,10 +91,10 @@ static int drain_log(struct draining *g, const char *log)
 	if (!placed_is_near(g->c->store, full))
 		return 0;
 	if (has_live(g->c, log)) {
-		++*g->killed;
+		note_open(g->open, log);
 		return 0;
 	}
-	ret = carry_log(g->c, log, &carry);
+	ret = pace_is_over(g->d) ? -ETIME : carry_log(g->c, log, &carry);
 	g->d->nr_logs += carry.nr_logs;
 	if (!ret || ret == -ENOENT || (ret == -EBUSY && !placed_is_near(g->c->store, full)))
 		return 0; /* or another drain has moved it */
@@ -90,9 +102,10 @@ static int drain_log(struct draining *g, const char *log)
 		g->d->nr_lost++;
 	else
 		g->d->nr_left++;
-	if (ret != -EBUSY)
-		drain_trouble(g->d, g->c->dir, log, strerror(-ret));
-	return ret == -EBUSY ? 0 : ret;
+	if (ret == -EBUSY || ret == -ETIME)
+		return 0;
+	drain_trouble(g->d, g->c->dir, log, strerror(-ret));
+	return ret;
 }
 
 /* One near.HOST. Where the place is not here its logs are left to that host. */
@@ -121,9 +134,9 @@ static int end_place(void *arg, const char *path, const char *name, enum droppin
 	return 0;
 }
 
-int drain_container(const struct container *c, struct plfs_drain *d, uint64_t *killed)
+int drain_container(const struct container *c, struct plfs_drain *d, struct drain_open *open)
 {
-	struct draining g = { .c = c, .d = d, .killed = killed };
+	struct draining g = { .c = c, .d = d, .open = open };
 	int ret = container_list(c, note_log, &g), one;
 
 	for (size_t i = 0; i < g.nr && g.logs[i]; i++) {
@@ -162,7 +175,7 @@ int plfs_drain_file(struct plfs_mount *m, int dirfd, const char *path, struct pl
 {
 	int saved ERRNO_KEPT = errno;
 	int ret, fd = io_openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	uint64_t killed = 0, still = 0;
+	struct drain_open open = { .nr = 0 }, still = { .nr = 0 };
 	struct as_owner owner = { .is = false };
 	struct container c;
 	struct stub stub;
@@ -182,16 +195,18 @@ int plfs_drain_file(struct plfs_mount *m, int dirfd, const char *path, struct pl
 	if (ret)
 		goto out;
 	as_owner_begin(&owner, st.st_uid, st.st_gid);
-	ret = drain_container(&c, d, &killed);
+	ret = drain_container(&c, d, &open);
 	as_owner_end(&owner);
-	if (!ret && killed) {
+	if (!ret && d->closed_only && !open.nr_dead) {
+		still = open;
+	} else if (!ret && open.nr) {
 		finish(m, dirfd, path);
 		as_owner_begin(&owner, st.st_uid, st.st_gid);
 		ret = drain_container(&c, d, &still);
 		remove_unlinked(&c, fd);
 		as_owner_end(&owner);
 	}
-	d->nr_left += still;
+	d->nr_left += still.nr;
 out:
 	sys_fd_close(&fd);
 	return ret;
@@ -260,7 +275,7 @@ static int drain_id(struct placing *p, int dir, const char *name)
 	struct container c;
 	struct stat st;
 	uint8_t id[STUB_ID_LEN] = { 0 };
-	uint64_t killed = 0;
+	struct drain_open open = { .nr = 0 };
 	int ret;
 
 	if (!parse_id(name, id) || (p->d->closed_only && !ready_look(dir, name, p->d)))
@@ -279,9 +294,9 @@ static int drain_id(struct placing *p, int dir, const char *name)
 	ret = st.st_uid != p->uid ? -EPERM : 0;
 	if (!ret) {
 		drain_mend(&c, p->top, dir, name, p->d);
-		ret = drain_container(&c, p->d, &killed);
+		ret = drain_container(&c, p->d, &open);
 	}
-	if (!ret && killed && !p->d->closed_only)
+	if (!ret && open.nr && !p->d->closed_only)
 		ret = add_id(&p->killed, id);
 	return ret;
 }

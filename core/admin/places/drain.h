@@ -8,11 +8,15 @@
 #include "core/backend/container.h"
 #include "core/plfs_admin.h"
 
+/* Logs with a live file: of processes that write them, and of these how many have gone. */
+struct drain_open {
+	uint64_t nr, nr_dead;
+};
+
 /*
  * Move all closed logs of @c that are in places on this host, and remove the near.HOSTs of which nothing is
- * left. *@killed: how many logs have a live file: of a process that writes them, or that was killed. Results
- * are added to @d.
+ * left. *@open: logs that have a live file are added. Results are added to @d.
  */
-int drain_container(const struct container *c, struct plfs_drain *d, uint64_t *killed);
+int drain_container(const struct container *c, struct plfs_drain *d, struct drain_open *open);
 
 #endif

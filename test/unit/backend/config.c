@@ -42,14 +42,18 @@ Test(config, a_place_may_be_named_by_the_environment)
 {
 	setenv("PLFS_TEST_TMP", "/local/job.17", 1);
 	setenv("PLFS_TEST_J", "7", 1);
-	cr_assert_eq(parse("/p=/a{near=/dev/shm//}:/q=/b{near=$PLFS_TEST_TMP,near-max=8G}:/r=/c{near=/x/$PLFS_TEST_J/y,near-max=5}"),
+	cr_assert_eq(parse("/p=/a{near=/dev/shm//}:/q=/b{near=$PLFS_TEST_TMP,near-max=8G,rate=200M}:/r=/c{near=/x/$PLFS_TEST_J/y,near-max=5,wait=60}"),
 		     0, "%s", err);
 	cr_assert_str_eq(c.specs[0].near, "/dev/shm");
 	cr_assert_eq(c.specs[0].near_max, 0);
+	cr_assert_eq(c.specs[0].rate, 0);
+	cr_assert_eq(c.specs[0].wait, 0);
 	cr_assert_str_eq(c.specs[1].near, "/local/job.17");
 	cr_assert_eq(c.specs[1].near_max, 8ULL << 30);
+	cr_assert_eq(c.specs[1].rate, 200ULL << 20);
 	cr_assert_str_eq(c.specs[2].near, "/x/7/y");
 	cr_assert_eq(c.specs[2].near_max, 5);
+	cr_assert_eq(c.specs[2].wait, 60);
 	config_release(&c);
 	cr_assert_eq(parse("/p=/a"), 0);
 	cr_assert_null(c.specs[0].near);
@@ -63,6 +67,19 @@ Test(config, a_place_has_a_word_for_who_drains_it)
 	cr_assert_eq(c.specs[1].drain, DRAIN_HELPER);
 	cr_assert_eq(c.specs[2].drain, DRAIN_NONE);
 	cr_assert_eq(c.specs[3].drain, DRAIN_CLOSE);
+}
+
+Test(config, a_place_has_words_for_where_syncs_and_releases_go)
+{
+	cr_assert_eq(parse("/p=/a{near=/n}:/q=/a{near=/n,sync=near}:/r=/a{sync=home}"), 0, "%s", err);
+	cr_assert_eq(c.specs[0].sync, SYNC_HOME);
+	cr_assert_eq(c.specs[1].sync, SYNC_NEAR);
+	cr_assert_eq(c.specs[2].sync, SYNC_HOME);
+	config_release(&c);
+	cr_assert_eq(parse("/p=/a{near=/n}:/q=/a{near=/n,release=home}:/r=/a{release=near}"), 0, "%s", err);
+	cr_assert_eq(c.specs[0].release, RELEASE_NEAR);
+	cr_assert_eq(c.specs[1].release, RELEASE_HOME);
+	cr_assert_eq(c.specs[2].release, RELEASE_NEAR);
 }
 
 Test(config, a_place_that_the_environment_makes_too_long_is_refused)
@@ -237,7 +254,19 @@ Test(config_errors, nonsense_is_reported_in_one_sentence)
 		"/p{far=/cold}",
 		"/p{drain=}",
 		"/p{drain=thread}",
-		"/p{sync=near}",
+		"/p{sync=}",
+		"/p{sync=far}",
+		"/p{rate=}",
+		"/p{rate=0}",
+		"/p{rate=fast}",
+		"/p{wait=}",
+		"/p{wait=-1}",
+		"/p{wait=86401}",
+		"/p{wait=1m}",
+		"/p{release=}",
+		"/p{release=close}",
+		"/p{near=/n,sync=near,release=home}",
+		"/p{release=home,near=/n,sync=near}",
 		"/1:/2:/3:/4:/5:/6:/7:/8:/9:/10:/11:/12:/13:/14:/15:/16:/17",
 	};
 

@@ -4,8 +4,7 @@
  * places that are lost. The calls of programs on such files are compared with a plain directory by the
  * variant "near" of test/posix/run, and plfs drain is test/crash/drain.c's.
  */
-#include "test/lib/places.h"
-#include "test/lib/scratch.h"
+#include "test/lib/near.h"
 
 #include "core/backend/mount.h"
 #include "core/base/sys.h"
@@ -13,7 +12,6 @@
 
 #include <criterion/criterion.h>
 
-#include <dirent.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -25,7 +23,7 @@ static char user[100];
 
 static void setup(void)
 {
-	near_map("");
+	near_setup("");
 	snprintf(user, sizeof(user), "%s/plfs.%u", near_dir, (unsigned)geteuid());
 }
 
@@ -52,16 +50,16 @@ Test(near, logs_and_live_files_are_near_and_the_rest_is_at_home)
 	struct lfile l = made("a");
 
 	cr_assert_eq(lfill(&l, 0, LEN, 1), LEN);
-	cr_assert_eq(count_near("data."), 1);
-	cr_assert_eq(count_near("live."), 1);
-	cr_assert_eq(count_near("near."), 1);
+	cr_assert_eq(near_count("data."), 1);
+	cr_assert_eq(near_count("live."), 1);
+	cr_assert_eq(near_count("near."), 1);
 	cr_assert_eq(count_files("data."), 0);
 	cr_assert_eq(count_files("live."), 0);
 	cr_assert_eq(count_files("near."), 1);
 	cr_assert_eq(count_files("notice."), 1);
 	cr_assert_eq(lcheck(&l, 0, LEN, 1), 0);
 	cr_assert_eq(lclose(&l), 0);
-	cr_assert_eq(count_near("live."), 0);
+	cr_assert_eq(near_count("live."), 0);
 	cr_assert_eq(count_files("index."), 1);
 	cr_assert_eq(in_child(read_a, NULL), 0);
 }
@@ -126,7 +124,7 @@ Test(near, a_log_that_has_no_live_file_yet_is_not_moved, .timeout = 60)
 
 	cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
 	cr_assert(WIFSTOPPED(status));
-	cr_assert_eq(count_near("data."), 1);
+	cr_assert_eq(near_count("data."), 1);
 	cr_assert_eq(in_child(drain_it, NULL), 0);
 	kill(pid, SIGCONT);
 	cr_assert_eq(wait_child(pid), 0);
@@ -139,7 +137,7 @@ Test(near, a_removed_file_leaves_nothing)
 {
 	cr_assert_eq(in_child(write_a, NULL), 0);
 	cr_assert_eq(lunlink("a"), 0);
-	cr_assert_eq(count_near("data.") + count_near("near."), 0);
+	cr_assert_eq(near_count("data.") + near_count("near."), 0);
 	cr_assert_eq(count_files("data.") + count_files("near."), 0);
 }
 
@@ -150,7 +148,7 @@ Test(near, a_truncation_to_0_removes_what_is_near)
 	cr_assert_eq(in_child(write_a, NULL), 0);
 	l = lopen("a", O_RDWR | O_TRUNC);
 	cr_assert_eq(lclose(&l), 0);
-	cr_assert_eq(count_near("data."), 0);
+	cr_assert_eq(near_count("data."), 0);
 }
 
 Test(near, a_place_that_others_may_write_is_refused)
@@ -158,7 +156,7 @@ Test(near, a_place_that_others_may_write_is_refused)
 	cr_assert_eq(mkdir(user, 0755), 0);
 	cr_assert_eq(chmod(user, 0777), 0);
 	cr_assert_eq(in_child(write_a, NULL), 0);
-	cr_assert_eq(count_near("data."), 0);
+	cr_assert_eq(near_count("data."), 0);
 	cr_assert_eq(count_files("data."), 1);
 	cr_assert_eq(in_child(read_a, NULL), 0);
 }
@@ -186,8 +184,6 @@ Test(near, a_place_that_is_a_link_is_refused)
 
 /* ---- a place that is lost ---- */
 
-static void lose_the_place(void) { remove_tree(user); }
-
 static int write_and_sync(void *arg)
 {
 	struct lfile l = made("a");
@@ -203,7 +199,7 @@ Test(near, what_was_synced_survives_the_place_and_the_rest_is_an_error)
 	struct lfile l;
 
 	cr_assert_eq(in_child(write_and_sync, NULL), 0);
-	lose_the_place();
+	near_lose();
 	l = lopen("a", O_RDONLY);
 	cr_assert_eq(plfs_size(l.f), 2 * LEN);
 	cr_assert_eq(lcheck(&l, 0, LEN, 1), 0);
@@ -226,7 +222,7 @@ Test(near, a_sync_by_another_process_counts_for_all)
 
 	cr_assert_eq(lfill(&l, 0, LEN, 1), LEN);
 	cr_assert_eq(in_child(sync_a, NULL), 0);
-	lose_the_place();
+	near_lose();
 	cr_assert_eq(in_child(read_a, NULL), 0);
 	plfs_close(l.f); /* its log has gone */
 	close(l.fd);
@@ -242,7 +238,7 @@ Test(near, an_overwritten_byte_that_is_lost_does_not_come_back)
 	l = lopen("a", O_RDWR);
 	cr_assert_eq(lfill(&l, 1000, 1000, 2), 1000);
 	cr_assert_eq(lclose(&l), 0);
-	lose_the_place();
+	near_lose();
 	l = lopen("a", O_RDONLY);
 	cr_assert_eq(lcheck(&l, 0, 1000, 1), 0);
 	cr_assert_eq(lcheck(&l, 1000, 1000, 1), -EIO);
@@ -273,7 +269,7 @@ static int check_a(void *arg)
 Test(near, check_names_the_place_and_what_is_lost)
 {
 	cr_assert_eq(in_child(write_and_sync, NULL), 0);
-	lose_the_place();
+	near_lose();
 	cr_assert_eq(in_child(check_a, NULL), 3);
 }
 
@@ -282,11 +278,11 @@ Test(near, after_a_loss_new_logs_are_at_home)
 	struct lfile l;
 
 	cr_assert_eq(in_child(write_and_sync, NULL), 0);
-	lose_the_place();
+	near_lose();
 	l = lopen("a", O_RDWR);
 	cr_assert_eq(lfill(&l, 0, 2 * LEN, 5), 2 * LEN);
 	cr_assert_eq(lclose(&l), 0);
-	cr_assert_eq(count_near("data."), 0);
+	cr_assert_eq(near_count("data."), 0);
 	l = lopen("a", O_RDONLY);
 	cr_assert_eq(lcheck(&l, 0, 2 * LEN, 5), 0);
 	cr_assert_eq(lclose(&l), 0);
@@ -309,7 +305,7 @@ Test(near, a_place_can_be_given_up_once_it_is_lost)
 
 	cr_assert_eq(in_child(write_and_sync, NULL), 0);
 	cr_assert_eq(in_child(forget_a, NULL), 10);
-	lose_the_place();
+	near_lose();
 	cr_assert_eq(in_child(forget_a, NULL), 1);
 	cr_assert_eq(count_files("near."), 0);
 	l = lopen("a", O_RDONLY);
@@ -324,7 +320,7 @@ Test(near, another_place_of_the_same_name_is_not_taken_for_it)
 	struct lfile l;
 
 	cr_assert_eq(in_child(write_and_sync, NULL), 0);
-	lose_the_place();
+	near_lose();
 	l = made("b");
 	cr_assert_eq(lfill(&l, 0, LEN, 2), LEN);
 	cr_assert_eq(lclose(&l), 0);

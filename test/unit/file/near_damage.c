@@ -4,19 +4,16 @@
  * what was synced, near.HOSTs that are torn or missing, logs that were moved and have come back. Reads give
  * right bytes, or an error where nothing was synced; plfs drain brings home all that is whole.
  */
-#include "test/lib/places.h"
-#include "test/lib/scratch.h"
+#include "test/lib/near.h"
 
 #include "core/base/sys.h"
 #include "core/dropping/sums.h"
 
 #include <criterion/criterion.h>
 
-#include <sys/mman.h>
-
 #define LEN 300000
 
-static void setup(void) { near_map(""); }
+static void setup(void) { near_setup(""); }
 
 TestSuite(near_damage, .init = setup, .fini = near_remove, .timeout = 120);
 
@@ -50,35 +47,6 @@ static int look_unverified(void *arg)
 {
 	sums_verify = SUMS_OFF;
 	return look(arg);
-}
-
-static int other_boot(const char *path, int flags, ...)
-{
-	va_list args;
-	mode_t mode;
-	int fd;
-
-	va_start(args, flags);
-	mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
-	va_end(args);
-	if (strcmp(path, "/proc/sys/kernel/random/boot_id"))
-		return open(path, flags, mode);
-	fd = memfd_create("boot", 0);
-	return fd < 0 || pwrite(fd, "another\n", 8, 0) != 8 ? -1 : fd;
-}
-
-static int (*what)(void *arg);
-
-static int rebooted(void *arg)
-{
-	sys.open = other_boot;
-	return what(arg);
-}
-
-static int after_reboot(int (*fn)(void *arg))
-{
-	what = fn;
-	return in_child(rebooted, NULL);
 }
 
 /* ---- damage ---- */
@@ -158,7 +126,7 @@ static int check_names_it(void *arg)
 static void drains_right(void)
 {
 	cr_assert_eq(after_reboot(drain_place), 0);
-	cr_assert_eq(count_near("data."), 0);
+	cr_assert_eq(near_count("data."), 0);
 	cr_assert_eq(count_files("near."), 0);
 	cr_assert_eq(after_reboot(look), 1);
 	cr_assert_eq(after_reboot(check_names_it), 0);
@@ -182,7 +150,7 @@ Test(near_damage, a_log_with_zeros_reads_from_home_what_was_synced)
 	cr_assert_geq(after_reboot(look), 2);
 	cr_assert_geq(in_child(look, NULL), 2);
 	cr_assert_eq(after_reboot(drain_place), 1, "what was not synced is not home");
-	cr_assert_eq(count_near("data."), 1);
+	cr_assert_eq(near_count("data."), 1);
 	cr_assert_geq(after_reboot(look), 2);
 }
 
@@ -255,7 +223,7 @@ Test(near_damage, drain_says_where_the_way_back_is_missing)
 	cr_assert_eq(in_child(write_synced, NULL), 0);
 	each(near_dir, "home", CUT);
 	cr_assert_eq(after_reboot(drain_place), 75);
-	cr_assert_eq(count_near("data."), 1);
+	cr_assert_eq(near_count("data."), 1);
 	cr_assert_eq(after_reboot(look), 1);
 }
 
@@ -280,10 +248,10 @@ Test(near_damage, where_near_host_is_torn_new_logs_are_at_home)
 	cr_assert_eq(in_child(write_synced, NULL), 0);
 	each(near_dir, "near.", CUT);
 	cr_assert_eq(in_child(write_more, NULL), 0);
-	cr_assert_eq(count_near("data."), 1);
+	cr_assert_eq(near_count("data."), 1);
 	cr_assert_eq(in_child(look_at_more, NULL), 0);
 	cr_assert_eq(in_child(drain_place, NULL), 0);
-	cr_assert_eq(count_near("data."), 0);
+	cr_assert_eq(near_count("data."), 0);
 	cr_assert_eq(in_child(look_at_more, NULL), 0);
 }
 
@@ -350,7 +318,7 @@ static void comes_back(int (*change)(void *arg), int (*is_right)(void *arg), boo
 	cr_assert_eq(system(text), 0);
 	cr_assert_eq(after_reboot(is_right), 0);
 	cr_assert_eq(after_reboot(drain_place), 0);
-	cr_assert_eq(count_near("data."), 0);
+	cr_assert_eq(near_count("data."), 0);
 	cr_assert_eq(after_reboot(is_right), 0);
 }
 

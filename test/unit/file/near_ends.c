@@ -2,8 +2,7 @@
 /*
  * Where logs near end: the place is full, or the log is long enough to be moved while its process writes on.
  */
-#include "test/lib/places.h"
-#include "test/lib/scratch.h"
+#include "test/lib/near.h"
 
 #include "core/backend/mount.h"
 #include "core/plfs_admin.h"
@@ -43,19 +42,19 @@ static int read_big(void *arg)
 
 Test(near_ends, where_the_budget_ends_the_next_log_is_at_home)
 {
-	near_map(",near-max=4M");
+	near_setup(",near-max=4M");
 	cr_assert_eq(in_child(write_big, NULL), 0);
-	cr_assert_eq(count_near("data."), 1);
-	cr_assert_eq(count_near("live."), 0);
+	cr_assert_eq(near_count("data."), 1);
+	cr_assert_eq(near_count("live."), 0);
 	cr_assert_eq(count_files("data."), 1);
 	cr_assert_eq(in_child(read_big, NULL), 0);
 }
 
 Test(near_ends, a_budget_too_small_for_any_log_leaves_all_at_home)
 {
-	near_map(",near-max=1");
+	near_setup(",near-max=1");
 	cr_assert_eq(in_child(write_big, NULL), 0);
-	cr_assert_eq(count_near("data."), 0);
+	cr_assert_eq(near_count("data."), 0);
 	cr_assert_eq(in_child(read_big, NULL), 0);
 }
 
@@ -63,12 +62,12 @@ Test(near_ends, the_budget_counts_what_all_files_have)
 {
 	struct lfile l;
 
-	near_map(",near-max=4M");
+	near_setup(",near-max=4M");
 	cr_assert_eq(in_child(write_big, NULL), 0);
 	l = made("b");
 	cr_assert_eq(lfill(&l, 0, 3 << 20, 1), 3 << 20);
 	cr_assert_eq(lclose(&l), 0);
-	cr_assert_leq(count_near("data."), 2);
+	cr_assert_leq(near_count("data."), 2);
 	cr_assert_gt(count_files("data."), 1);
 }
 
@@ -89,14 +88,14 @@ Test(near_ends, a_long_log_is_moved_while_its_process_writes_on)
 {
 	struct lfile l;
 
-	near_map(",drain=none,log-max=3M");
+	near_setup(",drain=none,log-max=3M");
 	l = made("a");
 	for (off_t off = 0; off < BIG; off += 1000)
 		cr_assert_eq(lfill(&l, off, 1000, 1), 1000);
-	cr_assert_eq(count_near("data."), 3);
-	cr_assert_eq(count_near("live."), 1);
+	cr_assert_eq(near_count("data."), 3);
+	cr_assert_eq(near_count("live."), 1);
 	cr_assert_eq(in_child(drain_it, NULL), 2, "all but the one that is written");
-	cr_assert_eq(count_near("data."), 1);
+	cr_assert_eq(near_count("data."), 1);
 	cr_assert_eq(lcheck(&l, 0, BIG / 1000 * 1000, 1), 0);
 	cr_assert_eq(lclose(&l), 0);
 	cr_assert_eq(in_child(drain_it, NULL), 1);
@@ -118,13 +117,13 @@ Test(near_ends, the_order_of_writes_is_kept_over_many_logs)
 {
 	struct lfile l;
 
-	near_map(",drain=none,log-max=1");
+	near_setup(",drain=none,log-max=1");
 	l = made("a");
 	cr_assert_eq(lfill(&l, 0, 10000, 1), 10000);
 	cr_assert_eq(in_child(overwrite, NULL), 0);
 	cr_assert_eq(lcheck(&l, 5000, 5000, 2), 0);
 	cr_assert_eq(lfill(&l, 7000, 1000, 3), 1000);
-	cr_assert_eq(count_near("data."), 3);
+	cr_assert_eq(near_count("data."), 3);
 	cr_assert_eq(lcheck(&l, 0, 5000, 1) || lcheck(&l, 5000, 2000, 2) || lcheck(&l, 7000, 1000, 3) ||
 			     lcheck(&l, 8000, 2000, 2),
 		     0);

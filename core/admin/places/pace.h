@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How fast a drain copies (rate=).
+ */
+#ifndef PLFS_PACE_H
+#define PLFS_PACE_H
+
+#include "core/plfs_admin.h"
+
+/* The bytes to copy at a time: some pauses a second, and whole chunks of a log. 0: as many as you like. */
+size_t pace_piece(const struct plfs_drain *d);
+
+/* Whether d->until_ns is over. */
+bool pace_is_over(const struct plfs_drain *d);
+
+/* @len bytes were copied: sleep until d->rate allows for more. Time without a copy is not saved up. */
+void pace_keep(struct plfs_drain *d, uint64_t len);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Putting on stable storage what is in a place, where it is (sync=near).
+ */
+#include "core/backend/place.h"
+
+#include "core/backend/names.h"
+#include "core/base/io.h"
+
+#include <stdio.h>
+
+int place_sync_file(struct store *home, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *host;
+	char dir[STORE_PATH_LEN];
+	struct place_dir near;
+	size_t len;
+	int ret;
+
+	host = slash ? name_host(slash + 1, &len) : NULL;
+	if (!host || slash - path >= (ptrdiff_t)sizeof(dir))
+		return -ENOENT;
+	snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
+	ret = place_enter(home, dir, host, len, &near);
+	if (ret)
+		return ret;
+	ret = store_sync_path(&near.store, slash + 1, false);
+	place_leave(&near);
+	return ret;
+}
+
+static int sync_dir(const char *path)
+{
+	int fd = sys_fd_hide_briefly(io_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)), ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = io_fsync(fd) ? -errno : 0;
+	sys_fd_close(&fd);
+	return ret;
+}
+
+/* plfs.UID and NEAR of NEAR/plfs.UID/BACKEND-ID. A NEAR that may not be read is not this user's to make. */
+static int sync_above(const char *top)
+{
+	char path[PLACE_PATH_LEN];
+	int ret = 0;
+
+	snprintf(path, sizeof(path), "%s", top);
+	for (int i = 0; i < 2 && !ret; i++) {
+		char *slash = strrchr(path, '/');
+
+		if (!slash || slash == path)
+			return -EIO;
+		*slash = '\0';
+		ret = sync_dir(path);
+		if (ret == -EACCES && i)
+			ret = 0;
+	}
+	return ret;
+}
+
+int place_sync_names(struct store *home, const char *dir, const char *host, size_t host_len)
+{
+	char path[STORE_PATH_LEN];
+	struct place_dir top;
+	struct place p;
+	int ret = place_read(home, dir, host, host_len, &p);
+
+	if (ret)
+		return ret == -EBADMSG ? -EREMOTE : ret;
+	if (snprintf(path, sizeof(path), "%s/near.%.*s", dir, (int)host_len, host) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	ret = place_enter_top(home, dir, host, host_len, &top);
+	if (ret)
+		return ret;
+	ret = store_sync_path(&top.store, strchr(path, '/') + 1, false);
+	if (!ret)
+		ret = store_sync_parents(&top.store, strchr(path, '/') + 1);
+	place_leave(&top);
+	if (!ret)
+		ret = sync_above(p.path);
+	return ret ? ret : store_sync_path(home, path, false);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Directories of near=.
+ */
+#include "test/lib/near.h"
+
+#include "core/base/sys.h"
+
+#include <ftw.h>
+#include <sys/mman.h>
+
+char near_dir[64];
+
+void near_setup(const char *options)
+{
+	char text[200];
+
+	new_dir(near_dir, sizeof(near_dir));
+	setenv("PLFS_TEST_NEAR", near_dir, 1);
+	snprintf(text, sizeof(text), "{small=0,near=$PLFS_TEST_NEAR%s}", options);
+	scratch_map(text);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type;
+	return ftw->level || !*scratch ? remove(path) : 0;
+}
+
+void near_lose(void) { nftw(near_dir, remove_one, 16, FTW_PHYS | FTW_DEPTH); }
+
+void near_remove(void)
+{
+	scratch_remove();
+	*scratch = '\0';
+	near_lose();
+}
+
+static const char *wanted;
+static char *found;
+static int nr_found;
+
+static int find_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	if (type != FTW_F || strncmp(path + ftw->base, wanted, strlen(wanted)))
+		return 0;
+	nr_found++;
+	if (found)
+		snprintf(found, PATH_MAX, "%s", path);
+	return 0;
+}
+
+int near_count(const char *prefix)
+{
+	wanted = prefix;
+	found = NULL;
+	nr_found = 0;
+	nftw(near_dir, find_one, 16, FTW_PHYS);
+	return nr_found;
+}
+
+bool near_find(const char *prefix, char *path)
+{
+	wanted = prefix;
+	found = path;
+	nr_found = 0;
+	nftw(near_dir, find_one, 16, FTW_PHYS);
+	return nr_found;
+}
+
+/* ---- a restart ---- */
+
+static bool is_elsewhere(const char *path);
+
+static int other_boot(const char *path, int flags, ...)
+{
+	va_list args;
+	mode_t mode;
+	int fd;
+
+	va_start(args, flags);
+	mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+	va_end(args);
+	if (is_elsewhere(path)) {
+		errno = ENOENT;
+		return -1;
+	}
+	if (strcmp(path, "/proc/sys/kernel/random/boot_id"))
+		return open(path, flags, mode);
+	fd = memfd_create("boot", 0);
+	return fd < 0 || pwrite(fd, "another\n", 8, 0) != 8 ? -1 : fd;
+}
+
+static int (*what)(void *arg);
+
+static int rebooted(void *arg)
+{
+	sys.open = other_boot;
+	return what(arg);
+}
+
+int after_reboot(int (*fn)(void *arg))
+{
+	what = fn;
+	return in_child(rebooted, NULL);
+}
+
+/* ---- another host ---- */
+
+static bool elsewhere;
+
+static bool is_elsewhere(const char *path)
+{
+	return elsewhere && !strncmp(path, near_dir, strlen(near_dir));
+}
+
+void near_go_elsewhere(void)
+{
+	elsewhere = true;
+	sys.open = other_boot;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A scratch directory whose logs are near (near=), and a process of another boot.
+ */
+#ifndef TEST_NEAR_H
+#define TEST_NEAR_H
+
+#include "test/lib/scratch.h"
+
+extern char near_dir[64]; /* of near= */
+
+/* Map the scratch directory with "small=0,near=...", and @options, which begin with a comma. */
+void near_setup(const char *options);
+
+void near_remove(void);
+
+/* The number of files near whose names begin with @prefix. */
+int near_count(const char *prefix);
+
+/* Write the path of one of them into @path, of PATH_MAX bytes. False: there is none. */
+bool near_find(const char *prefix, char *path);
+
+/* All that is near goes. */
+void near_lose(void);
+
+/* Run @fn as in_child() does, in a process that believes that the host was restarted. */
+int after_reboot(int (*fn)(void *arg));
+
+/* This process is on another host from here on: of another name, and what is near is not there. */
+void near_go_elsewhere(void);
+
+#endif

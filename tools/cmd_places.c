@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * plfs places: options, output and exit codes.
+ */
+#include "options.h"
+#include "places.h"
+#include "tool.h"
+#include "waiting.h"
+
+struct listing {
+	const char *name, *forget;
+	struct waiting w;
+	bool failed, left; /* with --wait: something is still near */
+};
+
+static void print_json(const struct listing *l, const struct plfs_place *p)
+{
+	printf("{\"file\": ");
+	tool_print_json(l->name);
+	printf(", \"host\": ");
+	tool_print_json(p->host);
+	printf(", \"place\": ");
+	tool_print_json(p->path);
+	printf(", \"here\": %s", p->here ? "true" : "false");
+	if (p->here)
+		printf(", \"logs\": %llu, \"open\": %llu, \"bytes\": %llu", (unsigned long long)p->nr_logs,
+		       (unsigned long long)p->nr_open, (unsigned long long)p->bytes);
+	puts("}");
+}
+
+static int print_place(void *arg, const struct plfs_place *p)
+{
+	struct listing *l = arg;
+	char size[TOOL_SIZE_LEN];
+
+	if (opt.json)
+		print_json(l, p);
+	else if (p->here)
+		tool_print("%s: on %s in %s: %llu logs (%llu open), %s", l->name, p->host, p->path,
+			   (unsigned long long)p->nr_logs, (unsigned long long)p->nr_open,
+			   tool_size(p->bytes, size));
+	else
+		tool_print("%s: on %s in %s: not on this host, or gone", l->name, p->host, p->path);
+	return 0;
+}
+
+static int list_top(void *arg, struct top *top, struct plfs_mount *m)
+{
+	struct listing *l = arg;
+
+	if (l->w.waits) {
+		tool_error("%s: a place: plfs drain --wait waits for all that is in it", top->path);
+		l->failed = true;
+		return 0;
+	}
+	if (opt.json) {
+		printf("{\"place\": ");
+		tool_print_json(top->path);
+		printf(", \"backend\": ");
+		tool_print_json(top->home);
+		printf(", \"reachable\": %s}\n", m ? "true" : "false");
+	} else {
+		tool_print("%s: of the backend %s%s", top->path, top->home, m ? "" : ", which is not there");
+	}
+	return 0;
+}
+
+static int forget(struct listing *l, const char *path, struct plfs_mount *m)
+{
+	unsigned nr = 0;
+	int ret = plfs_places_forget(m, AT_FDCWD, path, l->forget, &nr);
+
+	if (ret == -EBUSY)
+		tool_error("%s: the place of %s is on this host: run plfs drain", l->name, l->forget);
+	else if (ret)
+		tool_error("%s: %s", l->name, strerror(-ret));
+	else if (!nr)
+		tool_error("%s: has nothing on %s", l->name, l->forget);
+	else if (!opt.quiet)
+		tool_print("%s: what %s had is given up: plfs check lists what is lost", l->name, l->forget);
+	l->failed |= ret || !nr;
+	return 0;
+}
+
+/* A place here that has no log left is as good as gone; of one elsewhere only that host knows. */
+static int find_logs(void *arg, const struct plfs_place *p)
+{
+	(void)arg;
+	return !p->here || p->nr_logs;
+}
+
+/* 1: the time is over; what is left is listed then. */
+static int wait_for(struct listing *l, const char *path, struct plfs_mount *m)
+{
+	int ret;
+
+	waiting_restart(&l->w);
+	do
+		ret = plfs_places_of(m, AT_FDCWD, path, find_logs, l);
+	while (ret > 0 && waiting_pause(&l->w));
+	l->left |= ret > 0;
+	return ret;
+}
+
+static int list_one(void *arg, const char *name, const char *path, struct plfs_mount *m)
+{
+	struct listing *l = arg;
+	int ret;
+
+	l->name = name;
+	if (l->forget)
+		return forget(l, path, m);
+	ret = l->w.waits ? wait_for(l, path, m) : 1;
+	if (ret > 0)
+		ret = plfs_places_of(m, AT_FDCWD, path, print_place, l);
+	if (ret < 0) {
+		tool_error("%s: %s", name, strerror(-ret));
+		l->failed = true;
+	}
+	return 0;
+}
+
+static int run_places(const struct verb *v, int argc, char **argv)
+{
+	struct listing l = { .name = "" };
+	int c, ret;
+
+	while ((c = options_next(v, argc, argv)) != -1) {
+		if (c == OPT_FORGET)
+			l.forget = optarg;
+		waiting_take(&l.w, v, c);
+	}
+	if (optind == argc)
+		return tool_misuse(v->name, "no place and no file given");
+	if (l.forget && l.w.waits)
+		return tool_misuse(v->name, "--forget does not wait");
+	ret = waiting_begin(&l.w, v);
+	if (ret)
+		return ret;
+	ret = places_each(argv + optind, argc - optind, list_top, list_one, &l);
+	return tool_finish(ret || l.failed ? TOOL_FAILED : l.left ? DRAIN_LEFT : TOOL_OK);
+}
+
+const struct verb verb_places = {
+	.name = "places",
+	.run = run_places,
+	.what = "show what of a file is in node-local places",
+	.arguments = "NEAR|FILE...",
+	.about = "Show in which places logs of files are (near= in libplfs(7)), or of which backends NEAR has some.\n",
+	.end = "Exit status: 0 all was shown, given up, or flushed; 75 the time is over; 1 something could not be done.\n",
+	.options = (const struct verb_option[]){
+		{ OPT_FORGET, "forget", "HOST", "give up on what the files have on HOST, which is lost" },
+		{ OPT_WAIT, "wait", NULL, "wait until no log of the files is in a place, on any host" },
+		{ OPT_TIMEOUT, "timeout", "SECONDS", "with --wait: so long at most" },
+		{ 0 },
+	},
+};
