@@ -535,6 +535,43 @@ Test(acquired, a_live_file_that_was_cut_to_nothing_is_noticed) { sees_damage(0);
 Test(acquired, a_live_file_that_was_cut_in_its_header_is_noticed) { sees_damage(512); }
 Test(acquired, a_live_file_that_was_cut_in_its_records_is_noticed) { sees_damage(4096); }
 
+static int to_go;
+
+static int fail_once(enum call call)
+{
+	(void)call;
+	return --to_go ? 0 : EIO;
+}
+
+/* Whichever call of it failed: it may have renewed the watch, and kept the maps. */
+Test(acquired, what_a_look_that_failed_has_missed_is_seen_by_the_next)
+{
+	struct other one = start(NULL);
+	struct lfile l = ready();
+	char byte;
+
+	lclose(&l);
+	l = lopen("a", O_RDONLY);
+	have(&one, PUBLISH, 0, 8, 2);
+	acquire(&l);
+	cr_assert_eq(lcheck(&l, 0, 8, 2), 0);
+	for (int nth = 1; nth < 40; nth++) {
+		rest(&l);
+		have(&one, TRUNCATE, LEN, 0, 0);
+		have(&one, PUBLISH, 3 * LEN, LEN, (unsigned)nth);
+		to_go = nth;
+		on_call = fail_once;
+		acquire(&l);
+		(void)!plfs_pread(l.f, &byte, 1, LEN);
+		on_call = NULL;
+		acquire(&l);
+		cr_assert(lzeros(&l, LEN, 2 * LEN), "call %d", nth);
+		cr_assert_eq(lcheck(&l, 3 * LEN, LEN, (unsigned)nth), 0, "call %d", nth);
+	}
+	have(&one, CLOSE, 0, 0, 0);
+	lclose(&l);
+}
+
 /* None of them is watched. */
 Test(acquired, more_writers_than_are_watched_are_seen)
 {
