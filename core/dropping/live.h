@@ -196,9 +196,9 @@ uint64_t live_mapped_digest(const uint8_t *map);
 uint64_t live_mapped_file_digest(const uint8_t *map);
 
 /*
- * Copy the records from number @first on, at most @max and 16, all of one moment. >= 0: the number copied;
- * -ENODATA: there are fewer than @first; -E2BIG: more than @max; -EAGAIN: the owner is too busy, or was
- * killed during a change; -EBADMSG.
+ * Copy the records from number @first on, at most @max, all of one moment. >= 0: the number copied; -ENODATA:
+ * there are fewer than @first; -E2BIG: more than @max; -EAGAIN: the owner is too busy, or was killed during a
+ * change; -EBADMSG; -ENOMEM.
  */
 int live_mapped_records(const uint8_t *map, uint64_t first, struct index_record *records, unsigned max);
 

@@ -5,9 +5,10 @@
  */
 #include "core/dropping/live_read.h"
 
+#include "core/base/alloc.h"
 #include "core/base/crc32c.h"
 
-#define STAGE_MAPPED_MAX 16 /* records */
+#define FEW 16 /* records: on the stack */
 
 /*
  * The sequence number covers all but a growing count or length, which is in the last record. The owner stores
@@ -96,11 +97,9 @@ uint64_t live_mapped_file_digest(const uint8_t *map)
 	return digest_of(seq, nr, recorded, last);
 }
 
-int live_mapped_records(const uint8_t *map, uint64_t first, struct index_record *records, unsigned max)
+/* Copy the records from @first on, of one moment, to the @max places at @raw. As live_mapped_records(). */
+static int copy_records(const uint8_t *map, uint64_t first, uint8_t *raw, unsigned max)
 {
-	uint8_t raw[STAGE_MAPPED_MAX * INDEX_RECORD_LEN];
-	int ret = 0;
-
 	for (int tries = 0; tries < 100; tries++) {
 		uint64_t seq = live_load_number(map, LIVE_OFF_SEQ),
 			 nr = live_load_number(map, LIVE_OFF_NR_RECORDS);
@@ -110,15 +109,24 @@ int live_mapped_records(const uint8_t *map, uint64_t first, struct index_record 
 		if (nr < first || nr > LIVE_RECORDS_CAP)
 			return -ENODATA;
 		nr -= first;
-		if (nr > max || nr > STAGE_MAPPED_MAX)
+		if (nr > max)
 			return -E2BIG;
 		memcpy(raw, map + LIVE_RECORDS_OFF + first * INDEX_RECORD_LEN, nr * INDEX_RECORD_LEN);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-		if (live_load_number(map, LIVE_OFF_SEQ) != seq)
-			continue;
-		for (uint64_t i = 0; i < nr && !ret; i++)
-			ret = live_decode(&records[i], raw + i * INDEX_RECORD_LEN, i + 1 < nr);
-		return ret ? ret : (int)nr;
+		if (live_load_number(map, LIVE_OFF_SEQ) == seq)
+			return (int)nr;
 	}
 	return -EAGAIN;
+}
+
+int live_mapped_records(const uint8_t *map, uint64_t first, struct index_record *records, unsigned max)
+{
+	uint8_t few[FEW * INDEX_RECORD_LEN], *raw = max > FEW ? mem_alloc(max * INDEX_RECORD_LEN) : few;
+	int nr = raw ? copy_records(map, first, raw, max) : -ENOMEM, ret = 0;
+
+	for (int i = 0; i < nr && !ret; i++)
+		ret = live_decode(&records[i], raw + (size_t)i * INDEX_RECORD_LEN, i + 1 < nr);
+	if (raw != few)
+		mem_free(raw);
+	return ret ? ret : nr;
 }

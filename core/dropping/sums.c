@@ -393,6 +393,7 @@ int sums_reach(struct log_sums *sums, const struct container *c, const char *pat
 
 	if (end > known_end(sums->latest) && sums->looked != UINT64_MAX) {
 		ret = c->store->ops->fstat(c->store, h, &st);
+		sums->end = ret ? 0 : datalog_len(&st);
 		if (!ret && datalog_len(&st) > from && datalog_len(&st) / CHUNK + 1 > sums->looked) {
 			sums->looked = datalog_len(&st) / CHUNK + 1;
 			ret = load_latest(sums, c, path, h, true);
@@ -402,6 +403,11 @@ int sums_reach(struct log_sums *sums, const struct container *c, const char *pat
 	}
 	*reach = known_end(sums->latest);
 	return ret;
+}
+
+uint64_t sums_unsummed(const struct log_sums *sums, uint64_t from)
+{
+	return from < known_end(sums->latest) ? 0 : sums->end - min_u64(sums->end, from);
 }
 
 /* ---- comparing ---- */

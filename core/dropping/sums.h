@@ -37,6 +37,7 @@ struct log_sums {
 	uint32_t nr_trailers;
 	bool loaded, live, warned;
 	uint64_t looked;    /* sums_reach(): the length, in chunks, at the last look, and 1; 0: none yet */
+	uint64_t end;       /* of the log's data, when sums_reach() last asked; 0: not yet */
 	unsigned max_steps; /* from table to table at a time; 0: any number */
 };
 
@@ -61,6 +62,12 @@ int sums_find(struct log_sums *sums, const struct container *c, const char *path
  */
 int sums_reach(struct log_sums *sums, const struct container *c, const char *path, int h, uint64_t from,
 	       uint64_t end, uint64_t *reach);
+
+/*
+ * How many bytes the log had from @from on when sums_reach() last asked; 0: some have checksums, or it has
+ * not asked.
+ */
+uint64_t sums_unsummed(const struct log_sums *sums, uint64_t from);
 
 /*
  * Check the bytes that were read from @log_off on to the @cnt places of @iov. @chunks begins with the first

@@ -116,11 +116,74 @@ int acquire_load(struct inode *ino)
 	return ret;
 }
 
-/* Make the header's and the map's contents current. */
-static int revalidate(struct inode *ino, int fd, const struct stat *st)
+/* Have maps that cover what this process wrote. */
+static int prepare(struct inode *ino)
+{
+	int ret = 0;
+
+	if (!ino->v.stub.has_container || ino->v.stub.in_body)
+		return 0;
+	if (!ino->v.r.loaded)
+		ret = acquire_load(ino);
+	else if (ino->writing)
+		ret = reader_add_own(&ino->v.r, &ino->w);
+	return ret;
+}
+
+/*
+ * Whether the watch tells all that others may have released since the container was listed, so that it need
+ * not be listed again. The header is current.
+ */
+static bool is_watched(const struct inode *ino)
+{
+	const struct stub *s = &ino->v.stub;
+
+	return !ino->m->store.remote && !s->placed && !s->moving && !s->cut_ns &&
+	       reader_knows_writers(&ino->v.r);
+}
+
+/* Take what others wrote from the watch. 1: the maps are current; 0: the container must be listed; -errno. */
+static int follow(struct inode *ino)
+{
+	struct reader *r = &ino->v.r;
+	int ret;
+
+	if (!is_watched(ino))
+		return 0;
+	if (watch_changed(&r->watch)) {
+		ret = prepare(ino); /* what others wrote since goes on top of that */
+		if (ret || !reader_follow(r))
+			return ret;
+	}
+	return ino->v.told_len == ino->v.noted_len ||
+	       ino->v.told_len <= max_u64(reader_end(r), ino->v.own_end);
+}
+
+/* What the container has, or @acquired: what others have released. */
+static int list_again(struct inode *ino, bool acquired)
+{
+	struct timespec began = acquired ? entries_now() : (struct timespec){ 0 };
+	bool changed;
+	int ret = loaded(ino, reader_reload(&ino->v.r, ino->writing ? &ino->w : NULL,
+					    ino->v.stub.generation_ns, &changed));
+
+	if (ret == -EAGAIN)
+		return acquire_load(ino);
+	/* Else a notice came meanwhile. */
+	if (!ret && acquired && !ino->v.acquired && !ino->v.stub.in_body && !ino->m->store.remote) {
+		reader_note_writers(&ino->v.r, &began);
+		ino->v.noted_len = ino->v.told_len;
+	}
+	return ret;
+}
+
+/*
+ * Make the header's and the map's contents current. @acquired: others may have released something. Else there
+ * is a reason to list the container.
+ */
+static int revalidate(struct inode *ino, int fd, const struct stat *st, bool acquired)
 {
 	uint64_t generation = ino->v.stub.generation_ns;
-	bool changed;
 	int ret = st->st_size && fd >= 0 ? inode_read_header(ino, fd, st) : 0;
 
 	if (!ret && ino->v.stub.in_body)
@@ -135,23 +198,10 @@ static int revalidate(struct inode *ino, int fd, const struct stat *st)
 			return ret;
 	}
 	heed_header(ino);
-	ret = loaded(ino, reader_reload(&ino->v.r, ino->writing ? &ino->w : NULL, ino->v.stub.generation_ns,
-					&changed));
-	return ret == -EAGAIN ? acquire_load(ino) : ret;
-}
-
-/* Have maps that cover what this process wrote. */
-static int prepare(struct inode *ino)
-{
-	int ret = 0;
-
-	if (!ino->v.stub.has_container || ino->v.stub.in_body)
-		return 0;
-	if (!ino->v.r.loaded)
-		ret = acquire_load(ino);
-	else if (ino->writing)
-		ret = reader_add_own(&ino->v.r, &ino->w);
-	return ret;
+	ret = acquired ? follow(ino) : 0;
+	if (ret)
+		return ret < 0 ? ret : 0;
+	return list_again(ino, acquired);
 }
 
 /*
@@ -171,6 +221,7 @@ static bool may_have_grown(const struct inode *ino)
 int acquire_look_again(struct inode *ino, int fd, const struct stat *st, bool reload)
 {
 	uint64_t len = view_told_len(&ino->v, st->st_size);
+	bool acquired;
 	int ret = 0;
 
 	if (ino->v.stub.in_body) {
@@ -185,8 +236,9 @@ int acquire_look_again(struct inode *ino, int fd, const struct stat *st, bool re
 		reload = true;
 	ino->v.told_len = len;
 	if (reload) {
+		acquired = ino->v.acquired;
 		ino->v.acquired = false;
-		ret = revalidate(ino, fd, st);
+		ret = revalidate(ino, fd, st, acquired);
 		ino->v.acquired |= ret != 0;
 		if (view_is_cut(&ino->v))
 			ino->v.told_len = ino->v.stub.cut_size;

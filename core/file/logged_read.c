@@ -31,6 +31,7 @@ static ssize_t read_at(struct inode *ino, int fd, void *buf, size_t len, uint64_
 		struct stat st;
 		uint64_t before = ino->v.stub.generation_ns;
 
+		reader_doubt(&ino->v.r);
 		ret = sys.fstat(fd, &st) ? -errno : acquire_look_again(ino, fd, &st, true);
 		/* What is missing in a map of now is missing: once more for a log that was listed before. */
 		if (ino->v.stub.generation_ns == before)

@@ -219,6 +219,7 @@ int logged_heed_clock(struct inode *ino, int fd)
 		return -errno;
 	if (!ino->v.stub.clocks && ahead_of_us(&st) < TOLERANCE_NS)
 		return 0;
+	reader_doubt(&ino->v.r);
 	ret = acquire_look_again(ino, fd, &st, true);
 	return ret || ino->v.r.loaded || ino->v.stub.in_body ? ret : acquire_load(ino);
 }

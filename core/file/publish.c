@@ -95,9 +95,12 @@ int publish_size(struct inode *ino, int fd)
 
 int publish_look_at_end(struct inode *ino, int fd, bool reload)
 {
+	int ret, writable = inode_any_fd(ino);
 	struct stat st;
-	int ret = sys.fstat(fd, &st) ? -errno : acquire_look_again(ino, fd, &st, reload);
-	int writable = inode_any_fd(ino);
+
+	if (reload)
+		reader_doubt(&ino->v.r);
+	ret = sys.fstat(fd, &st) ? -errno : acquire_look_again(ino, fd, &st, reload);
 
 	if (ret || !ino->v.end_lost || ino->v.stub.in_body)
 		return ret;

@@ -41,6 +41,7 @@ void view_forget_end(struct view *v)
 {
 	view_lose_end(v);
 	v->acquired = true;
+	reader_doubt(&v->r);
 }
 
 bool view_heed_cut(struct view *v, uint64_t notified_ns, uint64_t last_ns)
@@ -52,6 +53,7 @@ bool view_heed_cut(struct view *v, uint64_t notified_ns, uint64_t last_ns)
 	v->end_lost |= v->own_end || last_ns > notified_ns;
 	v->own_end = 0;
 	v->acquired = true; /* what is known of the length may be new by now, but the map is not */
+	reader_doubt(&v->r);
 	return true;
 }
 

@@ -55,6 +55,12 @@ struct view {
 	 */
 	bool acquired;
 
+	/*
+	 * told_len when the writers were last noted (reader_note_writers()). A length that is neither this
+	 * nor in the maps comes from a writer that is not known.
+	 */
+	uint64_t noted_len;
+
 	/* the last notice after which the header was read; a later one makes it stale: inode_heed_notice() */
 	uint64_t notified_ns;
 	uint64_t heeded_ns;    /* the last notice that own_end takes into account: view_heed_cut() */

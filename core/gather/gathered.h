@@ -14,6 +14,7 @@ struct live_seen {
 	uint64_t seq, nr_records; /* seq counts only while there are no records */
 	struct index_record last; /* of the nr_records */
 	uint32_t log_no;          /* UINT32_MAX: the file has just been made */
+	uint64_t index_off;       /* so far the node index was read since, for its blocks; 0: as listed */
 };
 
 /* Why a map does not have all that there is at one moment. */

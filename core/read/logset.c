@@ -454,10 +454,10 @@ int logset_verify(struct logset *set, uint32_t no, uint64_t log_off, uint64_t le
 
 /*
  * Read up to @len bytes; fewer where the log, as it is now, ends. What another process still has staged is
- * read from there. *@in_file: how many are of the log's file.
+ * read from there, unless the log's file has the first @need. *@in_file: how many are of that.
  */
-static ssize_t read_log(struct logset *set, struct logset_log *log, void *buf, size_t len, uint64_t log_off,
-			size_t *in_file)
+static ssize_t read_log(struct logset *set, struct logset_log *log, void *buf, size_t len, size_t need,
+			uint64_t log_off, size_t *in_file)
 {
 	struct store *s = set->c->store;
 	char live[CONTAINER_PATH_LEN];
@@ -474,7 +474,7 @@ static ssize_t read_log(struct logset *set, struct logset_log *log, void *buf, s
 		if (*in_file == done)
 			*in_file += (size_t)n;
 		done += (size_t)n;
-		if (done == len || !log->growing)
+		if (done >= need || !log->growing)
 			break;
 		name_live_of_log(log->path, live);
 		n = live_load_bytes(set->c, live, log_off + done, (char *)buf + done, len - done);
@@ -485,18 +485,19 @@ static ssize_t read_log(struct logset *set, struct logset_log *log, void *buf, s
 		if (n < 0 && n != -ENOENT)
 			return n;
 		done += n > 0 ? (size_t)n : 0;
-		if (done == len)
+		if (done >= need)
 			break; /* else it has been flushed in between: it is in the log now */
 	}
 	return (ssize_t)done;
 }
 
-static ssize_t read_checked(struct logset *set, struct logset_log *log, void *buf, size_t len,
-			    uint64_t log_off)
+/* @unsummed: none of these bytes has a checksum. */
+static ssize_t read_checked(struct logset *set, struct logset_log *log, void *buf, size_t len, size_t need,
+			    uint64_t log_off, bool unsummed)
 {
 	size_t in_file;
-	ssize_t n = read_log(set, log, buf, len, log_off, &in_file);
-	int ret = n > 0 && set->compared.how ? check(set, log, buf, in_file, log_off) : 0;
+	ssize_t n = read_log(set, log, buf, len, need, log_off, &in_file);
+	int ret = n > 0 && set->compared.how && !unsummed ? check(set, log, buf, in_file, log_off) : 0;
 
 	return ret ? ret : n;
 }
@@ -525,7 +526,7 @@ static int too_short(struct logset *set, struct logset_log *log, uint64_t log_of
 
 static int read_direct(struct logset *set, struct logset_log *log, void *buf, size_t len, uint64_t log_off)
 {
-	ssize_t n = read_checked(set, log, buf, len, log_off);
+	ssize_t n = read_checked(set, log, buf, len, len, log_off, false);
 
 	if (n < 0)
 		return (int)n;
@@ -544,17 +545,22 @@ static bool is_in_order(const struct logset_log *log, uint64_t log_off)
  */
 static int fill_window(struct logset *set, struct logset_log *log, size_t len, uint64_t log_off)
 {
-	uint64_t from = is_done(set, log, log_off, 1) ? log_off : log_off / CHUNK * CHUNK;
+	uint64_t from, unsummed;
 	uint32_t want;
 	ssize_t n;
 
+	log->compared.sums.end = 0; /* unless is_done() looks at it now */
+	from = is_done(set, log, log_off, 1) ? log_off : log_off / CHUNK * CHUNK;
 	if (is_in_order(log, log_off))
 		log->ahead = (uint32_t)min_size(2 * (size_t)log->ahead, window_max(set));
 	else
 		log->ahead = (uint32_t)max_u64(log->ahead / 2, window_min(set));
 	len += (size_t)(log_off - from);
 	want = log->ahead > len ? log->ahead : (uint32_t)round_up_u64(len, WINDOW_UNIT);
-	if (!is_done(set, log, from + want - 1, 1))
+	unsummed = log->growing ? sums_unsummed(&log->compared.sums, from) : 0;
+	if (unsummed >= len) /* no call to find that there is no more */
+		want = (uint32_t)min_u64(want, unsummed);
+	else if (!is_done(set, log, from + want - 1, 1))
 		want = (uint32_t)(round_up_u64(from + want, CHUNK) - from);
 	log->win_len = 0;
 	if (want > log->win_cap) {
@@ -566,7 +572,7 @@ static int fill_window(struct logset *set, struct logset_log *log, size_t len, u
 		log->win_cap = want;
 		set->window_bytes += want;
 	}
-	n = read_checked(set, log, log->window, want, from);
+	n = read_checked(set, log, log->window, want, len, from, unsummed >= len);
 	if (n < 0)
 		return (int)n;
 	log->win_off = from;
@@ -599,7 +605,7 @@ static int read_once(struct logset *set, uint32_t no, void *buf, size_t len, uin
 		ret = open_log(set, log);
 		if (ret)
 			return ret;
-		if (len >= direct_len(set, is_done(set, log, log_off, len)))
+		if (len >= DIRECT_LEN && len >= direct_len(set, is_done(set, log, log_off, len)))
 			return read_direct(set, log, to, len, log_off);
 		ret = fill_window(set, log, len, log_off);
 		if (ret)

@@ -56,6 +56,7 @@ void reader_release(struct reader *r)
 	r->own = NULL;
 	r->nr_own = r->cap_own = 0;
 	mem_free(__atomic_exchange_n(&r->spare, NULL, __ATOMIC_ACQUIRE));
+	entries_forget(&r->entries, r->c);
 	watch_release(&r->watch, r->c);
 }
 
@@ -197,6 +198,8 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 	}
 	r->generation_ns = generation_ns;
 	*r->lost = '\0';
+	/* A load that fails leaves the maps of before, and a watch that has gone on. */
+	entries_forget(&r->entries, r->c);
 	do {
 		watch_word(&r->watch, r->c, r->may_make);
 		if (!w && !r->seeks_cut && !load_confirmed(r, generation_ns))
@@ -234,6 +237,7 @@ int reader_reload(struct reader *r, struct writer *w, uint64_t generation_ns, bo
 
 	*changed = true;
 	*r->lost = '\0';
+	entries_forget(&r->entries, r->c); /* as in a load */
 	if (r->loaded && !(r->seeks_cut && r->global.base)) {
 		if (w)
 			name_live_of_log(w->tail.log_path, own);
@@ -253,6 +257,23 @@ int reader_reload(struct reader *r, struct writer *w, uint64_t generation_ns, bo
 			return ret;
 	}
 	return *changed ? reader_load(r, w, generation_ns) : 0;
+}
+
+static bool watches_all(const struct reader *r)
+{
+	return r->loaded && r->watch.word && r->watch.nr_lives == r->inputs.nr_lives && !r->global.base &&
+	       !r->lacks_hosts;
+}
+
+void reader_note_writers(struct reader *r, const struct timespec *began)
+{
+	if (watches_all(r))
+		entries_note(&r->entries, r->c, began);
+}
+
+bool reader_knows_writers(const struct reader *r)
+{
+	return watches_all(r) && entries_rest(&r->entries, r->c);
 }
 
 /* Build the map of own[first...] and put it on top. */
@@ -276,6 +297,41 @@ static int push_level(struct reader *r, size_t first)
 	else
 		r->nr_levels++;
 	return ret;
+}
+
+/* Whether @later hides all of @rec, whatever else there is. */
+static bool hides(const struct index_record *later, const struct index_record *rec)
+{
+	return later->type == INDEX_WRITE && rec->type == INDEX_WRITE && later->stamp_ns > rec->stamp_ns &&
+	       later->count == 1 && rec->count == 1 && !later->outer_count && !rec->outer_count &&
+	       later->logical_off <= rec->logical_off &&
+	       later->logical_off + later->length >= rec->logical_off + rec->length;
+}
+
+#define HIDING_MAX 8
+
+/*
+ * Drop the records from @first on that the latest of the last @nr hides, or one of the very last. So there
+ * are few of them where processes write the same bytes in turn, as a counter under a lock.
+ */
+static void drop_hidden(struct reader *r, size_t first, size_t nr)
+{
+	struct reader_own *own = r->own;
+	size_t to = first, from = r->nr_own - min_size(nr, HIDING_MAX);
+	struct index_record latest = own[r->nr_own - 1].rec;
+
+	for (size_t i = r->nr_own - nr; i < r->nr_own; i++)
+		if (own[i].rec.stamp_ns > latest.stamp_ns)
+			latest = own[i].rec;
+	for (size_t i = first; i < r->nr_own; i++) {
+		bool hidden = hides(&latest, &own[i].rec);
+
+		for (size_t k = max_u64(from, i + 1); k < r->nr_own && !hidden; k++)
+			hidden = hides(&own[k].rec, &own[i].rec);
+		if (!hidden)
+			own[to++] = own[i];
+	}
+	r->nr_own = to;
 }
 
 int reader_put(struct reader *r, const struct reader_own *records, size_t nr)
@@ -307,6 +363,7 @@ int reader_put(struct reader *r, const struct reader_own *records, size_t nr)
 		first = r->levels[r->nr_levels - 1].first_own;
 		drop_levels(r, r->nr_levels - 1);
 	}
+	drop_hidden(r, first, nr);
 	ret = push_level(r, first);
 	if (ret)
 		drop_base(r); /* it lacks records now: made anew when next needed */

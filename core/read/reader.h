@@ -13,6 +13,7 @@
 #include "index/map/map.h"
 #include "core/backend/container.h"
 #include "core/gather/gathered.h"
+#include "core/read/entries.h"
 #include "core/read/logset.h"
 #include "core/base/guard.h"
 #include "core/read/scatter.h"
@@ -57,6 +58,7 @@ struct reader {
 	bool took_body;             /* the last read did read from it */
 	struct kept_map global; /* the kept map, if it is the base */
 	struct watch watch;
+	struct entries entries; /* as the last load or reload found them; of an older one nothing is known */
 	struct scatter *spare; /* for the next large read, or NULL; atomic */
 	bool lacks_hosts; /* bytes of no log may be lost ones of a host that has gone: they cannot be read */
 	bool may_make; /* the notice, if it is missing */
@@ -81,6 +83,21 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns);
  */
 int reader_reload(struct reader *r, struct writer *w, uint64_t generation_ns, bool *changed);
 
+/*
+ * After reader_load() or reader_reload() on a store of this host alone, which began at @began: remember what
+ * shows that the container has no other writers than those that are watched.
+ */
+void reader_note_writers(struct reader *r, const struct timespec *began);
+
+/*
+ * Whether there still are no others. Then all that has been written since, by whomever, is in the files that
+ * are watched.
+ */
+bool reader_knows_writers(const struct reader *r);
+
+/* Something says that the maps may lack more than the watch shows: the next reload lists the container. */
+static inline void reader_doubt(struct reader *r) { r->entries.known = false; }
+
 /* Add the records that @w has written since the last load or call. Its open record stops growing. */
 int reader_add_own(struct reader *r, struct writer *w);
 
@@ -91,8 +108,8 @@ int reader_add_own(struct reader *r, struct writer *w);
 int reader_put(struct reader *r, const struct reader_own *records, size_t nr);
 
 /*
- * Add the records that the watched live files have and the maps lack (follow.c), from memory, without a
- * system call.
+ * Add the records that the watched live files have and the maps lack (follow.c), from memory. Only what has
+ * moved to the node index since takes system calls.
  * True: the maps are up to date; false: more has changed, or the case is not simple: use reader_reload().
  */
 bool reader_follow(struct reader *r);

@@ -181,6 +181,21 @@ def section_threads(places, out):
             print("%2d threads %8d | %s" % (threads, block, " | ".join(cells)), flush=True)
 
 
+def section_locks(places, out):
+    """A counter under a lock, by four processes, as ROMIO keeps a shared file pointer: processor time of a round."""
+    print("\nLock, read 8 bytes, write 8, unlock, by 4 processes: processor time of a round, over plain")
+    for place in places:
+        used = {how: [] for how in (None, "log")}
+        for r, how in turns(used, out.rounds):
+            env, target = place.library(how)
+            used[how].append(run("bench_locks", ["-p", 4, "-n", 2000, "-r", r, target], env)["cpu"] * 1e6)
+        values = ratios(used["log"], used[None])
+        out.details.setdefault("locks", []).append({"fs": place.fs, "cpu_us": {str(k): v for k, v in used.items()}})
+        out.figure(f"locks/{place.name}", values)
+        print("%-8s plain %5.1f us, plfs %5.1f us | %s" % (
+            place.fs, *(statistics.median(used[how]) for how in used), spread_text(values)), flush=True)
+
+
 def traced(place, variant):
     """Calls that reach a file system between the barrier before open and the end of close: name -> how many a rank."""
     mode, how = variant

@@ -29,6 +29,22 @@ def rows_of_reading():
                   True, "")
 
 
+def rows_of_sharing():
+    for where in ("disk", "tmpfs"):
+        yield Row(f"locks/{where}", f"lock, read 8 B, write 8 B, unlock by 4 processes, CPU over plain, {{{where}}}", 4,
+                  False, "")
+    for threads in (2, 4):
+        yield Row(f"threads read/{threads}/4096", f"{threads} threads read one file in pieces of 4 KiB, over plain", 0.9, True,
+                  "")
+    for where in ("disk", "tmpfs"):
+        for block in (4096, 47001, MIB):
+            yield Row(f"verified read shifted/{where}/{block}",
+                      f"checked first read over unchecked, {{{where}}}, {size_text(block)}", 0.9, True, "")
+        yield Row(f"verified read scattered/{where}/4096",
+                  f"checked first read out of order over unchecked, {{{where}}}, 4 KiB", 0.5, True, "")
+    yield Row("calls/start a program", "/bin/true under a mapping, more than without", 250000, False, "ns")
+
+
 def rows_of_opening():
     for name, text, goal in (("strided", "4M strided records in 16 logs", 5), ("random", "4M random records", 100),
                              ("logs", "31M strided records in 10240 logs", 300)):
@@ -66,7 +82,7 @@ CLUSTER = [
     Row("cluster/N-N/47001", "make bench-cluster: CephFS, 2 hosts: N-1 over N-N, 47001 B", 0.9, True, ""),
 ]
 
-GOALS = [*rows_of_writing(), *rows_of_reading(), *rows_of_opening(), *CLUSTER, *rows_of_files(), *rows_of_counting()]
+GOALS = [*rows_of_writing(), *rows_of_reading(), *rows_of_sharing(), *rows_of_opening(), *CLUSTER, *rows_of_files(), *rows_of_counting()]
 
 
 def others(figures):

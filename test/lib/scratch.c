@@ -98,6 +98,16 @@ struct lfile made(const char *name)
 	return lopen(name, O_RDWR | O_CREAT);
 }
 
+int lcompact(const char *name)
+{
+	struct plfs_compact out = { .dry = false };
+	struct plfs_progress watch = { .why = "" };
+	char path[PATH_MAX];
+
+	lpath(name, path);
+	return plfs_compact(path, &out, &watch);
+}
+
 int lclose(struct lfile *l)
 {
 	sys.close(l->fd);

@@ -75,6 +75,9 @@ int ltry(struct lfile *l, const char *name, int flags);
 struct lfile lopen(const char *name, int flags);
 struct lfile made(const char *name);
 
+/* plfs_compact() of it. */
+int lcompact(const char *name);
+
 /* close(2) as preload/ does it: the kernel's descriptor first. 0; -errno. */
 int lclose(struct lfile *l);
 

@@ -327,8 +327,20 @@ static int write_and_move_when_asked(void *arg)
 	return act_when_asked((void *)&acts[0]) | act_when_asked((void *)&acts[1]) | lclose(&theirs);
 }
 
-/* @known: our process has seen that the file has logs. */
-static bool move_meets(int nth, bool known)
+/* What our process knows when it looks: nothing; that the file has logs; and who writes them (entries.h). */
+enum known { NOTHING, LOGS, WRITERS };
+
+/* So long that the container's directories have rested, and so often that they are known. */
+static void look_for_a_while(struct lfile *l)
+{
+	for (int i = 0; i < 15; i++) {
+		usleep(3000);
+		cr_assert_eq(plfs_refresh(l->f), 0);
+		cr_assert_eq(plfs_size(l->f), 150);
+	}
+}
+
+static bool move_meets(int nth, enum known known)
 {
 	pid_t pid = start_child(write_and_move_when_asked, NULL);
 	struct lfile l = made("a");
@@ -337,6 +349,8 @@ static bool move_meets(int nth, bool known)
 	cr_assert_eq(lfill(&l, 0, 100, 1), 100);
 	cr_assert(have_it_done());
 	cr_assert(!known || !lcheck(&l, 50, 100, 2));
+	if (known == WRITERS)
+		look_for_a_while(&l);
 	cr_assert_eq(plfs_refresh(l.f), 0); /* else a few loads say that nothing has changed */
 	to_go = nth;
 	on_call = when_it_comes;
@@ -350,7 +364,7 @@ static bool move_meets(int nth, bool known)
 	return met;
 }
 
-static void moves_at_each_call(bool known)
+static void moves_at_each_call(enum known known)
 {
 	int nth = 1;
 
@@ -364,16 +378,27 @@ static void moves_at_each_call(bool known)
 Test(stat_of_writer, says_it_of_a_file_that_moves_into_its_body, .init = scratch_setup,
      .fini = scratch_remove)
 {
-	moves_at_each_call(true);
+	moves_at_each_call(LOGS);
+}
+
+Test(stat_of_writer, says_it_of_a_file_whose_writers_it_knows, .init = scratch_setup, .fini = scratch_remove)
+{
+	moves_at_each_call(WRITERS);
+}
+
+Test(stat_of_writer, says_it_of_a_small_one_whose_writers_it_knows, .init = scratch_setup_small,
+     .fini = scratch_remove)
+{
+	moves_at_each_call(WRITERS);
 }
 
 Test(stat_of_writer, says_it_of_a_small_one_that_does, .init = scratch_setup_small, .fini = scratch_remove)
 {
-	moves_at_each_call(true);
+	moves_at_each_call(LOGS);
 }
 
 Test(stat_of_writer, says_it_of_a_small_one_that_has_grown_and_does, .init = scratch_setup_small,
      .fini = scratch_remove)
 {
-	moves_at_each_call(false);
+	moves_at_each_call(NOTHING);
 }

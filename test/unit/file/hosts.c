@@ -191,22 +191,12 @@ Test(hosts, are_given_up_by_a_partial_repair_alone)
 	cr_assert_eq(checked(false, false), 0);
 }
 
-static int compacted(void)
-{
-	struct plfs_compact out = { .dry = false };
-	struct plfs_progress watch = { .why = "" };
-	char path[PATH_MAX];
-
-	lpath("a", path);
-	return plfs_compact(path, &out, &watch);
-}
-
 Test(hosts, are_known_in_a_file_that_was_compacted)
 {
 	written_by_two();
 	for (int i = 0; i < 3; i++)
 		written("one", 0, LEN, 0);
-	cr_assert_eq(compacted(), 0);
+	cr_assert_eq(lcompact("a"), 0);
 	assert_answers(100, 100, 100);
 	lose("[di]*"); /* all of it was copied to one log */
 	assert_answers(-EIO, -EIO, -EIO);
@@ -225,11 +215,11 @@ Test(hosts, of_which_a_second_compact_takes_the_last_are_not_missed)
 	cr_assert(find_file("index.two", path));
 	fd = open(path, O_RDWR);
 	cr_assert(fd >= 0 && !fcntl(fd, F_OFD_SETLK, &lk));
-	cr_assert_eq(compacted(), 0);
+	cr_assert_eq(lcompact("a"), 0);
 	cr_assert(find_file("index.two", path), "it was locked");
 	close(fd);
 	assert_answers(100, 100, 100);
-	cr_assert_eq(compacted(), 0);
+	cr_assert_eq(lcompact("a"), 0);
 	cr_assert(!find_file("index.two", path));
 	assert_answers(100, 100, 100);
 	cr_assert_eq(checked(false, false), 0);
@@ -240,7 +230,7 @@ Test(hosts, that_are_missing_keep_a_file_from_being_compacted)
 	written_by_two();
 	written("one", 0, LEN, 0);
 	lose("*.two-*");
-	cr_assert_eq(compacted(), -EIO, "nobody would know that");
+	cr_assert_eq(lcompact("a"), -EIO, "nobody would know that");
 	assert_answers(100, -EIO, -EIO);
 }
 
