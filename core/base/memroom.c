@@ -63,11 +63,16 @@ struct version {
 };
 
 static const struct version versions[] = {
-	{ "/memory.limit_in_bytes", "/memory.usage_in_bytes", { "total_inactive_file", "total_active_file" } },
+	{ "/memory.limit_in_bytes",
+	  "/memory.usage_in_bytes",
+	  { "total_inactive_file", "total_active_file" } },
 	{ "/memory.max", "/memory.current", { "inactive_file", "active_file" } },
 };
 
-/* What the group @dir has left. The kernel takes long to say how much of it is cache: asked where it matters. */
+/*
+ * What the group @dir has left. The kernel takes long to say how much of its memory is cache: that is asked
+ * where it matters.
+ */
 static uint64_t room_in(const char *root, const char *dir, const struct version *v)
 {
 	char text[TEXT_LEN];
