@@ -31,6 +31,12 @@ struct open_how {
 #endif
 
 /* System calls have had one number on all machines since 424. */
+#ifndef SYS_io_uring_setup
+#define SYS_io_uring_setup 425
+#endif
+#ifndef SYS_clone3
+#define SYS_clone3 435
+#endif
 #ifndef SYS_open_tree
 #define SYS_open_tree 428
 #endif
