@@ -7,6 +7,7 @@
 #include "core/backend/container_dirs.h"
 #include "core/backend/host.h"
 #include "core/backend/names.h"
+#include "core/backend/placed.h"
 #include "core/backend/twin.h"
 #include "core/base/bytes.h"
 #include "core/base/crc32c.h"
@@ -144,9 +145,23 @@ static int open_checked(const struct container *c, const char *path, int flags)
 	return ret;
 }
 
+bool datalog_is_elsewhere(const struct container *c, const char *path)
+{
+	char full[CONTAINER_PATH_LEN];
+	struct place p;
+
+	container_path(c, path, full);
+	return placed_is_elsewhere(c->store, full, &p);
+}
+
 int datalog_open(const struct container *c, const char *path, bool growing)
 {
-	return open_checked(c, path, O_RDONLY | (growing ? c->store->uncached : 0));
+	int uncached = c->store->uncached;
+
+	/* with each release of its host more follows what is at home; its live file is not seen from here */
+	if (unlikely(uncached && !growing))
+		growing = datalog_is_elsewhere(c, path);
+	return open_checked(c, path, O_RDONLY | (growing ? uncached : 0));
 }
 
 int datalog_open_to_write(const struct container *c, const char *path, int flags, struct stat *st)

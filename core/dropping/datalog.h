@@ -67,6 +67,9 @@ int datalog_check_header(const struct container *c, const char *path, const uint
  */
 int datalog_open(const struct container *c, const char *path, bool growing);
 
+/* Whether the log @path, or what follows the part that is at home, is in a place that is not on this host. */
+bool datalog_is_elsewhere(const struct container *c, const char *path);
+
 /*
  * Open a log that is there, to write to it: the header is checked through the handle that is written to. A
  * name says nothing of whose bytes it leads to. @flags: 0 or STORE_BRIEFLY; *@st: its attributes. >= 0: a

@@ -251,15 +251,6 @@ static int load_last(struct log_sums *sums, const struct container *c, const cha
 	return is_telling(ret) ? ret : refused(c, path, ret);
 }
 
-static bool is_elsewhere(const struct container *c, const char *path)
-{
-	char full[CONTAINER_PATH_LEN];
-	struct place p;
-
-	container_path(c, path, full);
-	return placed_is_elsewhere(c->store, full, &p);
-}
-
 /* The same; its owner may have gone on with it, and may close it at this moment. */
 static int load_end(struct log_sums *sums, const struct container *c, const char *path, int h)
 {
@@ -273,7 +264,7 @@ static int load_end(struct log_sums *sums, const struct container *c, const char
 	ret = load_last(sums, c, path, h);
 	if (!is_telling(ret))
 		return ret;
-	if (!is_elsewhere(c, path)) /* else a copy of what its host has released so far */
+	if (!datalog_is_elsewhere(c, path)) /* else a copy of what its host has released so far */
 		warn(sums, c, path, "the data log does not end with its table of checksums");
 	return 0;
 }

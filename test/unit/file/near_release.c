@@ -129,6 +129,47 @@ static void follows(const char *release)
 Test(near_release, an_unlock_releases) { follows("u"); }
 Test(near_release, a_sync_releases) { follows("s"); }
 
+static int (*open_log)(int dirfd, const char *path, struct open_how *how, size_t size);
+static bool past_cache;
+
+static int see_open(int dirfd, const char *path, struct open_how *how, size_t size)
+{
+	struct open_how plain = *how; /* without alignment, as with FUSE */
+
+	past_cache |= strstr(path, "data.") && how->flags & O_DIRECT;
+	plain.flags &= ~(uint64_t)O_DIRECT;
+	return open_log(dirfd, path, &plain, size);
+}
+
+static int read_watched(void *arg)
+{
+	char path[PATH_MAX];
+	struct lfile l;
+	int ret;
+
+	(void)arg;
+	near_go_elsewhere();
+	lpath("a", path)->store.uncached = O_DIRECT;
+	open_log = sys.openat2;
+	sys.openat2 = see_open;
+	l = lopen("a", O_RDONLY);
+	ret = lcheck(&l, 0, LEN, 1);
+	return ret || lclose(&l) || past_cache;
+}
+
+/* More follows it with each release: a page that the kernel has kept of it would hide that. */
+Test(near_release, a_part_is_read_past_the_cache_of_the_kernel_and_the_whole_is_not)
+{
+	struct peer w = begin(false);
+
+	cr_assert(does(&w, "1u"));
+	past_cache = false;
+	cr_assert_eq(in_child(read_watched, NULL), 1);
+	cr_assert(does(&w, "c"));
+	cr_assert_eq(in_child(read_watched, NULL), 0);
+	end(&w);
+}
+
 Test(near_release, a_close_releases)
 {
 	struct peer w = begin(false), r = begin(true);
