@@ -182,6 +182,7 @@ struct plfs_drain {
 	bool dry; /* only with orphans: remove nothing */
 	/* Logs of processes that write are left alone; of a place, those of killed processes as well. */
 	bool closed_only;
+	bool of_place; /* the drain's own: places of other hosts are not counted, they drain theirs */
 	uint64_t until_ns; /* by CLOCK_MONOTONIC: what is not copied by then stays; 0: no end */
 	void (*progress)(void *arg, const struct plfs_drain *d);           /* may be NULL, as the next */
 	void (*trouble)(void *arg, const char *path, const char *why); /* of one log or near.HOST */

@@ -124,14 +124,17 @@ static int end_place(void *arg, const char *path, const char *name, enum droppin
 	host = name_host(name, &len);
 	snprintf(hostdir, sizeof(hostdir), "%.*s", (int)(name_of(path) - path - 1), path);
 	ret = carry_end(g->c, hostdir, host, len);
-	if (ret == -EREMOTE) {
-		g->d->nr_elsewhere++;
-		container_path(g->c, hostdir, dir);
-		drain_trouble(g->d, g->c->dir, path,
-			place_read(g->c->store, dir, host, len, &p) == -EBADMSG ?
-				"damaged: what it leads to is found by plfs drain with the name of the place, on its host" :
-				"leads to a place that is not on this host");
-	}
+	if (ret != -EREMOTE)
+		return 0;
+	container_path(g->c, hostdir, dir);
+	ret = place_read(g->c->store, dir, host, len, &p);
+	if (ret != -EBADMSG && g->d->of_place)
+		return 0;
+	g->d->nr_elsewhere++;
+	drain_trouble(g->d, g->c->dir, path,
+		ret == -EBADMSG ?
+			"damaged: what it leads to is found by plfs drain with the name of the place, on its host" :
+			"leads to a place that is not on this host");
 	return 0;
 }
 
@@ -376,6 +379,7 @@ int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, s
 
 	if (!has_backend(m))
 		return -ENXIO;
+	d->of_place = true;
 	p.fd = sys_fd_hide(io_open(top, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 	if (p.fd < 0)
 		return -errno;
@@ -391,6 +395,7 @@ int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, s
 		if (p.killed.nr)
 			drain_killed(&p);
 	}
+	d->of_place = false;
 	mem_free(p.killed.v);
 	sys_fd_close(&p.fd);
 	return p.ret;
