@@ -49,17 +49,37 @@ static bool is_temporary(const char *name)
 	return strstr(name, ".tmp.") || !strncmp(name, ".plfs-flatten.", 14);
 }
 
+/* Logs that no process has released have no name and no record here: they are of no file that is read. */
+static int note_elsewhere(struct scan *l, const char *path, const struct place *p)
+{
+	char host[64];
+
+	place_host(p, host, sizeof(host));
+	return findings_add(l->found, PLFS_NOTED, "place-elsewhere", path, 0,
+			    "leads to %s on %s, not to this host: what was written there and never closed, synced or "
+			    "unlocked is not known here", p->path, host) ? 0 : -ENOMEM;
+}
+
 /* Without it nobody finds what is in a place: whether that is anything cannot be told. */
 static int check_near(struct scan *l, const char *path, const char *name)
 {
 	char full[CONTAINER_PATH_LEN], host[64];
+	struct place_dir near;
 	struct place p;
 	size_t len;
 	const char *of = name_host(name, &len);
+	int ret;
 
 	container_path(l->c, path, full);
 	*strrchr(full, '/') = '\0';
-	if (!of || place_read(l->c->store, full, of, len, &p) != -EBADMSG)
+	ret = of ? place_read(l->c->store, full, of, len, &p) : -ENOENT;
+	if (!ret) {
+		ret = place_enter(l->c->store, full, of, len, &near);
+		if (!ret)
+			place_leave(&near);
+		return ret == -EREMOTE ? note_elsewhere(l, path, &p) : 0;
+	}
+	if (ret != -EBADMSG)
 		return 0;
 	place_host(&p, host, sizeof(host));
 	return findings_add(l->found, PLFS_DAMAGED, "near-damaged", path, 0,
