@@ -343,11 +343,12 @@ int logged_close_writer(struct inode *ino, int fd)
 	return ino->w.lost ? -EIO : ino->w.close_error;
 }
 
+/* Of a log near only releases publish: a write into it goes on while the backend hangs. */
 static inline bool is_publish_due(const struct inode *ino)
 {
 	uint64_t since_ns = ino->w.last_write_ns - ino->v.published_ns;
 
-	return unlikely(since_ns > PUBLISH_NS) && ino->v.own_end > ino->v.told_len &&
+	return unlikely(since_ns > PUBLISH_NS) && ino->v.own_end > ino->v.told_len && !ino->w.tail.near &&
 	       (!ino->m->store.remote || since_ns > PUBLISH_REMOTE_NS);
 }
 

@@ -64,6 +64,31 @@ Test(near, logs_and_live_files_are_near_and_the_rest_is_at_home)
 	cr_assert_eq(in_child(read_a, NULL), 0);
 }
 
+/* Not even now and then for the size, as with a log at home: the backend may hang. */
+Test(near, writes_do_nothing_in_the_backend)
+{
+	struct lfile l = made("a");
+	char path[PATH_MAX];
+	struct stat before, after;
+
+	lpath("a", path);
+	cr_assert_eq(lfill(&l, 0, LEN, 1), LEN);
+	cr_assert_eq(stat(path, &before), 0);
+	for (int i = 1; i < 4; i++) {
+		usleep(60000);
+		cr_assert_eq(lfill(&l, i * LEN, LEN, 1), LEN);
+		cr_assert_eq(lfill(&l, i * LEN, 100, 1), 100);
+		cr_assert_eq(lcheck(&l, 0, (size_t)(i + 1) * LEN, 1), 0);
+	}
+	cr_assert_eq(stat(path, &after), 0);
+	cr_assert_eq(after.st_size, before.st_size);
+	cr_assert_eq(after.st_ctim.tv_nsec, before.st_ctim.tv_nsec);
+	cr_assert_eq(stat_size("a"), 4 * LEN);
+	cr_assert_eq(lclose(&l), 0);
+	cr_assert_eq(stat(path, &after), 0);
+	cr_assert_gt(after.st_size, 4 * LEN);
+}
+
 Test(near, the_stub_says_so_to_older_libraries)
 {
 	unsigned char incompat = 0;
@@ -271,6 +296,41 @@ Test(near, check_names_the_place_and_what_is_lost)
 	cr_assert_eq(in_child(write_and_sync, NULL), 0);
 	near_lose();
 	cr_assert_eq(in_child(check_a, NULL), 3);
+}
+
+static int write_and_die(void *arg)
+{
+	struct lfile l = made("a");
+
+	(void)arg;
+	lfill(&l, 0, LEN, 1);
+	return kill(getpid(), SIGKILL);
+}
+
+static void note_elsewhere(void *arg, const struct plfs_finding *f)
+{
+	*(int *)arg += f->severity == PLFS_NOTED && !strcmp(f->code, "place-elsewhere") &&
+		       strstr(f->text, near_dir);
+}
+
+static int check_notes(void *arg)
+{
+	int nr = 0;
+	struct plfs_check c = { .found = note_elsewhere, .arg = &nr };
+	char path[PATH_MAX];
+	struct plfs_mount *m = lpath("a", path);
+
+	(void)arg;
+	return plfs_check(m, AT_FDCWD, path, &c) ? 100 : nr;
+}
+
+/* No record of it is at home: what it would be is not known. */
+Test(near, check_notes_that_killed_processes_may_have_written_in_a_lost_place)
+{
+	cr_assert_eq(in_child(write_and_die, NULL), 256 + SIGKILL);
+	cr_assert_eq(in_child(check_notes, NULL), 0);
+	near_lose();
+	cr_assert_eq(in_child(check_notes, NULL), 1);
 }
 
 Test(near, after_a_loss_new_logs_are_at_home)
