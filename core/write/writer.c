@@ -156,7 +156,24 @@ static int spill(struct writer *w, bool table)
 	return ret;
 }
 
-/* The same for good. */
+/* The block goes to the node index alone, on stable storage. */
+static int to_node_index(struct writer *w, struct index_block *block)
+{
+	char index[CONTAINER_PATH_LEN];
+	void *buf = mem_alloc(index_block_max_len(block));
+	int ret;
+
+	name_index_here(w->tail.c, index);
+	block->log_len = tail_len(&w->tail);
+	ret = buf ? node_index_append_to(w->tail.c, index, buf, index_block_encode(block, buf)) : -ENOMEM;
+	mem_free(buf);
+	return ret;
+}
+
+/*
+ * The same for good. If the disk of a place fails its live file is lost with the log: then the node index, at
+ * home, tells which bytes were in them, which are errors and no holes.
+ */
 static int spill_last(struct writer *w)
 {
 	struct trailer_piece piece = { 0 };
@@ -167,8 +184,11 @@ static int spill_last(struct writer *w)
 	if (!w->tail.live.nr_records && !tail_len(&w->tail))
 		return 0;
 	ret = make_block(w, &block);
-	if (!ret)
+	if (!ret) {
 		ret = tail_last_block(&w->tail, &block, &piece);
+		if (ret == -EIO && w->tail.near)
+			to_node_index(w, &block);
+	}
 	if (!ret)
 		ret = node_index_append(w->tail.c, piece.block_buf, piece.block_len);
 	if (!ret)
@@ -348,18 +368,11 @@ static int index_block(struct writer *w, struct index_block *block)
 {
 	struct trailer_piece piece = { 0 };
 	struct tail_undo undo;
-	char index[CONTAINER_PATH_LEN];
-	void *buf = mem_alloc(index_block_max_len(block));
-	int ret = buf ? 0 : -ENOMEM;
+	int ret = to_node_index(w, block);
 
-	name_index_here(w->tail.c, index);
-	block->log_len = tail_len(&w->tail);
-	if (!ret)
-		ret = node_index_append_to(w->tail.c, index, buf, index_block_encode(block, buf));
 	if (!ret)
 		ret = tail_block(&w->tail, block, false, &undo, &piece);
 	mem_free(piece.buf);
-	mem_free(buf);
 	return ret;
 }
 

@@ -1,15 +1,77 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where logs near end: the place is full, or the log is long enough to be moved while its process writes on.
+ * Where logs near end: the place is full, its disk fails, or the log is long enough to be moved while its
+ * process writes on.
  */
 #include "test/lib/near.h"
 
 #include "core/backend/mount.h"
+#include "core/base/sys.h"
 #include "core/plfs_admin.h"
 
 #include <criterion/criterion.h>
 
 TestSuite(near_ends, .fini = near_remove);
+
+/* ---- a place that fails ---- */
+
+#define LEN 300000
+
+static ssize_t (*real_pwrite)(int fd, const void *buf, size_t len, off_t off);
+static ssize_t (*real_pwritev)(int fd, const struct iovec *iov, int cnt, off_t off);
+
+static bool is_near(int fd)
+{
+	char link[64], path[PATH_MAX] = "";
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	errno = EIO;
+	return readlink(link, path, sizeof(path) - 1) > 0 && !strncmp(path, near_dir, strlen(near_dir));
+}
+
+static ssize_t fail_pwrite(int fd, const void *buf, size_t len, off_t off)
+{
+	return is_near(fd) ? -1 : real_pwrite(fd, buf, len, off);
+}
+
+static ssize_t fail_pwritev(int fd, const struct iovec *iov, int cnt, off_t off)
+{
+	return is_near(fd) ? -1 : real_pwritev(fd, iov, cnt, off);
+}
+
+static int write_until_it_fails(void *arg)
+{
+	struct lfile l = made("a");
+
+	(void)arg;
+	if (lfill(&l, LEN + 1000, 1000, 1) != 1000 || plfs_sync(l.f)) /* home knows of this host */
+		return 1;
+	if (lfill(&l, 0, LEN, 1) != LEN || lfill(&l, LEN, 1000, 1) != 1000)
+		return 1;
+	real_pwrite = sys.pwrite;
+	real_pwritev = sys.pwritev;
+	sys.pwrite = fail_pwrite;
+	sys.pwritev = fail_pwritev;
+	return lclose(&l) ? 2 : 0;
+}
+
+static int read_none(void *arg)
+{
+	struct lfile l = lopen("a", O_RDONLY);
+
+	(void)arg;
+	return lcheck(&l, LEN + 1000, 1000, 1) || lcheck(&l, 0, LEN, 1) != -EIO ||
+	       lcheck(&l, LEN, 1000, 1) != -EIO || lclose(&l);
+}
+
+/* The live file keeps what the log does not take. With the disk it goes as well: the records are at home. */
+Test(near_ends, what_a_disk_that_fails_takes_is_an_error_and_no_hole)
+{
+	near_setup(",drain=none");
+	cr_assert_eq(in_child(write_until_it_fails, NULL), 0);
+	near_lose();
+	cr_assert_eq(in_child(read_none, NULL), 0);
+}
 
 /* ---- a full place ---- */
 
