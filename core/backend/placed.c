@@ -169,6 +169,8 @@ static int placed_unlink(struct store *s, const char *path)
 			there = near.store.ops->unlink(&near.store, p.name);
 			place_leave(&near);
 		}
+		if (!there && name_is_live(p.name)) /* nobody moves or copies one: home has none */
+			return 0;
 		if (is_error(ret) || (there && there != -ENOENT))
 			return is_error(ret) ? ret : there;
 		home = s->under->unlink(s, path);
