@@ -6,7 +6,7 @@
  *
  *     hdf5_slab independent|collective FILE
  *     hdf5_slab rows FILE DONE 0|1    row by row; DONE.RANK gets a byte for each; 1: every second rank kills
- *                                     itself when it has half of them
+ *                                     itself when all have half of them
  */
 #include <hdf5.h>
 #include <fcntl.h>
@@ -57,7 +57,10 @@ static void write_row_by_row(hid_t dataset, hid_t transfer, int rank, int nr_ran
 		write_rows(dataset, transfer, row, 1, nr_ranks);
 		if (write(log, ".", 1) != 1)
 			MPI_Abort(MPI_COMM_WORLD, 1);
-		if (kills && rank % 2 == 0 && row >= ROWS / 2)
+		if (!kills || row < ROWS / 2 || row - nr_ranks >= ROWS / 2)
+			continue;
+		MPI_Barrier(MPI_COMM_WORLD);
+		if (rank % 2 == 0)
 			kill(getpid(), SIGKILL);
 	}
 	close(log);

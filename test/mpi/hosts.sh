@@ -3,7 +3,7 @@
 # switch that connects them. They share a kernel: unless each has a mount of its own of a file system of several hosts (test/cluster), what
 # several kernels would see late is not found here. Sourced after jobs.sh.
 
-export HOSTS=$work/hosts
+export HOSTS=$work/hosts PYTHONDONTWRITEBYTECODE=1
 keepers=()
 
 # Why there can be no hosts here, or nothing.
@@ -102,7 +102,8 @@ host_histories() {
 	under rmdir "$dir"
 }
 
-# on_hosts COMMAND...: one of the other jobs, with Open MPI's ranks on both hosts. Its mpirun is on neither, but on their network.
+# on_hosts COMMAND...: one of the other jobs, with Open MPI's ranks on both hosts, or on those of hosts_of_job, as h2:4. Its mpirun is
+# on neither, but on their network.
 # (The MPICH of Debian 12 often does not end when its ranks are on several hosts.)
 on_hosts() {
 	need_hosts
@@ -111,7 +112,7 @@ on_hosts() {
 		shift 2
 		run_launcher nsenter -t "$(cat "$HOSTS/h1")" -n mpirun.openmpi --mca plm_rsh_agent "$PWD/nsrsh" \
 			--mca oob_tcp_if_include wire --mca btl_tcp_if_include wire --mca io "${stack/romio/$romio}" \
-			--map-by node -H "h1:$ranks,h2:$ranks" $(mpi_env -x =) -n "$ranks" "$@"
+			--map-by node -H "${hosts_of_job:-h1:$ranks,h2:$ranks}" $(mpi_env -x =) -n "$ranks" "$@"
 	}
 	"$@"
 }

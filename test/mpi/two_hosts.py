@@ -1,59 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Two hosts that share files, without MPI: an agent on each does what the driver says, line by line; the driver prints
-# the dialogue, which run compares with the same dialogue on a plain directory. Both agents have the same process id.
+# the dialogue, which run compares with the same dialogue on a plain directory. SCENES names some of the scenes.
 #
 #     two_hosts.py DIR COMMAND-ON-HOST-1 COMMAND-ON-HOST-2      each a command line to which one more is added
-#     two_hosts.py agent
-import errno
-import fcntl
-import hashlib
 import os
 import shlex
-import socket
-import subprocess
 import sys
 
-
-def agent():
-    names = {"os": os, "fcntl": fcntl, "socket": socket, "hashlib": hashlib}
-    for line in sys.stdin:
-        try:
-            try:
-                code = compile(line.strip(), "agent", "eval")
-            except SyntaxError:
-                code = compile(line.strip().replace("; ", "\n"), "agent", "exec")
-            answer = repr(eval(code, names))
-        except OSError as e:
-            answer = errno.errorcode[e.errno]
-        print(answer, flush=True)
-
-
-class Host:
-    def __init__(self, name, command):
-        self.name, self.command = name, command
-        self.start()
-
-    def start(self):
-        # The id that the next process gets: the shell is to fork, not to become the agent.
-        inner = f"echo 4000 >/proc/sys/kernel/ns_last_pid; {sys.executable} {os.path.abspath(sys.argv[0])} agent; exit $?"
-        self.process = subprocess.Popen(
-            self.command + ["sh", "-c", inner], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def send(self, line):
-        print(line, file=self.process.stdin, flush=True)
-
-    def answer(self):
-        return self.process.stdout.readline().strip()
-
-    def __call__(self, line):
-        self.send(line)
-        answer = self.answer()
-        print(f"{self.name}> {line}\n{answer}")
-        return answer
-
-    def stop(self):
-        self.process.stdin.close()
-        print(f"{self.name} ends: {self.process.wait()}")
+from two_hosts_agent import Host
 
 
 def both(line):
@@ -186,15 +140,13 @@ def killed():
     b("os.unlink('killed')")  # the size that stat tells of such a file may be stale when nobody has it open
 
 
-if sys.argv[1] == "agent":
-    agent()
-    sys.exit()
 directory = sys.argv[1]
 hosts = a, b = [Host(f"h{i + 1}", shlex.split(command)) for i, command in enumerate(sys.argv[2:4])]
 both(f"os.chdir({directory!r})")
 both("socket.gethostname(), os.getpid()")
 for scene in (closed_then_opened, synced, locked, counted_at_once, appended, strided, truncated, replaced_and_removed, killed):
-    print("==", scene.__name__)
-    scene()
+    if scene.__name__ in os.environ.get("SCENES", scene.__name__).split():
+        print("==", scene.__name__)
+        scene()
 for host in hosts:
     host.stop()
