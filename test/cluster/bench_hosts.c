@@ -3,14 +3,15 @@
  * The N-1 benchmark on several hosts that share a kernel: one such program runs on each host and forks the
  * ranks of that host; all ranks meet at a barrier in a file that every host maps. Rank 0 makes the file, the
  * others open it after that, as MPI-IO does. The clock runs from the barrier before that to the close of the
- * slowest rank, with an fsync before it; then rank i reads what rank i + 1 wrote, which is on the other host
- * if there are two, and checks it.
+ * slowest rank; then rank i reads what rank i + 1 wrote, which is on the other host if there are two, and
+ * checks it, and the files go.
  *
- *     bench_hosts FILE FIRST COUNT -p RANKS -b BLOCK -n BLOCKS_PER_RANK -m n1|nn -r ROUND DIR
+ *     bench_hosts FILE FIRST COUNT -p RANKS -b BLOCK -n BLOCKS_PER_RANK -m n1|nn -r ROUND -w PHASE,... DIR
  *
  * FILE holds the barrier: empty, and a new one for each run; ranks FIRST to FIRST + COUNT - 1 are those of
- * this host. Whoever has rank 0 prints the seconds, and all say by their exit status whether all bytes were
- * right.
+ * this host. -w write: no more than that; write_fsync,read_shifted: all, with an fsync before the close;
+ * read_shifted: of what is there. Whoever has rank 0 prints the seconds, and all say by their exit status
+ * whether all bytes were right.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -74,7 +75,7 @@ static void write_rank(const struct bench *b, int rank)
 		die("%s: open", path);
 	for (long k = 0; k < b->nr_blocks; k++)
 		write_all(fd, buf + (size_t)k * b->block_len, b->block_len, bench_off(b, rank, k), path);
-	if (fsync(fd))
+	if (b->wanted[WRITE_FSYNC] && fsync(fd))
 		die("%s: fsync", path);
 	if (close(fd))
 		die("%s: close", path);
@@ -122,18 +123,23 @@ static void run_rank(const struct bench *b, int rank)
 {
 	double seconds[NR_PHASES] = { 0 };
 
-	write_rank(b, rank);
+	if (b->wanted[WRITE_FSYNC] || !b->wanted[READ_SHIFTED]) {
+		write_rank(b, rank);
+		wait_for_all();
+		seconds[b->wanted[WRITE_FSYNC] ? WRITE_FSYNC : WRITE] = span(b, shared->end_s[0]);
+	}
 	wait_for_all();
-	seconds[WRITE_FSYNC] = span(b, shared->end_s[0]);
-	wait_for_all();
-	read_shifted(b, rank);
-	wait_for_all();
-	seconds[READ_SHIFTED] = span(b, shared->end_s[1]);
+	if (b->wanted[READ_SHIFTED]) {
+		read_shifted(b, rank);
+		wait_for_all();
+		seconds[READ_SHIFTED] = span(b, shared->end_s[1]);
+	}
 	if (rank)
 		return;
 	bench_print(seconds, true);
 	fflush(stdout);
-	bench_unlink(b);
+	if (b->wanted[READ_SHIFTED])
+		bench_unlink(b);
 }
 
 int main(int argc, char **argv)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""report.py RUNS OUT: the table of make bench-cluster from its runs, one JSON object a line; both as JSON to OUT."""
+"""report.py RUNS NEAR OUT: the tables of make bench-cluster from its runs, one JSON object a line; all as JSON to OUT."""
 import json
 import os
 import platform
@@ -55,6 +55,37 @@ for (engine, block, blocks), by_round in sorted(rows.items()):
     print("%-17s %8d %12s | %8.2f %8.2f %8.2f      | %-22s %-22s | %-22s%s" % (
         engine, block, blocks if direct == blocks else f"{blocks} ({direct})", speed["n1"], speed["nn"], speed["plfs"],
         text(row["over_n1"]), text(row["over_nn"]), text(row["read_over_nn"]), met))
-with open(sys.argv[2], "w") as f:
+
+
+# name of the run: (text, what is divided by what, goal, whether it is the least that it may be)
+NEAR = {
+    "wait": [("wait for a checkpoint near, over directly in CephFS", "near", "home", 0.1, False),
+             ("wait for a checkpoint near, over a file for each rank there", "near", "nn", 1.2, False)],
+    "drain": [("rate of the drain over cp and sync", "cp", "drain", 0.9, True)],
+    "compute": [("time of computing ranks, with a drain at 200 MB/s", "with", "without", 1.03, False)],
+}
+near = {}
+for line in open(sys.argv[2]):
+    run = json.loads(line)
+    near.setdefault((run["engine"], run["name"]), []).append(run)
+if near:
+    print("\n8 ranks on 2 hosts with near= in memory, open to close without fsync; medians (least..greatest)\n")
+    print("%-17s %-62s %-8s | %-22s" % ("engine", "", "goal", "ratio"))
+for (engine, name), these in near.items():
+    kind, _, block = name.partition("/")
+    for text_of, above, below, goal, more in NEAR[kind]:
+        r = [run[above] / run[below] for run in these]
+        s = spread(r)
+        met = s["median"] >= goal if more else s["median"] <= goal
+        out["figures"][f"cluster/near/{engine}/{name}/{below}"] = r
+        print("%-17s %-62s %s %-5g | %-22s %s; seconds %.3f, %.3f" % (
+            engine, text_of + (f", {block} B" if block else ""), ">=" if more else "<=", goal, text(s), "met" if met else "MISSED",
+            *(statistics.median(run[key] for run in these) for key in (above, below))))
+    if kind == "compute":
+        share = [run["helper_cpu"] / run["helper_wall"] / os.cpu_count() for run in these]
+        print("%-17s %-62s %8s | %-22s" % (engine, f"processor time of the drain, of all {os.cpu_count()}", "", text(spread(share))))
+        out["figures"][f"cluster/near/{engine}/compute/share"] = share
+out["near"] = near and [run for these in near.values() for run in these]
+with open(sys.argv[3], "w") as f:
     json.dump(out, f, indent=1)
-print("\neverything measured is in", sys.argv[2])
+print("\neverything measured is in", sys.argv[3])
