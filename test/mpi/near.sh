@@ -235,7 +235,7 @@ near_dialogue() {
 # The file system of h1 stands still while the helper copies to it: a process that has its file open writes on, and reads what it wrote. Its
 # close waits.
 near_hangs() {
-	local writer daemon
+	local writer pid
 	near_hosts rate=1M
 	rm -f "$work/go" "$work/written"
 	under python3 -c '
@@ -243,6 +243,7 @@ import os, sys, time
 work, mnt = sys.argv[1:]
 f = os.open(mnt + "/hangs", os.O_RDWR | os.O_CREAT)
 os.write(f, b"f" * 100000)
+os.pread(f, 100000, 0)  # the first one looks at the backend
 with open(mnt + "/moved", "wb") as g:
     g.write(b"g" * 4000000)
 open(work + "/open", "w").close()
@@ -262,7 +263,7 @@ os.close(f)' "$work" "$mnt" &
 	in_host h1 kill -STOP $daemon
 	trap 'in_host h1 kill -CONT $daemon' EXIT
 	touch "$work/go"
-	until_true [ -e "$work/written" ]
+	until_true [ -e "$work/written" ] || { for pid in $(pgrep python3); do cat "/proc/$pid/stack"; done; return 1; }
 	sleep 1
 	kill -0 $writer
 	in_host h1 kill -CONT $daemon
