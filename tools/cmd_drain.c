@@ -26,6 +26,7 @@ struct run {
 	struct wanted *v;
 	size_t nr;
 	uint64_t nr_tried; /* logs of killed processes for which the backend was searched */
+	unsigned nr_passes; /* since then */
 	char why[2 * PATH_MAX]; /* with --wait: the last trouble of the last pass */
 	bool failed, gone; /* something could not be looked at; will never be */
 };
@@ -73,14 +74,16 @@ static int add_file(void *arg, const char *name, const char *path, struct plfs_m
 	return add_wanted(arg, name, path, m, false);
 }
 
-/* Logs of killed processes need the whole backend: once, for each number of them. */
+#define AGAIN 8 /* passes: a helper may have had their files at the same time */
+
+/* Logs of killed processes need the whole backend: for each number of them, and now and then. */
 static int drain_place(struct run *r, const struct wanted *t)
 {
 	struct plfs_drain *d = &r->drain;
 	uint64_t left = d->nr_left;
 	int ret = t->m ? plfs_drain_place(t->m, t->path, false, d) : -ENXIO;
 
-	if (ret || !d->closed_only || d->nr_dead <= r->nr_tried)
+	if (ret || !d->closed_only || !d->nr_dead || (d->nr_dead <= r->nr_tried && ++r->nr_passes % AGAIN))
 		return ret;
 	r->nr_tried = d->nr_dead;
 	d->closed_only = false;
