@@ -81,19 +81,49 @@ static int check_backend(struct mount_spec *spec, const char *path, char *canoni
 	return 0;
 }
 
-static int mount_open(struct plfs_mount *m, struct mount_spec *spec, char *err, size_t err_len)
+/* One of several backends must be another directory, and none that the programs see. */
+static int check_other(const struct plfs_mount *m, const char *path, char *err, size_t err_len)
+{
+	const char *why = NULL;
+
+	if (is_below(path, m->backend, m->backend_len))
+		why = "is, or lies in, the first one";
+	else if (strlen(path) > CONFIG_NEAR_MAX)
+		why = "is too long a name";
+	for (int i = 0; m->others[i] && !why; i++)
+		if (!strcmp(m->others[i], path))
+			why = "is named twice";
+	if (!why)
+		return 0;
+	snprintf(err, err_len, "backend \"%s\" of \"%s\" %s", path, m->spec->prefix, why);
+	return -EINVAL;
+}
+
+static int check_backends(struct plfs_mount *m, struct mount_spec *spec, char *err, size_t err_len)
 {
 	char other[PATH_MAX];
+	int ret = check_backend(spec, spec->backends[0], m->backend, err, err_len);
+
+	m->backend_len = ret ? 0 : strlen(m->backend);
+	for (int i = 1; i < spec->nr_backends && !ret; i++) {
+		ret = check_backend(spec, spec->backends[i], other, err, err_len);
+		if (!ret)
+			ret = check_other(m, other, err, err_len);
+		if (!ret && !(m->others[i - 1] = mem_strdup(other)))
+			ret = -ENOMEM;
+	}
+	return ret;
+}
+
+static int mount_open(struct plfs_mount *m, struct mount_spec *spec, char *err, size_t err_len)
+{
 	struct stat st;
 	int ret;
 
 	m->spec = spec;
-	for (int i = 0; i < spec->nr_backends; i++) {
-		ret = check_backend(spec, spec->backends[i], i ? other : m->backend, err, err_len);
-		if (ret)
-			return ret;
-	}
-	m->backend_len = strlen(m->backend);
+	ret = check_backends(m, spec, err, err_len);
+	if (ret)
+		return ret;
 	ret = store_posix_open(&m->store, m->backend);
 	if (!ret) {
 		store_keep(&m->store, &m->store.root);
@@ -119,6 +149,8 @@ static int mount_open(struct plfs_mount *m, struct mount_spec *spec, char *err, 
 		m->store.near = &m->near;
 		placed_enable(&m->store);
 	}
+	if (spec->spread)
+		spread_setup(&m->spread, spec->spread, m->backend, m->others);
 	/*
 	 * What one host writes to a stub another sees as its file system does it: that has to be asked for.
 	 */
