@@ -115,6 +115,29 @@ static int check_backends(struct plfs_mount *m, struct mount_spec *spec, char *e
 	return ret;
 }
 
+/* All of them are used from here on. @dev: the file system of the first. */
+static int spread(struct plfs_mount *m, unsigned rule, dev_t dev, char *err, size_t err_len)
+{
+	struct store other = { .root = -1 };
+	struct stat st;
+	int ret = 0;
+
+	for (int i = 0; m->others[i] && !ret; i++) {
+		ret = store_posix_open(&other, m->others[i]);
+		if (!ret)
+			ret = sys.fstat(other.root, &st) ? -errno : 0;
+		if (!ret)
+			store_posix_join(&m->store, &other, st.st_dev == dev);
+		if (ret)
+			snprintf(err, err_len, "backend \"%s\": %s", m->others[i], strerror(-ret));
+		store_posix_close(&other);
+	}
+	spread_setup(&m->spread, rule, m->backend, m->others);
+	m->store.spread = &m->spread;
+	spread_enable(&m->store);
+	return ret;
+}
+
 static int mount_open(struct plfs_mount *m, struct mount_spec *spec, char *err, size_t err_len)
 {
 	struct stat st;
@@ -150,7 +173,9 @@ static int mount_open(struct plfs_mount *m, struct mount_spec *spec, char *err, 
 		placed_enable(&m->store);
 	}
 	if (spec->spread)
-		spread_setup(&m->spread, spec->spread, m->backend, m->others);
+		ret = spread(m, spec->spread, st.st_dev, err, err_len);
+	if (ret)
+		return ret;
 	/*
 	 * What one host writes to a stub another sees as its file system does it: that has to be asked for.
 	 */

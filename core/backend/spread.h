@@ -18,9 +18,9 @@
 #define PLFS_SPREAD_H
 
 #include "core/backend/option.h"
-#include "core/backend/place.h"
+#include "core/backend/spread_store.h"
 
-#define SPREAD_SLOTS (CONFIG_BACKENDS_MAX - 1) /* the highest N */
+static_assert(SPREAD_SLOTS == CONFIG_BACKENDS_MAX - 1, "each backend besides home can have a number");
 
 /* What a mapping with several backends says (struct store's @spread). */
 struct spread_settings {
@@ -31,5 +31,24 @@ struct spread_settings {
 
 /* Fill in @ss from the paths of the backends: @home, and @others up to a NULL. */
 void spread_setup(struct spread_settings *ss, unsigned rule, const char *home, char *const *others);
+
+/* Which backend the rule picks for a log of @c of this process: 0 is home. */
+unsigned spread_pick(const struct container *c);
+
+/*
+ * Make ready to make a log of @c in the backend number @backend of the mapping, not home: *@hold is for
+ * placed_create(), and placed_release() ends it. 0; -errno: it cannot be made there, and one line has said
+ * so unless there is no space.
+ */
+int spread_hold(const struct container *c, unsigned backend, struct place_dir *hold);
+
+/* The same for a log @path of the store that is there: its directory. -ENOENT: it is at home, or nowhere. */
+int spread_hold_of(struct store *s, const char *path, struct place_dir *hold);
+
+/*
+ * Put on stable storage what leads to this host's logs in other backends, of the hostdir @dir of @s. 0;
+ * -errno.
+ */
+int spread_sync_names(struct store *s, const char *dir);
 
 #endif
