@@ -276,6 +276,11 @@ static void tell_refused(const struct place_settings *ps, int ret)
 	if (__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
 		return;
 	user_path(ps, user);
+	if (ps->features) {
+		msg_error("%s: %s: logs are written to the other backends (spread=)", user,
+			  ret == -EPERM ? "not this user's alone, so nothing is put there" : strerror(-ret));
+		return;
+	}
 	msg_error("%s: %s: logs are written to %s itself", user,
 		  ret == -EPERM ? "not this user's alone, so nothing is put there (near=)" : strerror(-ret),
 		  ps->home);

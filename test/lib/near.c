@@ -21,6 +21,21 @@ void near_setup(const char *options)
 	scratch_map(text);
 }
 
+void near_spread(const char *rule)
+{
+	char text[200];
+
+	if (!*near_dir)
+		new_dir(near_dir, sizeof(near_dir));
+	for (int i = 2; i < 4; i++) {
+		snprintf(text, sizeof(text), "%s/%d", near_dir, i);
+		if (mkdir(text, 0755) && errno != EEXIST)
+			die("mkdir %s", text);
+	}
+	snprintf(text, sizeof(text), ",%s/2,%s/3{small=0,spread=%s}", near_dir, near_dir, rule);
+	scratch_map(text);
+}
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)st, (void)type;
