@@ -29,6 +29,7 @@ struct run {
 	unsigned nr_passes; /* since then */
 	char why[2 * PATH_MAX]; /* with --wait: the last trouble of the last pass */
 	bool failed, gone; /* something could not be looked at; will never be */
+	bool misused; /* a backend of spread= was named */
 };
 
 static void show(void *arg, const struct plfs_drain *d)
@@ -66,7 +67,13 @@ static int add_wanted(struct run *r, const char *name, const char *path, struct 
 
 static int add_top(void *arg, struct top *top, struct plfs_mount *m)
 {
-	return add_wanted(arg, top->path, top->path, m, true);
+	struct run *r = arg;
+
+	if (!plfs_place_is_shared(top->path))
+		return add_wanted(r, top->path, top->path, m, true);
+	tool_error("%s: of a backend of spread=, and no place: its logs stay there", top->path);
+	r->misused = true;
+	return 0;
 }
 
 static int add_file(void *arg, const char *name, const char *path, struct plfs_mount *m)
@@ -208,7 +215,7 @@ static int run_drain(const struct verb *v, int argc, char **argv)
 	progress_end(&r.progress);
 	rc = ret && rc == TOOL_OK ? DRAIN_LEFT : rc;
 	print_drained(&r, rc);
-	return tool_finish(rc);
+	return tool_finish(rc == TOOL_OK && r.misused ? TOOL_USAGE : rc);
 }
 
 const struct verb verb_drain = {

@@ -8,6 +8,7 @@
 
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
+#include "core/backend/spread_tops.h"
 #include "core/base/alloc.h"
 #include "core/base/critical.h"
 #include "core/base/msg.h"
@@ -408,75 +409,13 @@ static int spread_list(struct store *s, const char *path, int (*fn)(void *arg, c
 
 /* ---- removal ---- */
 
-#define TOPS_MAX 16 /* of one container; more stay, for plfs gc --places */
-
-struct removal {
-	struct store *s;
-	const char *container;
-	char hostdir[CONTAINER_PATH_LEN];
-	struct place_dir tops[TOPS_MAX];
-	char *paths[TOPS_MAX];
-	unsigned nr;
-};
-
-static bool has_top(const struct removal *r, const char *path)
-{
-	for (unsigned i = 0; i < r->nr; i++)
-		if (!strcmp(r->paths[i], path))
-			return true;
-	return false;
-}
-
-static int find_top(void *arg, const char *name)
-{
-	struct removal *r = arg;
-	struct place p;
-
-	if (!name_spread_slot(name) || r->nr == TOPS_MAX || place_read_as(r->s, r->hostdir, name, &p) ||
-	    has_top(r, p.path))
-		return 0;
-	r->paths[r->nr] = mem_strdup(p.path);
-	if (!r->paths[r->nr])
-		return 0;
-	if (place_enter_as(r->s, r->hostdir, name, &r->tops[r->nr], true))
-		mem_free(r->paths[r->nr]);
-	else
-		r->nr++;
-	return 0;
-}
-
-static int find_in_hostdir(void *arg, const char *name)
-{
-	struct removal *r = arg;
-
-	if (strncmp(name, "hostdir.", 8) ||
-	    snprintf(r->hostdir, sizeof(r->hostdir), "%s/%s", r->container, name) >= (int)sizeof(r->hostdir))
-		return 0;
-	r->s->base->list(r->s, r->hostdir, find_top, r);
-	return 0;
-}
-
 /* What is in others goes after what is at home: until then the file has all its bytes. */
 static int spread_remove_tree(struct store *s, const char *path, dirs_known *known)
 {
-	struct removal *r = mem_zalloc(sizeof(*r));
-	int ret;
+	struct spread_tops *tops = spread_tops_open(s, path);
+	int ret = s->base->remove_tree(s, path, known);
 
-	if (!r)
-		return -ENOMEM;
-	r->s = s;
-	r->container = path;
-	s->base->list(s, path, find_in_hostdir, r);
-	ret = s->base->remove_tree(s, path, known);
-	for (unsigned i = 0; i < r->nr; i++) {
-		struct store *top = &r->tops[i].store;
-
-		if (!ret)
-			store_remove_tree(top, strchr(path, '/') + 1, known);
-		place_leave(&r->tops[i]);
-		mem_free(r->paths[i]);
-	}
-	mem_free(r);
+	spread_tops_close(tops, path, ret ? NULL : known);
 	return ret;
 }
 

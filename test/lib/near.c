@@ -21,19 +21,25 @@ void near_setup(const char *options)
 	scratch_map(text);
 }
 
+void near_backends(const char *rule, char *options, size_t len)
+{
+	char path[100];
+
+	new_dir(near_dir, sizeof(near_dir));
+	for (int i = 2; i < 4; i++) {
+		snprintf(path, sizeof(path), "%s/%d", near_dir, i);
+		if (mkdir(path, 0755))
+			die("mkdir %s", path);
+	}
+	snprintf(options, len, ",%s/2,%s/3{small=0,spread=%s}", near_dir, near_dir, rule);
+}
+
 void near_spread(const char *rule)
 {
-	char text[200];
+	char options[200];
 
-	if (!*near_dir)
-		new_dir(near_dir, sizeof(near_dir));
-	for (int i = 2; i < 4; i++) {
-		snprintf(text, sizeof(text), "%s/%d", near_dir, i);
-		if (mkdir(text, 0755) && errno != EEXIST)
-			die("mkdir %s", text);
-	}
-	snprintf(text, sizeof(text), ",%s/2,%s/3{small=0,spread=%s}", near_dir, near_dir, rule);
-	scratch_map(text);
+	near_backends(rule, options, sizeof(options));
+	scratch_map(options);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)

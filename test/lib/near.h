@@ -18,6 +18,9 @@ void near_setup(const char *options);
  */
 void near_spread(const char *rule);
 
+/* Make those, and write the options of such a mapping into @options. */
+void near_backends(const char *rule, char *options, size_t len);
+
 void near_remove(void);
 
 /* The number of files near whose names begin with @prefix. */

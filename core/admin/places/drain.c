@@ -369,6 +369,13 @@ static bool has_backend(struct plfs_mount *m)
 	return !m->store.ops->stat(&m->store, PLFS_DIR_NAME "/format", &st);
 }
 
+bool plfs_place_is_shared(const char *top)
+{
+	size_t len = strlen(top), end = strlen(PLACE_SHARED_END);
+
+	return len > end && !strcmp(top + len - end, PLACE_SHARED_END);
+}
+
 int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, struct plfs_drain *d)
 {
 	int saved ERRNO_KEPT = errno;
@@ -379,6 +386,8 @@ int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, s
 
 	if (!has_backend(m))
 		return -ENXIO;
+	if (!only_orphans && plfs_place_is_shared(top))
+		return -EINVAL;
 	d->of_place = true;
 	p.fd = sys_fd_hide(io_open(top, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 	if (p.fd < 0)
