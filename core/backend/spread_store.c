@@ -386,7 +386,9 @@ static int list_hostdir(struct store *s, const char *path, int (*fn)(void *arg, 
 
 	if (!ret)
 		gone = list_all(s, path, &home, &there, &any);
-	if (any) {
+	if (gone && gone != -EIO)
+		ret = gone;
+	if (any && !ret) {
 		drop_names(&home);
 		ret = s->base->list(s, path, add_name, &home);
 	}

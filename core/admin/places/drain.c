@@ -273,6 +273,14 @@ static void remove_orphan(struct placing *p, int dir, const char *name)
 		p->d->nr_left++;
 }
 
+/* A removal was killed, or is at it: what two remove goes all the same. */
+static bool is_being_removed(const char *name)
+{
+	size_t len = strlen(name), end = strlen(STORE_GONE);
+
+	return len == 2 * STUB_ID_LEN + end && !strcmp(name + len - end, STORE_GONE);
+}
+
 static int drain_id(struct placing *p, int dir, const char *name)
 {
 	struct store *s = &p->m->store;
@@ -282,6 +290,10 @@ static int drain_id(struct placing *p, int dir, const char *name)
 	struct drain_open open = { .nr = 0 };
 	int ret;
 
+	if (is_being_removed(name)) {
+		remove_orphan(p, dir, name);
+		return 0;
+	}
 	if (!parse_id(name, id) || (p->d->closed_only && !ready_look(dir, name, p->d)))
 		return 0;
 	container_init(&c, s, id, 0);
