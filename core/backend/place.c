@@ -427,6 +427,19 @@ static int write_home(struct store *home, const char *path, mode_t mode, struct 
 }
 
 /*
+ * The file at home, of the bytes @raw, is another than that here. -ENODEV: it is of this backend, which lacks
+ * what it had: it is not mounted, say. Nothing is to be written below where it was.
+ */
+static int other_place(const struct place_settings *ps, const uint8_t *raw)
+{
+	char top[PLACE_PATH_LEN];
+	struct place p;
+
+	return ps->features && !place_decode(&p, raw) && !top_path(ps, top) && !strcmp(p.path, top) ? -ENODEV :
+												     -EREMOTE;
+}
+
+/*
  * Whether near.HOST at home is as that here. -ENODATA: home has none, and it is to be made; -EREMOTE: home
  * has another. With @make: make it, from that here, which is made anew if it is none.
  */
@@ -445,7 +458,7 @@ static int compare_home(struct store *home, const struct place_settings *ps, con
 	if (!ret && !own && !memcmp(here, there, PLACE_LEN))
 		return p.features == ps->features ? 0 : -EREMOTE;
 	if (ret != -ENOENT)
-		return ret && ret != -ENODATA ? ret : -EREMOTE;
+		return ret && ret != -ENODATA ? ret : ret ? -EREMOTE : other_place(ps, there);
 	if (!make)
 		return -ENODATA;
 	ret = own ? top_path(ps, top) : 0;
