@@ -218,7 +218,7 @@ int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, s
  */
 int plfs_places_in(const char *near, int (*fn)(void *arg, const char *top, const char *home), void *arg);
 
-/* Whether such a directory is in another backend (spread=): then it is no place from which anything is moved. */
+/* Whether such a directory is in another backend (spread=): then nothing is moved from there. */
 bool plfs_place_is_shared(const char *top);
 
 /* One near.HOST or spread.N.HOST of a file. */

@@ -40,7 +40,8 @@ static int print_place(void *arg, const struct plfs_place *p)
 			   p->host, p->path, (unsigned long long)p->nr_logs, (unsigned long long)p->nr_open,
 			   tool_size(p->bytes, size));
 	else if (p->shared)
-		tool_print("%s: shared, of %s in %s: not there, or cannot be read", l->name, p->host, p->path);
+		tool_print("%s: shared, of %s in %s: not there, or cannot be read", l->name, p->host,
+			   p->path);
 	else
 		tool_print("%s: on %s in %s: not on this host, or gone", l->name, p->host, p->path);
 	return 0;

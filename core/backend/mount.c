@@ -84,18 +84,20 @@ static int check_backend(struct mount_spec *spec, const char *path, char *canoni
 /* One of several backends must be another directory, and none that the programs see. */
 static int check_other(const struct plfs_mount *m, const char *path, char *err, size_t err_len)
 {
-	const char *why = NULL;
+	const char *prefix = m->spec->prefix;
+	bool twice = false;
 
+	for (int i = 0; m->others[i] && !twice; i++)
+		twice = !strcmp(m->others[i], path);
 	if (is_below(path, m->backend, m->backend_len))
-		why = "is, or lies in, the first one";
+		snprintf(err, err_len, "backend \"%s\" of \"%s\" is, or lies in, the first one", path,
+			 prefix);
 	else if (strlen(path) > CONFIG_NEAR_MAX)
-		why = "is too long a name";
-	for (int i = 0; m->others[i] && !why; i++)
-		if (!strcmp(m->others[i], path))
-			why = "is named twice";
-	if (!why)
+		snprintf(err, err_len, "backend \"%s\" of \"%s\" is too long a name", path, prefix);
+	else if (twice)
+		snprintf(err, err_len, "backend \"%s\" of \"%s\" is named twice", path, prefix);
+	else
 		return 0;
-	snprintf(err, err_len, "backend \"%s\" of \"%s\" %s", path, m->spec->prefix, why);
 	return -EINVAL;
 }
 

@@ -327,17 +327,15 @@ int option_take(struct mount_spec *m, const char *text, char *err, size_t err_le
 
 int option_check(const struct mount_spec *m, char *err, size_t err_len)
 {
-	const char *why = NULL;
-
 	if (m->sync == SYNC_NEAR && m->release == RELEASE_HOME)
-		why = "sync=near does not go with release=home: a sync is a release, and copies to the backend then";
+		snprintf(err, err_len,
+			 "sync=near does not go with release=home: a sync is a release, and copies to the backend then");
 	else if (m->spread && m->nr_backends < 2)
-		why = "spread= is for several backends: PREFIX=BACKEND,BACKEND{spread=...}";
+		snprintf(err, err_len, "spread= is for several backends: PREFIX=BACKEND,BACKEND{spread=...}");
 	else if (m->spread && m->near)
-		why = "spread= does not go with near=: what is near is moved to the first backend";
-	if (!why)
+		snprintf(err, err_len, "spread= does not go with near=: what is near is moved to the first backend");
+	else
 		return 0;
-	snprintf(err, err_len, "%s", why);
 	return -EINVAL;
 }
 

@@ -435,8 +435,9 @@ static int other_place(const struct place_settings *ps, const uint8_t *raw)
 	char top[PLACE_PATH_LEN];
 	struct place p;
 
-	return ps->features && !place_decode(&p, raw) && !top_path(ps, top) && !strcmp(p.path, top) ? -ENODEV :
-												     -EREMOTE;
+	if (!ps->features || place_decode(&p, raw) || top_path(ps, top))
+		return -EREMOTE;
+	return strcmp(p.path, top) ? -EREMOTE : -ENODEV;
 }
 
 /*

@@ -402,7 +402,9 @@ static int has_group(struct store *s, int h, mode_t mode, gid_t gid)
 /* -ENOSPC: the budget is used up. */
 static int begin(struct store *s, const char *dir, mode_t mode, struct place_dir *near)
 {
-	return s->near->max && place_used(s->near) >= s->near->max ? -ENOSPC : place_begin(s, dir, mode, near);
+	if (s->near->max && place_used(s->near) >= s->near->max)
+		return -ENOSPC;
+	return place_begin(s, dir, mode, near);
 }
 
 int placed_create(struct store *s, const char *path, mode_t mode, gid_t gid, mode_t home_mode,

@@ -35,8 +35,8 @@ static inline bool placed_is_enabled(const struct store *s) { return s->under ||
 
 /*
  * Make the log or live file @path near, to read and write. @gid: the group that it must have; @home_mode: of
- * near.HOST; @hold: of placed_hold() or spread_hold(), or NULL. A handle; -errno: it cannot be made near, and nothing of it is
- * left.
+ * near.HOST; @hold: of placed_hold() or spread_hold(), or NULL. A handle; -errno: it cannot be made near, and
+ * nothing of it is left.
  */
 int placed_create(struct store *s, const char *path, mode_t mode, gid_t gid, mode_t home_mode,
 		  struct place_dir *hold);

@@ -106,7 +106,8 @@ static int begin(const struct container *c, unsigned backend, const char *dir, s
 	int ret = -EREMOTE;
 
 	for (unsigned i = 0; i < SPREAD_SLOTS && ret == -EREMOTE; i++) {
-		snprintf(file, sizeof(file), "spread.%u.%s", 1 + (backend - 1 + i) % SPREAD_SLOTS, host_name());
+		snprintf(file, sizeof(file), "spread.%u.%s", 1 + (backend - 1 + i) % SPREAD_SLOTS,
+			 host_name());
 		ret = place_begin_as(c->store, ps, dir, file, container_file_mode(c, false), hold);
 	}
 	if (ret)

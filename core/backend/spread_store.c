@@ -32,7 +32,8 @@ struct parts {
 /* "data.HOST.PID.SEQ" of "damaged.N.data.HOST.PID.SEQ": it stays where it was. */
 static const char *undamaged(const char *name)
 {
-	const char *dot = strncmp(name, DAMAGED, strlen(DAMAGED)) ? NULL : strchr(name + strlen(DAMAGED), '.');
+	bool is = !strncmp(name, DAMAGED, strlen(DAMAGED));
+	const char *dot = is ? strchr(name + strlen(DAMAGED), '.') : NULL;
 
 	return dot ? dot + 1 : name;
 }
@@ -108,7 +109,8 @@ static int enter(struct store *s, const struct parts *p, unsigned slot, struct p
 /* What is done with a file, by the functions @ops of @s; @there: in another backend. */
 typedef int do_fn(void *arg, const struct store_ops *ops, struct store *s, const char *path, bool there);
 
-static int do_in(struct store *s, const struct parts *p, const char *path, unsigned slot, do_fn *fn, void *arg)
+static int do_in(struct store *s, const struct parts *p, const char *path, unsigned slot, do_fn *fn,
+		 void *arg)
 {
 	struct place_dir to;
 	int ret;
@@ -355,7 +357,8 @@ static int list_one(struct store *s, const char *dir, const char *file, struct n
 	return ret;
 }
 
-static int list_all(struct store *s, const char *dir, const struct names *home, struct names *there, bool *any)
+static int list_all(struct store *s, const char *dir, const struct names *home, struct names *there,
+		    bool *any)
 {
 	int ret = 0;
 
@@ -374,7 +377,8 @@ static bool is_twice(const struct names *there, const char *name)
 {
 	enum dropping_kind kind = name_kind(name);
 
-	return (kind == DROPPING_DATA || kind == DROPPING_LIVE) && spread_slot_of(name) && has_name(there, name);
+	return (kind == DROPPING_DATA || kind == DROPPING_LIVE) && spread_slot_of(name) &&
+	       has_name(there, name);
 }
 
 /* Home is listed last, once more: a log that was brought home meanwhile is there by then. */

@@ -10,7 +10,7 @@
 
 struct spread_tops;
 
-/* Find where the container @path, ".plfs/XX/ID" in @s, has logs. NULL: nowhere else, or there is no memory. */
+/* Find where the container @path, ".plfs/XX/ID" in @s, has logs. NULL: nowhere else, or no memory. */
 struct spread_tops *spread_tops_open(struct store *s, const char *path);
 
 /*

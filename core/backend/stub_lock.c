@@ -278,7 +278,7 @@ int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns)
 	return change_header(fd, stub, &(struct stub){ .generation_ns = generation_ns });
 }
 
-int stub_set_clocks(int fd, struct stub *stub) 
+int stub_set_clocks(int fd, struct stub *stub)
 {
 	return change_header(fd, stub, &(struct stub){ .clocks = true });
 }

@@ -242,8 +242,8 @@ static void tell_clock(struct inode *ino, int fd)
 }
 
 /*
- * Whether the log may be elsewhere: of a file of this process's user, for what is there belongs to him. Others
- * learn by the header, of which @has is a feature, that there may be such logs.
+ * Whether the log may be elsewhere: of a file of this process's user, for what is there belongs to him.
+ * Others learn by the header, of which @has is a feature, that there may be such logs.
  */
 static bool may_be_elsewhere(struct inode *ino, int fd, const bool *has,
 			     int (*set)(int fd, struct stub *stub))

@@ -12,7 +12,7 @@
 int store_posix_open(struct store *s, const char *path);
 void store_posix_close(struct store *s);
 
-/* @s, which has the table of such a store, and a handle of a directory as its root: what file system it is on. */
+/* For @s, which has the table of such a store and a directory as its root: what file system that is on. */
 void store_posix_set_kind(struct store *s);
 
 /*

@@ -40,7 +40,7 @@ struct store {
 	const struct store_ops *under;      /* the functions for what is at home; NULL: there are no places */
 	const struct place_settings *near; /* where new logs are made; NULL: at home */
 	/* Of one whose logs may lie in several backends (backend/spread.h). */
-	const struct store_ops *base;         /* the functions for this backend alone; NULL: there is no other */
+	const struct store_ops *base; /* the functions for this backend alone; NULL: there is no other */
 	const struct spread_settings *spread; /* where new logs are made; NULL: here */
 };
 

@@ -279,7 +279,7 @@ static int nr_left(void)
 	return there + count_files("data.") + count_files("live.") + count_files(".plfs-flatten");
 }
 
-/* What a killed removal has left in other backends. A process that was killed first may not have said whose. */
+/* What a killed removal has left in other backends. One killed early may not have said whose they are. */
 static int remove_orphans(void *arg, const char *top, const char *home)
 {
 	struct plfs_drain d = { 0 };

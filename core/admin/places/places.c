@@ -67,7 +67,7 @@ static int count(void *arg, const char *name)
 	return 0;
 }
 
-/* In another backend the host's logs may be in directories of their own, or beside those of other hosts. */
+/* The logs of a host in another backend may be in directories of their own, or beside those of others. */
 static int count_own(void *arg, const char *name)
 {
 	struct looking *g = arg;
@@ -129,7 +129,7 @@ int plfs_places_of(struct plfs_mount *m, int dirfd, const char *path,
 
 	if (ret <= 0)
 		return ret;
-	bare = store_bare(c.store); /* what places and other backends have is counted there, if they are there */
+	bare = store_bare(c.store); /* each place and backend is looked into by itself, if it is there */
 	c.store = &bare;
 	return container_list(&c, look, &g);
 }

@@ -106,8 +106,8 @@ static int check_spread(struct scan *l, const char *path, const char *name)
 		return ret == -ENOENT ? 0 : ret;
 	ret = place_read_as(l->c->store, full, name, &p);
 	l->gone = true;
-	return findings_add(l->found, PLFS_DAMAGED, ret == -EBADMSG ? "spread-damaged" : "backend-gone", path, 0,
-			    ret == -EBADMSG ? "damaged: what it leads to, in another backend, cannot be read" :
+	return findings_add(l->found, PLFS_DAMAGED, ret == -EBADMSG ? "spread-damaged" : "backend-gone",
+			    path, 0, ret == -EBADMSG ? "damaged: what it leads to, in another backend, cannot be read" :
 					      "the backend %s is not there, or cannot be read: logs of killed "
 					      "processes may be in it too; nothing is repaired until it is back",
 			    p.path) ? 0 : -ENOMEM;
