@@ -331,6 +331,12 @@ static int enter_own(struct store *home, const struct place_settings *ps, const 
 
 	snprintf(path, sizeof(path), "%s/%s", ps->backend_id, below(dir));
 	user_path(ps, user);
+	if (ps->features) { /* many hosts share it: mostly there is nothing to make */
+		s.root = place_open_user(ps);
+		ret = s.root < 0 ? s.root : enter(home, s.root, path, near);
+		if (ret != -ENOENT)
+			return ret;
+	}
 	if (!sys.mkdir(user, DIR_MODE))
 		sys.chmod(user, DIR_MODE); /* the umask has its say in the first */
 	else if (errno != EEXIST)

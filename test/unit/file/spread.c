@@ -339,6 +339,41 @@ Test(spread, what_is_on_disk_says_where_logs_are_and_not_the_mapping)
 	cr_assert_eq(near_count("data.") + count_files("data."), 0);
 }
 
+static int drain_in_q(void *arg)
+{
+	struct plfs_drain d = { 0 };
+	struct plfs_mount *m = NULL;
+	char path[PATH_MAX];
+
+	(void)arg;
+	if (plfs_path_map("/q/a", path, &m) != 1)
+		return 100;
+	return plfs_drain_file(m, AT_FDCWD, path, &d) ? 100 : (int)d.nr_logs;
+}
+
+/* One job has had near=, another spread=. A drain moves what is near, and nothing else. */
+Test(spread, some_logs_of_a_file_may_be_near_and_others_in_other_backends)
+{
+	char near[100];
+	int there;
+
+	snprintf(near, sizeof(near), "{small=0,near=%s,drain=none}", near_dir);
+	for (long i = 0; i < 12; i++)
+		cr_assert_eq(in_child(write_it, (void *)i), 0);
+	there = near_count("data.");
+	cr_assert_gt(there, 0);
+	for (long i = 12; i < 15; i++)
+		cr_assert_eq(remapped(write_in_q, (void *)i, near), 0);
+	cr_assert_eq(near_count("data."), there + 3);
+	cr_assert_eq(in_child(read_it, (void *)15), 0);
+	cr_assert_eq(remapped(drain_in_q, NULL, ""), 3);
+	cr_assert_eq(near_count("data."), there);
+	cr_assert_eq(in_child(read_it, (void *)15), 0);
+	cr_assert_eq(remapped(read_in_q, (void *)15, ""), 0);
+	cr_assert_eq(lunlink("a"), 0);
+	cr_assert_eq(near_count("data.") + count_files("data."), 0);
+}
+
 /* ---- backends that are gone ---- */
 
 static void move_away(bool back)
