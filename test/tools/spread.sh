@@ -30,7 +30,10 @@ spread_shown() { # by all commands, also without the other backends in the mappi
 	wrong 2 'its logs stay there' "$plfs" drain "$(find "$two" "$three" -name 'data.*' | sed 's,\(.*/b[23]\)/.*,\1,' | head -1)"
 	"$plfs" drain "$back/s" | grep '^0 logs'
 	"$plfs" map "$back/s" | grep data.
-	"$plfs" compact "$back/s" # without the others in the mapping: all comes home
+	"$plfs" compact "$back/s"
+	"$plfs" run -m "$map" cmp "$work/plain/s" /plfs/s
+	# Without the others in the mapping a copy is at home.
+	"$plfs" run -m "/plfs=$back{small=0}" sh -c 'cp -p /plfs/s /plfs/s.new && mv /plfs/s.new /plfs/s'
 	[ "$(there_logs)" = 0 ]
 	"$plfs" run -m "$map" cmp "$work/plain/s" /plfs/s
 	spread_file s
