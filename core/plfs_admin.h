@@ -190,7 +190,8 @@ struct plfs_drain {
 	uint64_t rate;           /* bytes a second to copy at most; 0: no limit */
 	uint64_t due_ns;         /* when they may go on; the drain's own */
 	uint64_t nr_logs, bytes; /* moved, copied */
-	uint64_t nr_left;        /* logs that stay near: open, or what they are to go to fails */
+	uint64_t nr_copies;      /* made in other backends (mirror=); their bytes are among those */
+	uint64_t nr_left;        /* logs that stay near: open, or what they are to go to fails; or get no copy */
 	uint64_t nr_elsewhere;   /* near.HOSTs that lead to places that are not on this host */
 	uint64_t nr_lost;        /* logs that are damaged */
 	uint64_t nr_orphans;     /* containers near, of which no file is left */
@@ -211,6 +212,14 @@ int plfs_drain_file(struct plfs_mount *m, int dirfd, const char *path, struct pl
  * -EINVAL: it is in another backend, and stays.
  */
 int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, struct plfs_drain *d);
+
+/*
+ * Make the copies (mirror=) of the closed logs of all containers in the queue @fd of @m: of this host and
+ * user, who is the caller. *@end: how many bytes of the queue that was. As plfs_drain_file(). The path of the
+ * queue, into @path (PATH_MAX).
+ */
+int plfs_drain_queue(struct plfs_mount *m, int fd, uint64_t *end, struct plfs_drain *d);
+void plfs_queue_path(const struct plfs_mount *m, char *path);
 
 /*
  * Call @fn for each such directory in the directory @near that is this user's, all users' for root, with the

@@ -45,7 +45,7 @@ static void open_null(int fd)
 }
 
 /* Nothing of who started it: descriptors, terminal, directory, limits, core. */
-static void detach(void)
+void background_detach(void)
 {
 	struct rlimit lim;
 	cpu_set_t all;
@@ -71,7 +71,7 @@ static void detach(void)
 	syscall(SYS_ioprio_set, 1 /* IOPRIO_WHO_PROCESS */, 0, 2 << 13 | 7); /* best effort, the last of it */
 }
 
-static void sleep_ms(unsigned ms)
+void background_sleep(unsigned ms)
 {
 	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 };
 
@@ -188,12 +188,12 @@ static bool work(struct background *b)
 			if (!*b->why)
 				snprintf(b->why, sizeof(b->why), "%s: %s", plfs_backend(b->m),
 					 strerror(-ret));
-			sleep_ms(wait_ms);
+			background_sleep(wait_ms);
 			failed_ms += wait_ms;
 			wait_ms *= 2;
 		} else {
 			*b->why = '\0';
-			sleep_ms(LOOK_MS);
+			background_sleep(LOOK_MS);
 			idle_ms += LOOK_MS;
 			failed_ms = 0;
 		}
@@ -244,7 +244,7 @@ int background_drain(const char *top, unsigned patience_s, uint64_t rate)
 	char near[PATH_MAX], *slash = NULL;
 	char *names[] = { near };
 
-	detach();
+	background_detach();
 	if (!open_lock(&b))
 		return TOOL_OK; /* another does it */
 	snprintf(near, sizeof(near), "%s", top);

@@ -16,4 +16,8 @@
  */
 int background_drain(const char *top, unsigned patience_s, uint64_t rate);
 
+/* What a helper does first: nothing of who started it stays but the descriptor of the lock, 3. */
+void background_detach(void);
+void background_sleep(unsigned ms);
+
 #endif

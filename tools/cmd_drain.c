@@ -3,6 +3,7 @@
  * plfs drain: options, output and exit codes. Core moves the logs.
  */
 #include "background.h"
+#include "copying.h"
 #include "options.h"
 #include "places.h"
 #include "progress.h"
@@ -166,8 +167,9 @@ static void print_drained(const struct run *r, int rc)
 	char size[TOOL_SIZE_LEN];
 
 	if (opt.json) {
-		printf("{\"logs\": %llu, \"bytes\": %llu, \"left\": %llu, \"elsewhere\": %llu, \"lost\": %llu, \"orphans\": %llu, \"exit\": %d}\n",
-		       (unsigned long long)d->nr_logs, (unsigned long long)d->bytes,
+		printf("{\"logs\": %llu, \"copies\": %llu, \"bytes\": %llu, \"left\": %llu, \"elsewhere\": %llu, \"lost\": %llu, \"orphans\": %llu, \"exit\": %d}\n",
+		       (unsigned long long)d->nr_logs, (unsigned long long)d->nr_copies,
+		       (unsigned long long)d->bytes,
 		       (unsigned long long)d->nr_left, (unsigned long long)d->nr_elsewhere,
 		       (unsigned long long)d->nr_lost, (unsigned long long)d->nr_orphans, rc);
 		return;
@@ -175,6 +177,9 @@ static void print_drained(const struct run *r, int rc)
 	if (opt.quiet)
 		return;
 	tool_print("%llu logs moved home, %s", (unsigned long long)d->nr_logs, tool_size(d->bytes, size));
+	if (d->nr_copies)
+		tool_print("%llu logs copied to other backends, their bytes are among these",
+			   (unsigned long long)d->nr_copies);
 	if (d->nr_left)
 		tool_print("%llu logs stay: open, or they could not be moved; try again later",
 			   (unsigned long long)d->nr_left);
@@ -193,11 +198,12 @@ static int run_drain(const struct verb *v, int argc, char **argv)
 {
 	struct run r = { .drain = { .progress = show, .trouble = trouble } };
 	int rc, ret, c;
-	bool background = false;
+	bool background = false, copies = false;
 
 	r.drain.arg = &r;
 	while ((c = options_next(v, argc, argv)) != -1) {
 		background |= c == OPT_BACKGROUND;
+		copies |= c == OPT_COPIES;
 		if (c == OPT_RATE)
 			r.drain.rate = options_size(v, "rate");
 		waiting_take(&r.w, v, c);
@@ -206,6 +212,8 @@ static int run_drain(const struct verb *v, int argc, char **argv)
 		return tool_misuse(v->name, "no place and no file given");
 	if (background)
 		return background_drain(argv[optind], BACKGROUND_PATIENCE_S, r.drain.rate);
+	if (copies)
+		return copying_run(argv[optind], BACKGROUND_PATIENCE_S, r.drain.rate);
 	rc = waiting_begin(&r.w, v);
 	if (rc)
 		return rc;
@@ -228,6 +236,7 @@ const struct verb verb_drain = {
 	.end = "Exit status: 0 all is in the backend; 75 something is not yet, try again; 1 something is damaged.\n",
 	.options = (const struct verb_option[]){
 		{ OPT_BACKGROUND, "background", NULL, "be the helper that the library starts (drain=helper); NEAR is PLACE/plfs.UID/ID" },
+		{ OPT_COPIES, "copies", NULL, "be the helper that the library starts with mirror=; NEAR is the backend" },
 		{ OPT_WAIT, "wait", NULL, "wait until all is in the backend, also what is being written" },
 		{ OPT_TIMEOUT, "timeout", "SECONDS", "with --wait: so long at most" },
 		{ OPT_RATE, "rate", "SIZE", "copy so many bytes a second at most: a number, and K, M, G or T" },

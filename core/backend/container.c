@@ -53,6 +53,7 @@ void container_init_from(struct container *c, struct store *store, const struct 
 	container_init_for(c, store, stub->id, st);
 	if (stub->has_maker)
 		c->maker = stub->maker;
+	c->copied = stub->copied;
 }
 
 void container_path(const struct container *c, const char *rest, char *out)

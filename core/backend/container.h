@@ -38,6 +38,7 @@ struct container {
 	unsigned checked;     /* the uses that container_check() has allowed: 1 << use */
 	bool told;            /* why it is refused, or cannot be changed, has been reported */
 	bool give;            /* this process is root's, and gives its droppings to the stub's owner */
+	bool copied;          /* its logs may have copies (spare.h) */
 	bool filled;          /* the stub has a length: see container_is_purged() */
 	bool near;            /* new logs of this process are made near, if they can be (placed.h) */
 	struct place_dir *hold; /* while one is made: by placed_hold() or spread_hold() */

@@ -6,7 +6,6 @@
 
 #include "core/backend/config.h"
 #include "core/base/msg.h"
-#include "core/base/event.h"
 #include "core/store/dirs.h"
 
 #include <stdio.h>
@@ -283,17 +282,4 @@ bool container_has(const char *name, int depth, bool dir)
 	if (!depth && container_is_hostdir(name, strlen(name)))
 		return true;
 	return dir ? depth == 1 && name_is_own_dir(name) : name_is_known(name, !depth);
-}
-
-int container_remove(const struct container *c)
-{
-	struct container copy = *c;
-	int ret = container_check(&copy, CONTAINER_CHANGE);
-
-	if (ret || !container_is_checked(&copy, CONTAINER_CHANGE)) /* gone already */
-		return ret;
-	ret = store_remove_tree(c->store, c->dir, container_has);
-
-	event(EVENT_CONTAINER_REMOVED, .container = c->dir, .result = ret);
-	return ret == -ENOENT ? 0 : ret;
 }

@@ -44,11 +44,4 @@ int container_list(const struct container *c,
 /* What a container has: a dirs_known. */
 bool container_has(const char *name, int depth, bool dir);
 
-/*
- * Remove the container with what containers have in them. -ENOTEMPTY: something else is in it, and stays (one
- * line). 0: it is gone, or was before; -EIO, -EACCES: it is not of this
- * stub and stays (container_check()); -errno.
- */
-int container_remove(const struct container *c);
-
 #endif

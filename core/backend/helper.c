@@ -73,6 +73,7 @@ static bool find_command(char *out)
 
 struct start {
 	char command[PATH_MAX], top[PATH_MAX];
+	const char *map; /* of the backend @top, for copies of its logs; NULL: it is a place */
 	char rate[32]; /* the option; empty: none */
 	int lock;      /* descriptor */
 	char *stack;   /* of the second */
@@ -85,12 +86,17 @@ static int become_helper(void *arg)
 	struct start *s = arg;
 	/* the kernel's struct sigaction: glibc's call refuses the two signals of its own */
 	static const unsigned long by_default[8];
-	char *argv[] = { (char *)COMMAND, (char *)"drain", (char *)"--background", s->top,
-			 *s->rate ? s->rate : NULL, NULL };
+	char *argv[] = { (char *)COMMAND, (char *)"drain", (char *)(s->map ? "--copies" : "--background"),
+			 s->top, *s->rate ? s->rate : NULL, NULL, NULL, NULL };
 	char *envp[] = { (char *)"PATH=/usr/local/bin:/usr/bin:/bin", (char *)"LC_ALL=C", NULL };
+	unsigned nr = *s->rate ? 5 : 4;
 	sigset_t none;
 	long null;
 
+	if (s->map) {
+		argv[nr++] = (char *)"--map";
+		argv[nr] = (char *)s->map;
+	}
 	sys.syscall(SYS_setsid);
 	sys.syscall(SYS_dup3, s->lock, HELPER_LOCK_FD, 0);
 	if (s->lock == HELPER_LOCK_FD)
@@ -190,11 +196,45 @@ static void tell_none(const struct place_settings *ps, int fd, const char *why)
 		  ps->near, (unsigned)geteuid(), why);
 }
 
+/* Have the command go on with the lock. NULL, or why not. */
+static const char *start(struct start *s, uint64_t rate)
+{
+	if (rate)
+		snprintf(s->rate, sizeof(s->rate), "--rate=%llu", (unsigned long long)rate);
+	if (sys.getpid() == 1)
+		return "this is the first process of a container, which would be its parent";
+	if (geteuid() != getuid())
+		return "the process acts for another user";
+	if (!find_command(s->command))
+		return "no " COMMAND " beside the library, and none in PATH";
+	return run(s) ? strerror(s->error) : NULL;
+}
+
+void helper_copy(struct store *home, int h, const char *backend, const char *map, uint64_t rate)
+{
+	struct flock lk = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
+	int saved ERRNO_KEPT = errno;
+	struct start s = { .error = 0, .rate = "", .map = map, .lock = store_fd(home, h) };
+	static bool told;
+	const char *why;
+
+	if (!enabled || s.lock < 0 || sys.fcntl(s.lock, F_OFD_SETLK, &lk))
+		return;
+	snprintf(s.top, sizeof(s.top), "%s", backend);
+	why = start(&s, rate);
+	if (!why)
+		return;
+	lk.l_type = F_UNLCK;
+	sys.fcntl(s.lock, F_OFD_SETLK, &lk);
+	if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+		msg_error("%s: no helper can be started (%s): logs get their copies by plfs drain", backend, why);
+}
+
 void helper_start(const struct place_settings *ps)
 {
 	int saved ERRNO_KEPT = errno;
 	struct start s = { .error = 0, .rate = "" };
-	const char *why = NULL;
+	const char *why;
 
 	if (!enabled || ps->drain != DRAIN_HELPER)
 		return;
@@ -205,16 +245,7 @@ void helper_start(const struct place_settings *ps)
 		return;
 	}
 	snprintf(s.top, sizeof(s.top), "%s/plfs.%u/%s", ps->near, (unsigned)geteuid(), ps->backend_id);
-	if (ps->rate)
-		snprintf(s.rate, sizeof(s.rate), "--rate=%llu", (unsigned long long)ps->rate);
-	if (sys.getpid() == 1)
-		why = "this is the first process of a container, which would be its parent";
-	else if (geteuid() != getuid())
-		why = "the process acts for another user";
-	else if (!find_command(s.command))
-		why = "no " COMMAND " beside the library, and none in PATH";
-	else if (run(&s))
-		why = strerror(s.error);
+	why = start(&s, ps->rate);
 	if (why)
 		tell_none(ps, s.lock, why);
 	sys_fd_close(&s.lock);

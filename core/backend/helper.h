@@ -29,4 +29,10 @@ void helper_enable(void);
  */
 void helper_start(const struct place_settings *ps);
 
+/*
+ * Start a helper that takes the queue @h (queue.h) of the backend @backend, mapped by @map, unless there is
+ * one. If none can be started, one line says so, once a process. Conditions as for the last.
+ */
+void helper_copy(struct store *home, int h, const char *backend, const char *map, uint64_t rate);
+
 #endif

@@ -101,6 +101,10 @@ static int check_other(const struct plfs_mount *m, const char *path, char *err, 
 	return -EINVAL;
 }
 
+/*
+ * Backends that get copies are not touched by the program: one that is gone, or does not answer, is the
+ * copier's.
+ */
 static int check_backends(struct plfs_mount *m, struct mount_spec *spec, char *err, size_t err_len)
 {
 	char other[PATH_MAX];
@@ -108,7 +112,10 @@ static int check_backends(struct plfs_mount *m, struct mount_spec *spec, char *e
 
 	m->backend_len = ret ? 0 : strlen(m->backend);
 	for (int i = 1; i < spec->nr_backends && !ret; i++) {
-		ret = check_backend(spec, spec->backends[i], other, err, err_len);
+		if (spec->mirror)
+			snprintf(other, sizeof(other), "%s", spec->backends[i]);
+		else
+			ret = check_backend(spec, spec->backends[i], other, err, err_len);
 		if (!ret)
 			ret = check_other(m, other, err, err_len);
 		if (!ret && !(m->others[i - 1] = mem_strdup(other)))
@@ -178,6 +185,12 @@ static int mount_open(struct plfs_mount *m, struct mount_spec *spec, char *err, 
 		ret = spread(m, spec->spread, st.st_dev, err, err_len);
 	if (ret)
 		return ret;
+	if (spec->mirror) {
+		ret = spare_setup(&m->spares, spec, m->backend, m->others);
+		if (ret)
+			return ret;
+		m->store.spares = &m->spares;
+	}
 	/*
 	 * What one host writes to a stub another sees as its file system does it: that has to be asked for.
 	 */

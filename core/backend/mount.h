@@ -8,6 +8,7 @@
 
 #include "core/backend/config.h"
 #include "core/backend/place.h"
+#include "core/backend/spare.h"
 #include "core/backend/spread.h"
 #include "core/store/store.h"
 
@@ -17,6 +18,7 @@ struct plfs_mount {
 	size_t backend_len;
 	struct store store; /* of the containers */
 	struct place_settings near; /* what the mapping says of places; near.near NULL: nothing */
+	struct spare_settings spares; /* what it says of copies of logs; nr 0: nothing */
 	char *others[CONFIG_BACKENDS_MAX]; /* canonical; the second backend and those behind it */
 	struct spread_settings spread; /* spread.rule SPREAD_NONE: they are not used */
 	int dirfd;          /* the kernel's descriptor of the backend's directory, in which the stubs are */

@@ -17,6 +17,7 @@
 #define NOTICE "notice."
 #define LOST "lost."
 #define NEAR "near."
+#define COPIES "copies." /* spare.h */
 #define SPREAD "spread."
 
 /* What stands behind the kind: "HOST.PID.SEQ", "HOST". */
@@ -54,6 +55,8 @@ enum dropping_kind name_kind(const char *name)
 		return DROPPING_INDEX;
 	if (name_is_near(name))
 		return DROPPING_NEAR;
+	if (!strncmp(name, COPIES, strlen(COPIES)))
+		return DROPPING_COPIES;
 	return name_spread_slot(name) ? DROPPING_SPREAD : DROPPING_OTHER;
 }
 
@@ -112,7 +115,8 @@ bool name_is_known(const char *name, bool top)
 		return len > strlen(LOG) && ends_with_numbers(name + strlen(LOG), len - strlen(LOG));
 	return (!strncmp(name, INDEX, strlen(INDEX)) && len > strlen(INDEX)) ||
 	       (!strncmp(name, NOTICE, strlen(NOTICE)) && len > strlen(NOTICE)) ||
-	       (!strncmp(name, NEAR, strlen(NEAR)) && len > strlen(NEAR)) || name_spread_slot(name);
+	       (!strncmp(name, NEAR, strlen(NEAR)) && len > strlen(NEAR)) ||
+	       (!strncmp(name, COPIES, strlen(COPIES)) && len > strlen(COPIES)) || name_spread_slot(name);
 }
 
 bool name_is_live_of(const char *live, const char *log)
@@ -137,7 +141,7 @@ const char *name_host(const char *name, size_t *len)
 		return NULL;
 	host = rest_of(kind == DROPPING_SPREAD ? rest_of(name) : name);
 	*len = strlen(host);
-	if (kind == DROPPING_INDEX || kind == DROPPING_NEAR || kind == DROPPING_SPREAD)
+	if (kind == DROPPING_INDEX || kind == DROPPING_NEAR || kind == DROPPING_SPREAD || kind == DROPPING_COPIES)
 		return host;
 	if (!ends_with_numbers(host, *len))
 		return NULL;

@@ -27,6 +27,7 @@ enum dropping_kind {
 	DROPPING_INDEX,
 	DROPPING_NEAR,
 	DROPPING_SPREAD,
+	DROPPING_COPIES,
 };
 enum dropping_kind name_kind(const char *name);
 
@@ -54,8 +55,8 @@ bool name_is_live_of(const char *live, const char *log);
 bool name_is_ours(const char *name);
 
 /*
- * HOST in @name, and its length: of a log, live file, node index, near.HOST or spread.N.HOST; NULL: it has
- * none.
+ * HOST in @name, and its length: of a log, live file, node index, near.HOST, spread.N.HOST or copies.HOST;
+ * NULL: it has none.
  */
 const char *name_host(const char *name, size_t *len);
 

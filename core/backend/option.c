@@ -272,6 +272,7 @@ static const struct option OPTIONS[] = {
 	{ "rate", "SIZE", take_size, AT(rate), .units = "KMGT", .least = 1 },
 	{ "sync", "home|near", take_word, AT(sync) },
 	{ "wait", "SECONDS", take_number, AT(wait), .least = 0, .most = 86400 },
+	{ "mirror", "NUMBER", take_number, AT(mirror), .least = 2, .most = CONFIG_BACKENDS_MAX },
 	{ "release", "near|home", take_word, AT(release) },
 	{ "spread", "host|process|file", take_rule, AT(spread) },
 };
@@ -325,8 +326,30 @@ int option_take(struct mount_spec *m, const char *text, char *err, size_t err_le
 	return -EINVAL;
 }
 
+/* Copies are named by lines of text (spare.h). */
+static int check_mirror(const struct mount_spec *m, char *err, size_t err_len)
+{
+	if (m->mirror > (unsigned)m->nr_backends) {
+		snprintf(err, err_len, "mirror=%u needs %u backends behind \"%s=\", separated by \",\"", m->mirror,
+			 m->mirror, m->prefix);
+		return -EINVAL;
+	}
+	for (unsigned i = 1; i < m->mirror; i++) {
+		if (strlen(m->backends[i]) <= CONFIG_NEAR_MAX && !strchr(m->backends[i], '\n'))
+			continue;
+		snprintf(err, err_len, "the name of a backend with copies is longer than %d bytes, or has a newline in it",
+			 CONFIG_NEAR_MAX);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 int option_check(const struct mount_spec *m, char *err, size_t err_len)
 {
+	int ret = check_mirror(m, err, err_len);
+
+	if (ret)
+		return ret;
 	if (m->sync == SYNC_NEAR && m->release == RELEASE_HOME)
 		snprintf(err, err_len,
 			 "sync=near does not go with release=home: a sync is a release, and copies to the backend then");
@@ -334,6 +357,8 @@ int option_check(const struct mount_spec *m, char *err, size_t err_len)
 		snprintf(err, err_len, "spread= is for several backends: PREFIX=BACKEND,BACKEND{spread=...}");
 	else if (m->spread && m->near)
 		snprintf(err, err_len, "spread= does not go with near=: what is near is moved to the first backend");
+	else if (m->spread && m->mirror)
+		snprintf(err, err_len, "spread= does not go with mirror=: a copy would lie in the backend of its log");
 	else
 		return 0;
 	return -EINVAL;

@@ -39,6 +39,7 @@ struct mount_spec {
 	uint64_t rate;     /* bytes a second that the helper copies at most; 0: no limit */
 	unsigned sync;     /* enum place_sync */
 	unsigned release;  /* enum place_release */
+	unsigned mirror;   /* copies of each log, with the log itself, in so many backends; 0: not given */
 	unsigned wait;     /* seconds that a read waits for what is near on another host */
 	unsigned spread;   /* enum spread_rule */
 };

@@ -71,9 +71,9 @@ static bool is_of(const struct place *p, const char *dir, const char *file)
 	       !(p->features & PLACE_SHARED) == !name_spread_slot(file);
 }
 
-static void user_path(const struct place_settings *ps, char *path)
+static void user_path(const struct place_settings *ps, uid_t uid, char *path)
 {
-	snprintf(path, PLACE_PATH_LEN, "%s/plfs.%u", ps->near, (unsigned)geteuid());
+	snprintf(path, PLACE_PATH_LEN, "%s/plfs.%u", ps->near, (unsigned)uid);
 }
 
 /* NEAR/plfs.UID/BACKEND-ID. -ENAMETOOLONG. */
@@ -180,6 +180,20 @@ static int open_user_of(const char *path, const char **id)
 	return sscanf(name, "/plfs.%u", &uid) == 1 ? open_user(user, uid) : -EIO;
 }
 
+int place_open_top(struct store *home, const char *top, const char *dir, struct place_dir *near)
+{
+	char path[STORE_PATH_LEN];
+	const char *id;
+	int fd = open_user_of(top, &id);
+
+	if (fd < 0)
+		return fd;
+	if (snprintf(path, sizeof(path), "%s/%s", id, below(dir)) < (int)sizeof(path))
+		return enter(home, fd, path, near);
+	sys_fd_close(&fd);
+	return -ENAMETOOLONG;
+}
+
 /* What says that there is no such place here, or none that works; all else is an error that may pass. */
 static int elsewhere(int ret)
 {
@@ -263,7 +277,7 @@ int place_open_user(const struct place_settings *ps)
 {
 	char user[PLACE_PATH_LEN];
 
-	user_path(ps, user);
+	user_path(ps, geteuid(), user);
 	return open_user(user, geteuid());
 }
 
@@ -275,7 +289,7 @@ static void tell_refused(const struct place_settings *ps, int ret)
 
 	if (__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
 		return;
-	user_path(ps, user);
+	user_path(ps, geteuid(), user);
 	if (ps->features) {
 		msg_error("%s: %s: logs are written to the other backends (spread=)", user,
 			  ret == -EPERM ? "not this user's alone, so nothing is put there" : strerror(-ret));
@@ -321,18 +335,17 @@ static int make_way(struct store *s, const struct place_settings *ps, const char
 	return ret;
 }
 
-/* plfs.UID with the way to the hostdir in it. */
-static int enter_own(struct store *home, const struct place_settings *ps, const char *dir,
-		     struct place_dir *near)
+int place_make(struct store *home, const struct place_settings *ps, uid_t uid, const char *dir,
+	       struct place_dir *near)
 {
 	char path[STORE_PATH_LEN], user[PLACE_PATH_LEN];
 	struct store s = store_bare(home);
 	int ret;
 
 	snprintf(path, sizeof(path), "%s/%s", ps->backend_id, below(dir));
-	user_path(ps, user);
+	user_path(ps, uid, user);
 	if (ps->features) { /* many hosts share it: mostly there is nothing to make */
-		s.root = place_open_user(ps);
+		s.root = open_user(user, uid);
 		ret = s.root < 0 ? s.root : enter(home, s.root, path, near);
 		if (ret != -ENOENT)
 			return ret;
@@ -341,7 +354,7 @@ static int enter_own(struct store *home, const struct place_settings *ps, const 
 		sys.chmod(user, DIR_MODE); /* the umask has its say in the first */
 	else if (errno != EEXIST)
 		return -errno;
-	s.root = place_open_user(ps);
+	s.root = open_user(user, uid);
 	if (s.root < 0)
 		return s.root;
 	ret = make_way(&s, ps, path);
@@ -488,7 +501,7 @@ static int try_begin(struct store *home, const struct place_settings *ps, const 
 {
 	struct store *s = &near->store;
 	bool made;
-	int ret = enter_own(home, ps, dir, near);
+	int ret = place_make(home, ps, geteuid(), dir, near);
 
 	if (ret)
 		return ret == -ENOENT ? -EAGAIN : ret;
@@ -577,20 +590,15 @@ static int mend_locked(struct store *home, const char *dir, const char *host, co
 
 int place_mend(struct store *home, const char *top, const char *dir, const char *host, mode_t mode)
 {
-	char path[STORE_PATH_LEN], name[STORE_PATH_LEN];
+	char name[STORE_PATH_LEN];
 	struct store under = store_bare(home);
 	struct place_dir near;
-	const char *id;
 	bool made;
-	int ret, fd = open_user_of(top, &id);
+	int ret = place_open_top(home, top, dir, &near);
 
-	if (fd < 0)
-		return fd;
-	file_of(name, host, strlen(host));
-	snprintf(path, sizeof(path), "%s/%s", id, below(dir));
-	ret = enter(home, fd, path, &near);
 	if (ret)
 		return ret;
+	file_of(name, host, strlen(host));
 	near.lock = store_open_or_make(&near.store, name, O_RDWR | STORE_BRIEFLY, 0644, &made);
 	ret = near.lock < 0 ? near.lock : store_lock(&near.store, near.lock);
 	if (!ret)

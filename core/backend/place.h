@@ -34,7 +34,7 @@ struct place_settings {
 	const char *near; /* the directory NEAR */
 	uint64_t max;     /* bytes of one user there; 0: no limit */
 	const char *home; /* the backend's path */
-	char backend_id[17 + sizeof(PLACE_SHARED_END)]; /* that behind it: another backend (spread.h) */
+	char backend_id[32]; /* 16 digits; PLACE_SHARED_END behind it: another backend (spread.h) */
 	unsigned drain;   /* enum place_drain: who moves closed logs home */
 	uint64_t log_max; /* a log that is so long ends, so that it can be moved */
 	unsigned sync;    /* enum place_sync: where a sync leaves what it covers */
@@ -77,6 +77,16 @@ int place_enter_top(struct store *home, const char *dir, const char *host, size_
  * (one line); -errno.
  */
 int place_begin(struct store *home, const char *dir, mode_t mode, struct place_dir *near);
+
+/*
+ * The hostdir @dir, or with the name of a container that, in the place @top (NEAR/plfs.UID/BACKEND-ID),
+ * whether or not a near.HOST leads there. -errno.
+ */
+int place_open_top(struct store *home, const char *top, const char *dir, struct place_dir *near);
+
+/* The same in the place that @ps says, of the user @uid: what is missing of it is made. */
+int place_make(struct store *home, const struct place_settings *ps, uid_t uid, const char *dir,
+	       struct place_dir *near);
 
 void place_leave(struct place_dir *near);
 

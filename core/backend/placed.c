@@ -57,6 +57,7 @@ struct store placed_home(const struct store *s)
 	home.ops = s->under ? s->under : s->ops;
 	home.under = NULL;
 	home.near = NULL;
+	home.spares = NULL;
 	return home;
 }
 

@@ -17,6 +17,7 @@
 
 #define COMPAT_CLOCKS 1
 #define COMPAT_MAKER 2
+#define COMPAT_COPIED 4
 #define INCOMPAT_IN_BODY 1
 #define INCOMPAT_MOVING 2
 #define INCOMPAT_PLACED 4
@@ -38,7 +39,8 @@ void stub_encode(const struct stub *stub, void *buf)
 	memset(p, 0, STUB_HEADER_LEN);
 	memcpy(p, STUB_MAGIC, 8);
 	put_le32(p + 8, STUB_VERSION);
-	put_le32(p + 16, (stub->clocks ? COMPAT_CLOCKS : 0) | (stub->has_maker ? COMPAT_MAKER : 0));
+	put_le32(p + 16, (stub->clocks ? COMPAT_CLOCKS : 0) | (stub->has_maker ? COMPAT_MAKER : 0) |
+				 (stub->copied ? COMPAT_COPIED : 0));
 	put_le32(p + 20, (stub->in_body ? INCOMPAT_IN_BODY : 0) | (stub->moving ? INCOMPAT_MOVING : 0) |
 				 (stub->placed ? INCOMPAT_PLACED : 0) | (stub->spread ? INCOMPAT_SPREAD : 0));
 	memcpy(p + 24, stub->id, STUB_ID_LEN);
@@ -109,6 +111,7 @@ int stub_decode(struct stub *stub, const void *buf, size_t len)
 	    get_le64(copy + 40) >= STAMP_MAX)
 		return -EIO;
 	stub->clocks = get_le32(copy + 16) & COMPAT_CLOCKS;
+	stub->copied = get_le32(copy + 16) & COMPAT_COPIED;
 	stub->has_maker = get_le32(copy + 16) & COMPAT_MAKER;
 	stub->maker = stub->has_maker ? get_le32(copy + 64) : 0;
 	stub->in_body = get_le32(copy + 20) & INCOMPAT_IN_BODY;

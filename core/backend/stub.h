@@ -8,7 +8,7 @@
  *     0   8  magic          "PLFSTUB1"
  *     8   4  version        1
  *    12   4  crc            CRC-32C of bytes 0..127 with this field 0
- *    16   4  compat         features that a reader may ignore: 1 clocks, 2 maker
+ *    16   4  compat         features that a reader may ignore: 1 clocks, 2 maker, 4 copied
  *    20   4  incompat       features that a reader must know: 1 in_body, 2 moving, 4 placed, 8 spread
  *    24  16  id             the container's, random; zeros: there is none
  *    40   8  generation_ns  records stamped at or before this are void (a truncation to 0)
@@ -31,6 +31,7 @@
  * index first.
  * maker: a process of another user than the stub's owner may write through a descriptor that it was given,
  * and make the container. No user but these two may own it (container_check()).
+ * copied: closed logs may have copies in other backends (spare.h).
  * in_body: the body holds all of the file, for good, and there is no container.
  * placed: logs may lie in other places as well (place.h). Once set it stays, until the body is the file.
  * spread: logs may lie in other backends as well (spread.h). It stays likewise.
@@ -86,6 +87,7 @@ struct stub {
 	bool moving;
 	bool placed, spread;
 	bool clocks;
+	bool copied;
 	bool has_maker;
 	uint32_t maker;
 	uint8_t id[STUB_ID_LEN];

@@ -252,8 +252,8 @@ int stub_mark_synced(int fd)
 	return ret;
 }
 
-/* Raise the generation to that in @want, and add its features. */
-static int change_header(int fd, struct stub *stub, const struct stub *want)
+/* What is set in @more is set in the header, and the generation raised to that of @more. */
+static int change_header(int fd, struct stub *stub, const struct stub *more)
 {
 	int ret = lock_header_too(fd);
 
@@ -261,12 +261,13 @@ static int change_header(int fd, struct stub *stub, const struct stub *want)
 		return ret;
 	ret = stub_read_known(fd, stub, stub);
 	if (!ret && stub->has_container &&
-	    (stub->generation_ns < want->generation_ns || stub->clocks < want->clocks ||
-	     stub->placed < want->placed || stub->spread < want->spread)) {
-		stub->generation_ns = max_u64(stub->generation_ns, want->generation_ns);
-		stub->clocks |= want->clocks;
-		stub->placed |= want->placed;
-		stub->spread |= want->spread;
+	    (stub->generation_ns < more->generation_ns || stub->clocks < more->clocks ||
+	     stub->placed < more->placed || stub->spread < more->spread || stub->copied < more->copied)) {
+		stub->generation_ns = max_u64(stub->generation_ns, more->generation_ns);
+		stub->clocks |= more->clocks;
+		stub->placed |= more->placed;
+		stub->spread |= more->spread;
+		stub->copied |= more->copied;
 		ret = write_header(fd, stub, HEADER);
 	}
 	unlock_header(fd);
@@ -286,6 +287,11 @@ int stub_set_clocks(int fd, struct stub *stub)
 int stub_set_placed(int fd, struct stub *stub)
 {
 	return change_header(fd, stub, &(struct stub){ .placed = true });
+}
+
+int stub_set_copied(int fd, struct stub *stub)
+{
+	return change_header(fd, stub, &(struct stub){ .copied = true });
 }
 
 int stub_set_spread(int fd, struct stub *stub)
@@ -422,7 +428,7 @@ int stub_end_move(int fd, struct stub *stub, bool in_body)
 		goto out;
 	stub->in_body = in_body;
 	if (in_body) {
-		stub->has_container = stub->placed = stub->spread = false;
+		stub->has_container = stub->placed = stub->spread = stub->copied = false;
 		memset(stub->id, 0, STUB_ID_LEN);
 	}
 	ret = write_header(fd, stub, HEADER);

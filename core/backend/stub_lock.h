@@ -69,7 +69,7 @@ int stub_set_number(int fd, const struct stub *stub, ino_t number);
 /*
  * Void all records stamped at or before @generation_ns. Conditions as for stub_claim(). The caller has the
  * container's lock, as the mover has. @stub: what is known of the header (stub_read_known()), then what it
- * is; so of the next two. 0; -errno.
+ * is; so of the next three. 0; -errno.
  */
 int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns);
 
@@ -81,6 +81,9 @@ int stub_set_placed(int fd, struct stub *stub);
 
 /* The same of "spread": they may lie in other backends. */
 int stub_set_spread(int fd, struct stub *stub);
+
+/* Set "copied": closed logs may have copies. Conditions as for the last. 0; -errno. */
+int stub_set_copied(int fd, struct stub *stub);
 
 /*
  * stub_set_synced() under the header's lock: a process that is claiming the stub has finished, or will find

@@ -5,6 +5,7 @@
 #include "core/backend/writer_table.h"
 
 #include "core/backend/container_dirs.h"
+#include "core/backend/container_remove.h"
 #include "core/backend/host.h"
 #include "core/backend/names.h"
 #include "core/base/alloc.h"

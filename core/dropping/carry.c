@@ -30,7 +30,9 @@ struct carried {
 	const char *path; /* relative to the container */
 	char full[CONTAINER_PATH_LEN];
 	int near, from, to; /* near: the file there; from: with what home has of it (twin.h) */
+	int other;          /* -1, or: a copy, for what is damaged in @from */
 	uint8_t *buf; /* COPY_LEN */
+	bool quiet;   /* what is wrong gets no line */
 	struct log_sums sums;
 };
 
@@ -59,7 +61,7 @@ static int begin(struct carried *k, const struct container *c, const char *path)
 	int ret;
 
 	*k = (struct carried){
-		.c = c, .home = placed_home(c->store), .path = path, .near = -1, .from = -1, .to = -1
+		.c = c, .home = placed_home(c->store), .path = path, .near = -1, .from = -1, .other = -1, .to = -1
 	};
 	container_path(c, path, k->full);
 	if (!placed_is_near(c->store, k->full))
@@ -118,6 +120,14 @@ static bool is_open(const struct carried *k)
 	return k->c->store->ops->stat(k->c->store, full, &st) != -ENOENT;
 }
 
+/* Whether the bytes at @off of @h are right: they are then in @one. */
+static bool is_right_at(struct store *s, int h, const struct iovec *one, uint64_t off,
+			const struct sums_chunk *chunk)
+{
+	return datalog_pread(s, h, one->iov_base, one->iov_len, off) == (ssize_t)one->iov_len &&
+	       sums_check(s, h, one, 1, off, chunk, NULL);
+}
+
 /*
  * Compare @len bytes at k->buf, from @off on, with the checksums of their chunks; if they are wrong, take
  * those that home has, or that only the log near has. A process that goes on with the log has moved its
@@ -143,13 +153,15 @@ static int compare(struct carried *k, size_t len, uint64_t off)
 			ret = -EIO;
 		if (ret || sums_check(s, k->from, &one, 1, off + at, &chunks[i], NULL))
 			continue;
-		if (!twin_turn(s, k->from) ||
-		    datalog_pread(s, k->from, one.iov_base, one.iov_len, off + at) != (ssize_t)one.iov_len ||
-		    !sums_check(s, k->from, &one, 1, off + at, &chunks[i], NULL))
+		if (twin_turn(s, k->from) && is_right_at(s, k->from, &one, off + at, &chunks[i]))
+			continue;
+		if (k->other < 0 || !is_right_at(s, k->other, &one, off + at, &chunks[i]))
 			ret = -EIO;
 	}
-	if (ret != -EIO || is_open(k))
-		return ret == -EIO ? -EBUSY : ret;
+	if (ret != -EIO || k->quiet)
+		return ret;
+	if (is_open(k))
+		return -EBUSY;
 	msg_error("%s: bytes %llu to %llu are not those that were written: it stays in its place; plfs check lists all damage",
 		  k->full, (unsigned long long)(bad * INDEX_CHUNK_LEN),
 		  (unsigned long long)((bad + 1) * INDEX_CHUNK_LEN - 1));
@@ -166,10 +178,12 @@ static int copy_data(struct carried *k, uint64_t off, uint64_t len, bool compare
 		size_t part = (size_t)min_u64(piece, len - off);
 		ssize_t done, n = datalog_pread(k->c->store, k->from, k->buf, part, off);
 
+		if (n < 0 && k->other >= 0)
+			n = datalog_pread(k->c->store, k->other, k->buf, part, off);
 		if (n <= 0)
 			return n < 0 ? (int)n : -EBUSY; /* it was cut meanwhile */
 		ret = compares ? compare(k, (size_t)n, off) : 0;
-		done = ret ? 0 : datalog_pwrite(&k->home, k->to, k->buf, (size_t)n, off);
+		done = ret || k->to < 0 ? n : datalog_pwrite(&k->home, k->to, k->buf, (size_t)n, off);
 		if (!ret && done != n)
 			ret = done < 0 ? (int)done : -ENOSPC;
 		off += (uint64_t)n;
@@ -298,12 +312,13 @@ static int alone(struct carried *k, int (*fn)(struct carried *k, const char *tmp
 		 off_t len)
 {
 	char index[CONTAINER_PATH_LEN], full[CONTAINER_PATH_LEN];
+	struct store home = placed_home(k->c->store);
 	int h, ret;
 
 	name_index_of(k->path, index);
 	container_path(k->c, index, full);
-	h = store_open(&k->home, full, O_RDWR | STORE_BRIEFLY, 0);
-	ret = h < 0 ? h : node_index_own(&k->home, h, PATIENCE_MS);
+	h = store_open(&home, full, O_RDWR | STORE_BRIEFLY, 0);
+	ret = h < 0 ? h : node_index_own(&home, h, PATIENCE_MS);
 	if (ret == -EOPNOTSUPP || h == -ENOENT)
 		ret = 0;
 	if (!ret)
@@ -381,6 +396,74 @@ int carry_log(const struct container *c, const char *path, struct carry *carry)
 	carry->nr_logs += !ret;
 	end(&k);
 	return ret;
+}
+
+/* ---- copies elsewhere ---- */
+
+/* k->from is open: copy it to k->home under the name k->full, beside which others are put first. */
+static int copy_to(struct carried *k, struct carry *carry)
+{
+	char tmp[STORE_PATH_LEN] = "";
+	off_t len = 0;
+	int ret = name_tmp(k, tmp);
+
+	k->buf = mem_alloc(COPY_LEN);
+	if (!k->buf)
+		return -ENOMEM;
+	if (!ret)
+		ret = is_open(k) ? -EBUSY : 0;
+	if (ret)
+		return ret;
+	ret = copy_all(k, tmp, &len, carry);
+	if (!ret)
+		ret = alone(k, commit, tmp, len);
+	if (ret)
+		k->home.ops->unlink(&k->home, tmp);
+	return ret;
+}
+
+int carry_copy(const struct container *c, const char *path, struct place_dir *to, struct carry *carry)
+{
+	struct carried k = { .c = c, .home = to->store, .path = path, .near = -1, .other = -1, .to = -1 };
+	int ret;
+
+	snprintf(k.full, sizeof(k.full), "%s", name_of(path));
+	k.from = datalog_open(c, path, false);
+	ret = k.from < 0 ? k.from : copy_to(&k, carry);
+	if (!ret)
+		ret = to->store.ops->sync(&to->store, to->store.root, true);
+	carry->nr_logs += !ret;
+	end(&k);
+	return ret;
+}
+
+int carry_back(const struct container *c, const char *path, int from, int other, struct carry *carry)
+{
+	struct carried k = { .c = c, .home = placed_home(c->store), .path = path, .near = -1, .from = from,
+			     .other = other, .to = -1 };
+	int ret;
+
+	container_path(c, path, k.full);
+	ret = copy_to(&k, carry);
+	if (!ret)
+		ret = sync_hostdir(&k);
+	carry->nr_logs += !ret;
+	k.from = -1; /* the caller's */
+	end(&k);
+	return ret;
+}
+
+int carry_prove(const struct container *c, const char *path, int h, int other, uint64_t len)
+{
+	struct carried k = { .c = c, .path = path, .near = -1, .from = h, .other = other, .to = -1,
+			     .quiet = true, .sums.quiet = true };
+	int ret;
+
+	k.buf = mem_alloc(COPY_LEN);
+	ret = k.buf ? copy_data(&k, 0, len, true, NULL) : -ENOMEM;
+	k.from = -1; /* the caller's */
+	end(&k);
+	return ret == -EBUSY || ret == -EBADMSG ? -EIO : ret;
 }
 
 /* ---- the end ---- */

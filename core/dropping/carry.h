@@ -6,7 +6,7 @@
 #ifndef PLFS_CARRY_H
 #define PLFS_CARRY_H
 
-#include "core/backend/container.h"
+#include "core/backend/place.h"
 
 /*
  * Have the first @len bytes of the log @path, relative to the container, at home; with @durably on stable
@@ -34,6 +34,24 @@ struct carry {
  * not those that were written (one line); -errno.
  */
 int carry_log(const struct container *c, const char *path, struct carry *carry);
+
+/*
+ * Copy the closed log @path to @to, in the same way, and leave it where it is. As carry_log(), but -ENOENT:
+ * there is no such log.
+ */
+int carry_copy(const struct container *c, const char *path, struct place_dir *to, struct carry *carry);
+
+/*
+ * Copy the log @path from the open copy @from, and from @other what is damaged there (-1: none), home, in
+ * place of what is there. Returns as that.
+ */
+int carry_back(const struct container *c, const char *path, int from, int other, struct carry *carry);
+
+/*
+ * Whether all @len bytes of the data area of the log @path, open at @h, match the checksums that it has, or
+ * those at @other do (-1: none). 0; -EIO, without a line: they do not, or it has none; -errno.
+ */
+int carry_prove(const struct container *c, const char *path, int h, int other, uint64_t len);
 
 /*
  * Remove near.HOST, in the place and at home, if no log of it is there. @hostdir: "hostdir.K". 0; -EBUSY:

@@ -125,11 +125,17 @@ int datalog_check_header(const struct container *c, const char *path, const uint
 	return is_header_of(c, path, buf) ? 0 : -EIO;
 }
 
-static int open_checked(const struct container *c, const char *path, int flags)
+int datalog_check(const struct container *c, const char *path, int h)
 {
 	uint8_t buf[DATALOG_HEADER_LEN];
+	ssize_t n = c->store->ops->pread(c->store, h, buf, sizeof(buf), 0);
+
+	return n == sizeof(buf) ? datalog_check_header(c, path, buf) : n < 0 ? (int)n : -EIO;
+}
+
+static int open_checked(const struct container *c, const char *path, int flags)
+{
 	char full[CONTAINER_PATH_LEN];
-	ssize_t n;
 	int h, ret;
 
 	container_path(c, path, full);
@@ -137,8 +143,7 @@ static int open_checked(const struct container *c, const char *path, int flags)
 	if (h < 0)
 		return h;
 	for (int i = 0; i < 2; i++) {
-		n = c->store->ops->pread(c->store, h, buf, sizeof(buf), 0);
-		ret = n == sizeof(buf) ? datalog_check_header(c, path, buf) : n < 0 ? (int)n : -EIO;
+		ret = datalog_check(c, path, h);
 		if (!ret)
 			return h;
 		if (!twin_turn(c->store, h)) /* near and at home, and only one is damaged */

@@ -61,6 +61,9 @@ int datalog_create(const struct container *c, uint64_t now_ns, char *name);
  */
 int datalog_check_header(const struct container *c, const char *path, const uint8_t *buf);
 
+/* The same of the open file @h; also -errno. */
+int datalog_check(const struct container *c, const char *path, int h);
+
 /*
  * Open a log for reading, @path relative to the container. @growing: a process may be appending to it.
  * >= 0: a handle; -EIO, -EPROTONOSUPPORT: as above; -errno.

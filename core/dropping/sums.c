@@ -38,7 +38,7 @@ void sums_release(struct log_sums *sums)
 		mem_free(sums->older[i]);
 	mem_free(sums->older);
 	mem_free(sums->trailers);
-	*sums = (struct log_sums){ .warned = sums->warned, .max_steps = sums->max_steps };
+	*sums = (struct log_sums){ .warned = sums->warned, .quiet = sums->quiet, .max_steps = sums->max_steps };
 }
 
 static size_t table_len(const struct sums_table *t) { return t ? sizeof(*t) + t->nr * sizeof(*t->crc) : 0; }
@@ -51,7 +51,7 @@ size_t sums_held(const struct log_sums *sums)
 
 static void warn(struct log_sums *sums, const struct container *c, const char *path, const char *what)
 {
-	if (!sums->warned)
+	if (!sums->warned && !sums->quiet)
 		msg_error("%s/%s: %s: the bytes that it covers are read without verification; plfs check has details", c->dir,
 			  path, what);
 	sums->warned = true;

@@ -36,6 +36,7 @@ struct log_sums {
 	size_t cap_trailers;
 	uint32_t nr_trailers;
 	bool loaded, live, warned;
+	bool quiet;         /* no line says that a table is lost */
 	uint64_t looked;    /* sums_reach(): the length, in chunks, at the last look, and 1; 0: none yet */
 	uint64_t end;       /* of the log's data, when sums_reach() last asked; 0: not yet */
 	unsigned max_steps; /* from table to table at a time; 0: any number */

@@ -8,6 +8,7 @@
 #include "core/backend/stub_lock.h"
 #include "core/base/alloc.h"
 #include "core/backend/names.h"
+#include "core/backend/spare.h"
 #include "core/backend/writer_table.h"
 #include "core/dropping/node_index.h"
 #include "core/dropping/live.h"
@@ -50,6 +51,8 @@ static int remove_log(void *arg, const struct index_block *block)
 	if (ret != -ENOENT)
 		return ret ? ret : -EBUSY;
 	container_path(ca->c, log, path);
+	if (spare_may_be(ca->c))
+		spare_unlink(ca->c, log);
 	ret = s->ops->unlink(s, path);
 	return ret == -ENOENT ? 0 : ret;
 }
@@ -148,6 +151,8 @@ static bool collect_live(struct collect_arg *ca, const char *live)
 		return false;
 	name_log_of_live(live, log);
 	container_path(ca->c, log, path);
+	if (spare_may_be(ca->c))
+		spare_unlink(ca->c, log);
 	ret = s->ops->unlink(s, path);
 	if (ret && ret != -ENOENT)
 		return false;

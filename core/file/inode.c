@@ -13,6 +13,7 @@
 #include "core/backend/placed.h"
 #include "core/backend/nested.h"
 #include "core/backend/container_dirs.h"
+#include "core/backend/container_remove.h"
 #include "core/backend/stub_lock.h"
 #include "core/dropping/notice.h"
 #include "core/backend/writer_table.h"
@@ -41,6 +42,7 @@ void inode_follow(struct inode *ino, const struct stub *now, const struct stat *
 		inode_init_container(ino->m, &ino->c, now->id, st);
 		ino->c.maker = now->has_maker ? now->maker : CONTAINER_ANYBODY;
 	}
+	ino->c.copied = now->copied;
 	stamp_seen(now->generation_ns); /* what is written from here on is later than the truncation */
 }
 

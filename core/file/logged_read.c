@@ -38,6 +38,10 @@ static ssize_t read_at(struct inode *ino, int fd, void *buf, size_t len, uint64_
 			tries = MISSING_MAX - 1;
 		return ret ? ret : read_at(ino, fd, buf, len, logical_off, tries + 1);
 	}
+	if (ret == -ENOENT && !ino->v.r.logs.missing_is_lost) {
+		ino->v.r.logs.missing_is_lost = true;
+		return read_at(ino, fd, buf, len, logical_off, MISSING_MAX);
+	}
 	if (ret == -ENOENT) {
 		reader_log_missing(&ino->v.r);
 		ret = -EIO;

@@ -6,6 +6,7 @@
 #include "core/file/logged.h"
 
 #include "core/backend/container_dirs.h"
+#include "core/backend/container_remove.h"
 #include "core/backend/stub_lock.h"
 #include "core/backend/names.h"
 #include "core/file/acquire.h"
@@ -73,6 +74,7 @@ static int make_named(void *arg, struct stub *stub)
 
 	stub->has_maker = true;
 	stub->maker = ca->c.caller;
+	stub->copied = ca->m->store.spares;
 	return ret;
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
+#include "core/backend/spare.h"
 #include "core/base/bytes.h"
 #include "core/base/hash.h"
 #include "core/base/msg.h"
@@ -205,6 +206,8 @@ static bool remove_log(struct void_index *vi, const struct void_log *log)
 		return false;
 	container_path(vi->c, log->path, full);
 	h = store_open(s, full, O_RDONLY | STORE_BRIEFLY, 0);
+	if (spare_may_be(vi->c))
+		spare_unlink(vi->c, log->path);
 	if (s->ops->unlink(s, full)) {
 		store_close(s, &h);
 		return false;

@@ -6,6 +6,7 @@
 
 #include "core/backend/names.h"
 #include "core/backend/twin.h"
+#include "core/backend/spare.h"
 #include "core/dropping/datalog.h"
 #include "core/dropping/synced.h"
 #include "core/base/msg.h"
@@ -277,6 +278,31 @@ static __attribute__((noinline, cold)) int find_elsewhere(struct logset *set, co
 	return -EIO;
 }
 
+/* Let @h be what is read of the log. */
+static void take_handle(struct logset *set, struct logset_log *log, struct log_handle *handle, int h)
+{
+	if (!set->looked)
+		look_how_far(set, h);
+	*handle = (struct log_handle){ .set = set, .h = h, .refs = 1 };
+	store_keep(set->c->store, &handle->h);
+	log->handle = handle;
+	set->nr_open++;
+}
+
+/* The log cannot be opened, for @err. A handle of a copy; else @err. */
+static __attribute__((noinline, cold)) int open_copy(struct logset *set, struct logset_log *log, int err)
+{
+	int h;
+
+	if (log->growing || name_is_lost(log->path) ||
+	    (err == -ENOENT ? !set->missing_is_lost : !turned_may_help(err)))
+		return err;
+	h = turned_next(&log->turned, set->c, log->path,
+			err == -ENOENT ? "the data log is missing" :
+			err == -EIO ? "the data log is damaged" : strerror(-err), &set->told_copy);
+	return h < 0 ? err : h;
+}
+
 static int open_log(struct logset *set, struct logset_log *log)
 {
 	struct log_handle *handle;
@@ -289,11 +315,13 @@ static int open_log(struct logset *set, struct logset_log *log)
 	handle = mem_alloc(sizeof(*handle));
 	if (!handle)
 		return -ENOMEM;
-	h = datalog_open(set->c, log->path, log->growing);
+	h = turned_open(&log->turned, set->c, log->path, log->growing);
 	if (h == -EMFILE || h == -ENFILE) { /* give back what we hold and try once more */
 		close_others(set, log);
-		h = datalog_open(set->c, log->path, log->growing);
+		h = turned_open(&log->turned, set->c, log->path, log->growing);
 	}
+	if (unlikely(h < 0))
+		h = open_copy(set, log, h);
 	if (h < 0) {
 		mem_free(handle);
 		set->missing = (uint32_t)(log - set->logs);
@@ -309,12 +337,7 @@ static int open_log(struct logset *set, struct logset_log *log)
 			h = find_elsewhere(set, log);
 		return h ? h : -EIO;
 	}
-	if (!set->looked)
-		look_how_far(set, h);
-	*handle = (struct log_handle){ .set = set, .h = h, .refs = 1 };
-	store_keep(set->c->store, &handle->h);
-	log->handle = handle;
-	set->nr_open++;
+	take_handle(set, log, handle, h);
 	return 0;
 }
 
@@ -340,6 +363,33 @@ static struct compared_source source(const struct logset *set, const struct logs
 					 .no = (uint32_t)(log - set->logs),
 					 .h = log->handle->h,
 					 .growing = log->growing };
+}
+
+/*
+ * What is open of the log is no good: turn to a copy of it, or from a copy to the next, or to the log again.
+ * True: the read begins anew.
+ */
+static __attribute__((noinline, cold)) bool turn(struct logset *set, struct logset_log *log, const char *why)
+{
+	struct log_handle *handle;
+	int h;
+
+	if (log->growing || set->turns >= TURNS_MAX)
+		return false;
+	handle = mem_alloc(sizeof(*handle));
+	h = handle ? turned_next(&log->turned, set->c, log->path, why, &set->told_copy) : -ENOMEM;
+	if (h < 0) {
+		mem_free(handle);
+		return false;
+	}
+	set->turns++;
+	drop_window(set, log);
+	drop_sums(set, log);
+	log->compared = (struct compared_log){ .part_end = 0 };
+	compared_release(&set->compared); /* what was compared was another file's */
+	close_log(set, log);
+	take_handle(set, log, handle, h);
+	return true;
 }
 
 /* The log is open. Whether these bytes have nothing to compare. */
@@ -407,6 +457,31 @@ static __attribute__((noinline, cold)) bool other_is_right(struct logset *set, c
 	return false;
 }
 
+/* A log without its checksums is read as it is; a copy without them proves nothing. */
+static __attribute__((noinline, cold)) int without_sums(struct logset *set, struct logset_log *log)
+{
+	if (turn(set, log, "the data log has lost its checksums"))
+		return -ERESTART;
+	if (!log->turned.no)
+		return 0;
+	msg_error("%s/%s: the data log cannot be read, and its copy has lost its checksums", set->c->dir, log->path);
+	return -EIO;
+}
+
+/* Chunk @no, wrong in what is open of the log, from another file: it is compared again the next time. */
+static __attribute__((noinline, cold)) bool patch(struct logset *set, const struct logset_log *log,
+						   const struct iovec *iov, uint64_t log_off, uint64_t no,
+						   struct sums_chunk *chunk)
+{
+	uint64_t from = max_u64(log_off, no * CHUNK), to = min_u64(log_off + iov->iov_len, (no + 1) * CHUNK);
+	const struct iovec part = { (char *)iov->iov_base + (from - log_off), (size_t)(to - from) };
+
+	if (log->growing || !turned_patch(&log->turned, set->c, log->path, &part, from, chunk))
+		return false;
+	chunk->len = 0;
+	return true;
+}
+
 /* What has been read, of the log's file. */
 static int check(struct logset *set, struct logset_log *log, void *buf, size_t len, uint64_t log_off)
 {
@@ -416,13 +491,26 @@ static int check(struct logset *set, struct logset_log *log, void *buf, size_t l
 	uint64_t bad;
 	int ret = len ? logset_sums(set, no, log_off, len, &chunks) : 0;
 
-	if (ret || !len || !chunks)
+	if (ret || !len)
 		return ret;
+	if (unlikely(log->compared.sums.warned)) {
+		ret = without_sums(set, log);
+		if (ret) {
+			mem_free(chunks);
+			return ret;
+		}
+	}
+	if (!chunks)
+		return 0;
 	while (!ret && !sums_check(set->c->store, log->handle->h, &iov, 1, log_off, chunks, &bad)) {
 		if (other_is_right(set, log, &iov, log_off, chunks))
 			break;
 		if (synced_in_part(set->c, log->path, log->handle->h, bad, log->compared.sums.live, NULL))
 			compared_excuse(&set->compared, no, bad, &chunks[bad - log_off / CHUNK]);
+		else if (set->turns && patch(set, log, &iov, log_off, bad, &chunks[bad - log_off / CHUNK]))
+			continue;
+		else if (turn(set, log, "bytes of the data log are not those that were written"))
+			ret = -ERESTART;
 		else
 			ret = is_wrong(set, log, bad);
 	}
@@ -432,7 +520,7 @@ static int check(struct logset *set, struct logset_log *log, void *buf, size_t l
 	return ret;
 }
 
-int logset_verify(struct logset *set, uint32_t no, uint64_t log_off, uint64_t len)
+static int verify(struct logset *set, uint32_t no, uint64_t log_off, uint64_t len)
 {
 	struct logset_log *log = &set->logs[no];
 	uint64_t end = log_off + len;
@@ -452,6 +540,17 @@ int logset_verify(struct logset *set, uint32_t no, uint64_t log_off, uint64_t le
 		ret = n < 0 ? (int)n : check(set, log, buf, (size_t)n, off);
 	}
 	mem_free(buf);
+	return ret;
+}
+
+int logset_verify(struct logset *set, uint32_t no, uint64_t log_off, uint64_t len)
+{
+	int ret;
+
+	set->turns = 0;
+	do {
+		ret = verify(set, no, log_off, len);
+	} while (ret == -ERESTART);
 	return ret;
 }
 
@@ -504,6 +603,8 @@ static ssize_t read_checked(struct logset *set, struct logset_log *log, void *bu
 	ssize_t n = read_log(set, log, buf, len, need, log_off, &in_file);
 	int ret = n > 0 && set->compared.how && !unsummed ? check(set, log, buf, in_file, log_off) : 0;
 
+	if (unlikely(n < 0) && turned_may_help((int)n) && turn(set, log, strerror((int)-n)))
+		return -ERESTART;
 	return ret ? ret : n;
 }
 
@@ -524,6 +625,8 @@ static int too_short(struct logset *set, struct logset_log *log, uint64_t log_of
 		ret = -ESTALE;
 	if (ret)
 		return ret;
+	if (turn(set, log, "the data log is shorter than its index says"))
+		return -ERESTART;
 	msg_error("%s/%s: the data log is shorter than its index says (byte %llu is missing)", set->c->dir,
 		  log->path, (unsigned long long)log_off);
 	return -EIO;
@@ -623,13 +726,17 @@ static int read_once(struct logset *set, uint32_t no, void *buf, size_t len, uin
 
 int logset_read(struct logset *set, uint32_t no, void *buf, size_t len, uint64_t log_off)
 {
-	int ret = read_once(set, no, buf, len, log_off);
+	int ret;
 
-	if (likely(ret != -ESTALE))
-		return ret;
-	set->reopened = true;
-	ret = read_once(set, no, buf, len, log_off);
-	set->reopened = false;
+	set->turns = 0;
+	do {
+		ret = read_once(set, no, buf, len, log_off);
+		if (unlikely(ret == -ESTALE)) {
+			set->reopened = true;
+			ret = read_once(set, no, buf, len, log_off);
+			set->reopened = false;
+		}
+	} while (unlikely(ret == -ERESTART));
 	return ret;
 }
 
@@ -646,6 +753,16 @@ static bool is_direct(struct logset *set, struct logset_log *log, uint64_t log_o
 	return len >= direct_len(set, done) || (done && !is_in_order(log, log_off));
 }
 
+/*
+ * Whether what is open of the log may be read only by logset_read(), which turns to another. The first read
+ * of a log with copies finds whether it has its checksums.
+ */
+static bool needs_check(const struct logset *set, const struct logset_log *log)
+{
+	return log->turned.no || (unlikely(spare_may_be(set->c)) && set->compared.how && !log->growing &&
+				  (!log->compared.sums.loaded || log->compared.sums.warned));
+}
+
 int logset_take(struct logset *set, uint32_t no, uint64_t log_off, size_t len, unsigned nr_pieces,
 		struct log_handle **out)
 {
@@ -655,7 +772,7 @@ int logset_take(struct logset *set, uint32_t no, uint64_t log_off, size_t len, u
 	if (is_in_window(log, log_off, len))
 		return 0;
 	ret = open_log(set, log);
-	if (ret || !is_direct(set, log, log_off, len, nr_pieces))
+	if (ret || needs_check(set, log) || !is_direct(set, log, log_off, len, nr_pieces))
 		return ret;
 	log->next_off = log_off + len;
 	__atomic_add_fetch(&log->handle->refs, 1, __ATOMIC_RELAXED);

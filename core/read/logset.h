@@ -10,6 +10,7 @@
 
 #include "core/backend/container.h"
 #include "core/read/compared.h"
+#include "core/read/turned.h"
 
 /* An open log. It never moves, and the last user closes it. */
 struct log_handle {
@@ -29,11 +30,15 @@ struct logset_log {
 	uint32_t win_len, win_cap;
 	uint32_t ahead;            /* how much to read at once there */
 	struct compared_log compared;
+	struct turned turned;
 };
 
 struct logset {
 	bool waits; /* -EREMOTE for what is on another host, without a line: the caller waits for it */
 	bool reopened; /* a log that was too short: logset_read() */
+	bool missing_is_lost; /* a log that is missing in a map of now: a copy of it is read */
+	bool told_copy;       /* that one is read */
+	unsigned turns;       /* from a log to a copy, in this read */
 	const struct container *c;
 	struct logset_log *logs;
 	size_t cap;

@@ -42,7 +42,9 @@ ssize_t reader_extent(struct reader *r, uint64_t logical_off, uint64_t len, int 
 	/* the caller reads past the checksums */
 	if (r->logs.compared.how == SUMS_ALWAYS || (r->logs.compared.how && len <= EXTENT_COMPARED_MAX))
 		ret = logset_verify(&r->logs, piece.log_no, piece.log_off, piece.len);
-	if (ret)
+	if (!ret) /* it may have turned to a copy */
+		ret = h = logset_open(&r->logs, piece.log_no);
+	if (ret < 0)
 		return ret;
 	*fd = h;
 	return (ssize_t)piece.len;

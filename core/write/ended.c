@@ -5,11 +5,14 @@
 #include "core/write/ended.h"
 
 #include "core/backend/helper.h"
+#include "core/backend/placed.h"
+#include "core/backend/queue.h"
 #include "core/backend/names.h"
 #include "core/base/msg.h"
-#include "core/dropping/carry.h"
+#include "core/dropping/copies.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 /* Neither near nor at home: it is void, and was removed; -EREMOTE: or its place is lost. */
 static bool is_void(const struct container *c, const char *path)
@@ -40,6 +43,27 @@ static int move_home(const struct container *c, const char *path)
 	if (ret == -ENOENT && is_void(c, path)) /* or another process has moved it */
 		return 0;
 	return ret == -ENOENT || ret == -EREMOTE ? -EIO : ret;
+}
+
+void ended_copied(const struct container *c, const char *path)
+{
+	const struct spare_settings *ss = c->store->spares;
+	struct store home = placed_home(c->store);
+	int saved ERRNO_KEPT = errno;
+	struct carry carry = { .bytes = 0 };
+	int h;
+
+	if (c->give || c->uid != geteuid() || ss->drain == DRAIN_NONE) /* copies are their owner's */
+		return;
+	for (unsigned i = 0; ss->drain == DRAIN_CLOSE && i < ss->nr; i++)
+		copies_make(c, path, &ss->places[i], &carry);
+	if (ss->drain == DRAIN_CLOSE)
+		return;
+	h = queue_add(&home, c->id);
+	if (h >= 0)
+		helper_copy(&home, h, ss->places[0].home, ss->map, ss->places[0].rate);
+	if (h >= 0)
+		store_close(&home, &h);
 }
 
 int ended_near(const struct container *c, const char *path)

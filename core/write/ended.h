@@ -15,4 +15,7 @@
  */
 int ended_near(const struct container *c, const char *path);
 
+/* The log @path at home is closed: have a helper make the copies that the mapping says, make them, or wait. */
+void ended_copied(const struct container *c, const char *path);
+
 #endif

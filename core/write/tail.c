@@ -15,6 +15,7 @@
 #include "core/base/stamp.h"
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
+#include "core/backend/spare.h"
 #include "core/backend/spread.h"
 #include "core/dropping/sums.h"
 #include "core/base/event.h"
@@ -191,6 +192,8 @@ void tail_discard(struct tail *t)
 	int ret;
 
 	container_path(t->c, t->log_path, path);
+	if (spare_may_be(t->c))
+		spare_unlink(t->c, t->log_path);
 	ret = s->ops->unlink(s, path);
 	tail_close(t, !ret || ret == -ENOENT);
 }

@@ -508,6 +508,8 @@ int writer_close(struct writer *w)
 		w->release_error = ret;
 	if (unlikely(w->tail.near) && !ret)
 		w->release_error = ended_near(w->tail.c, w->tail.log_path);
+	if (unlikely(w->tail.c->store->spares) && !ret)
+		ended_copied(w->tail.c, w->tail.log_path);
 	return ret;
 }
 

@@ -4,15 +4,21 @@
  */
 #include "core/admin/places/drain.h"
 
+#include "core/admin/places/leftovers.h"
+#include "core/admin/places/logs.h"
 #include "core/admin/places/mend.h"
+#include "core/admin/places/mirror.h"
 #include "core/admin/places/pace.h"
 #include "core/admin/places/ready.h"
 #include "core/admin/walk/walk.h"
 #include "core/backend/container_dirs.h"
+#include "core/backend/container_remove.h"
 #include "core/backend/names.h"
 #include "core/backend/nested.h"
 #include "core/backend/origin.h"
 #include "core/backend/placed.h"
+#include "core/backend/queue.h"
+#include "core/backend/spare.h"
 #include "core/backend/stub_known.h"
 #include "core/backend/stub_lock.h"
 #include "core/base/as_owner.h"
@@ -32,67 +38,19 @@ struct draining {
 	struct plfs_drain *d;
 	struct drain_open *open;
 	const char *hostdir;
-	char **logs; /* relative to the container; mem_alloc()ed */
-	size_t nr, cap;
 };
-
-static int copied(void *arg, uint64_t len)
-{
-	struct plfs_drain *d = arg;
-
-	d->bytes += len;
-	if (d->progress)
-		d->progress(d->arg, d);
-	pace_keep(d, len);
-	return pace_is_over(d) ? -ETIME : 0;
-}
-
-static int note_log(void *arg, const char *path, const char *name, enum dropping_kind kind)
-{
-	struct draining *g = arg;
-	char **v;
-
-	(void)name;
-	if (kind != DROPPING_DATA)
-		return 0;
-	v = vec_room(g->logs, &g->cap, g->nr + 1, sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	g->logs = v;
-	v[g->nr] = mem_strdup(path);
-	return v[g->nr++] ? 0 : -ENOMEM;
-}
-
-static bool has_live(const struct container *c, const char *log)
-{
-	char live[CONTAINER_PATH_LEN], full[CONTAINER_PATH_LEN];
-	struct stat st;
-
-	name_live_of_log(log, live);
-	container_path(c, live, full);
-	return !c->store->ops->stat(c->store, full, &st);
-}
-
-static void note_open(struct drain_open *open, const char *log)
-{
-	char live[CONTAINER_PATH_LEN];
-
-	name_live_of_log(log, live);
-	open->nr++;
-	open->nr_dead += !name_is_running(name_of(live));
-}
 
 static int drain_log(struct draining *g, const char *log)
 {
-	struct carry carry = { .copied = copied, .arg = g->d, .piece = pace_piece(g->d) };
+	struct carry carry = { .copied = pace_copied, .arg = g->d, .piece = pace_piece(g->d) };
 	char full[CONTAINER_PATH_LEN];
 	int ret;
 
 	container_path(g->c, log, full);
 	if (!placed_is_near(g->c->store, full))
 		return 0;
-	if (has_live(g->c, log)) {
-		note_open(g->open, log);
+	if (logs_has_live(g->c, log)) {
+		logs_note_open(g->open, log);
 		return 0;
 	}
 	ret = pace_is_over(g->d) ? -ETIME : carry_log(g->c, log, &carry);
@@ -141,16 +99,15 @@ static int end_place(void *arg, const char *path, const char *name, enum droppin
 int drain_container(const struct container *c, struct plfs_drain *d, struct drain_open *open)
 {
 	struct draining g = { .c = c, .d = d, .open = open };
-	int ret = container_list(c, note_log, &g), one;
+	struct logs logs = { .nr = 0 };
+	int ret = logs_list(&logs, c), one;
 
-	for (size_t i = 0; i < g.nr && g.logs[i]; i++) {
-		one = drain_log(&g, g.logs[i]);
+	for (size_t i = 0; i < logs.nr; i++) {
+		one = drain_log(&g, logs.v[i]);
 		ret = ret ? ret : one;
 	}
 	one = container_list(c, end_place, &g);
-	for (size_t i = 0; i < g.nr; i++)
-		mem_free(g.logs[i]);
-	mem_free(g.logs);
+	logs_release(&logs);
 	return ret == -ENOENT ? 0 : ret ? ret : one == -ENOENT ? 0 : one;
 }
 
@@ -175,6 +132,36 @@ static void remove_unlinked(const struct container *c, int fd)
 		container_remove(c);
 }
 
+static int drain_all(const struct container *c, const struct stub *stub, struct plfs_drain *d,
+		     struct drain_open *open)
+{
+	int ret = stub->placed ? drain_container(c, d, open) : 0, one = mirror_open(c, open);
+
+	return ret ? ret : one;
+}
+
+/* The header says so before the first copy is there: who removes the file removes them too. */
+static int mirror(struct container *c, int fd, struct stub *stub, const struct stat *st, struct plfs_drain *d)
+{
+	struct as_owner owner = { .is = false };
+	int h, ret = 0;
+
+	if (!c->store->spares)
+		return 0;
+	if (!stub->copied) {
+		h = stub_reopen(fd, O_RDWR);
+		ret = h < 0 ? h : stub_set_copied(h, stub);
+		sys_fd_close(&h);
+	}
+	if (ret)
+		return ret;
+	c->copied = true;
+	as_owner_begin(&owner, st->st_uid, st->st_gid);
+	ret = mirror_container(c, d);
+	as_owner_end(&owner);
+	return ret;
+}
+
 int plfs_drain_file(struct plfs_mount *m, int dirfd, const char *path, struct plfs_drain *d)
 {
 	int saved ERRNO_KEPT = errno;
@@ -192,25 +179,27 @@ int plfs_drain_file(struct plfs_mount *m, int dirfd, const char *path, struct pl
 	if (!ret && (!S_ISREG(st.st_mode) || !stub_is_by_header(fd, &st) || !st.st_size))
 		goto out; /* a plain file has nothing elsewhere */
 	ret = stub_read(fd, &stub);
-	if (ret || !stub.has_container || !stub.placed)
+	if (ret || !stub.has_container || (!stub.placed && !m->store.spares))
 		goto out;
 	m = nested_init_container(m, &c, fd, &stub, &st);
 	ret = container_check(&c, CONTAINER_CHANGE);
 	if (ret)
 		goto out;
 	as_owner_begin(&owner, st.st_uid, st.st_gid);
-	ret = drain_container(&c, d, &open);
+	ret = drain_all(&c, &stub, d, &open);
 	as_owner_end(&owner);
 	if (!ret && d->closed_only && !open.nr_dead) {
 		still = open;
 	} else if (!ret && open.nr) {
 		finish(m, dirfd, path);
 		as_owner_begin(&owner, st.st_uid, st.st_gid);
-		ret = drain_container(&c, d, &still);
+		ret = drain_all(&c, &stub, d, &still);
 		remove_unlinked(&c, fd);
 		as_owner_end(&owner);
 	}
 	d->nr_left += still.nr;
+	if (!ret)
+		ret = mirror(&c, fd, &stub, &st, d);
 out:
 	sys_fd_close(&fd);
 	return ret;
@@ -255,14 +244,7 @@ static int add_id(struct ids *ids, const uint8_t *id)
 
 static bool parse_id(const char *name, uint8_t *id)
 {
-	for (int i = 0; i < 2 * STUB_ID_LEN; i++) {
-		const char *digits = "0123456789abcdef", *at = name[i] ? strchr(digits, name[i]) : NULL;
-
-		if (!at)
-			return false;
-		id[i / 2] = (uint8_t)(id[i / 2] << 4 | (at - digits));
-	}
-	return !name[2 * STUB_ID_LEN];
+	return queue_parse(name, id) && !name[2 * STUB_ID_LEN];
 }
 
 /* No file has it any more: the backend is there, and the container is not. */
@@ -302,6 +284,8 @@ static int drain_id(struct placing *p, int dir, const char *name)
 		remove_orphan(p, dir, name);
 		return 0;
 	}
+	if (!ret && p->only_orphans)
+		leftovers_remove(dir, name, p->d);
 	if (ret || p->only_orphans)
 		return ret;
 	/* as it is made: what a user of the stub may do to droppings */
@@ -409,6 +393,7 @@ int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, s
 		p.ret = -errno;
 	} else {
 		p.uid = st.st_uid;
+		p.only_orphans |= spare_is_top(p.top); /* nothing moves from there */
 		placed_enable(&m->store);
 		as_owner_begin(&owner, st.st_uid, st.st_gid);
 		dirs_list(p.fd, visit, &p);

@@ -5,13 +5,9 @@
 #ifndef PLFS_DRAIN_H
 #define PLFS_DRAIN_H
 
+#include "core/admin/places/logs.h"
 #include "core/backend/container.h"
 #include "core/plfs_admin.h"
-
-/* Logs with a live file: of processes that write them, and of these how many have gone. */
-struct drain_open {
-	uint64_t nr, nr_dead;
-};
 
 /*
  * Move all closed logs of @c that are in places on this host, and remove the near.HOSTs of which nothing is

@@ -54,3 +54,14 @@ void pace_keep(struct plfs_drain *d, uint64_t len)
 	if (d->due_ns > now)
 		sleep_ns(d->due_ns - now);
 }
+
+int pace_copied(void *arg, uint64_t len)
+{
+	struct plfs_drain *d = arg;
+
+	d->bytes += len;
+	if (d->progress)
+		d->progress(d->arg, d);
+	pace_keep(d, len);
+	return pace_is_over(d) ? -ETIME : 0;
+}

@@ -16,4 +16,7 @@ bool pace_is_over(const struct plfs_drain *d);
 /* @len bytes were copied: sleep until d->rate allows for more. Time without a copy is not saved up. */
 void pace_keep(struct plfs_drain *d, uint64_t len);
 
+/* What a copy under way calls (carry.h): counts, reports, keeps to the rate, and ends in time. */
+int pace_copied(void *arg, uint64_t len);
+
 #endif

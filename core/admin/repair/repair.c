@@ -11,6 +11,7 @@
 
 #include "core/admin/repair/finish.h"
 #include "core/admin/repair/forget.h"
+#include "core/admin/repair/heal.h"
 #include "core/gather/kept_map.h"
 #include "core/gather/void_logs.h"
 #include "core/base/io.h"
@@ -348,12 +349,35 @@ static int forget_hosts(struct repair *r)
 	return report(r, ret, "hosts", "", text);
 }
 
+/* ---- copies ---- */
+
+/* By the scan that found damage: those that follow may be quick. As the file's owner, as scan_again(). */
+static void heal_all(struct repair *r, struct scan *l)
+{
+	struct as_owner owner = { .is = false };
+
+	r->l = l;
+	as_owner_begin(&owner, r->k->st.st_uid, r->k->st.st_gid);
+	for (uint32_t i = 0; i < l->nr_logs; i++) {
+		const struct scan_log *log = l->logs[i];
+		int ret = !log->heals && !log->wants_copy ? 0 : dry(r) ? 1 : heal_log(l->c, log);
+
+		if (ret)
+			report(r, ret < 0 ? ret : 0, log->heals ? "healed" : "copied", log->path,
+			       log->heals ? "made anew from its copy in another backend" :
+					    "copied to another backend");
+	}
+	as_owner_end(&owner);
+	if (r->changed && !dry(r))
+		notice_raise(&r->k->c);
+}
+
 /* ---- all ---- */
 
 /* Whether a repair could do anything. */
 static bool has_work(struct scan *l, const struct findings *found)
 {
-	bool work = l->end || l->cut_due || l->stale_global || l->nr_lives || l->nr_void ||
+	bool work = l->end || l->cut_due || l->stale_global || l->nr_lives || l->nr_void || l->nr_copies_wanted ||
 		    found->nr_damaged;
 
 	for (uint32_t i = 0; i < l->nr_leftovers; i++)
@@ -500,6 +524,7 @@ static int take_steps(struct repair *r, struct scan *l)
 	int ret = lock_out(r);
 
 	if (!ret) {
+		heal_all(r, l);
 		report_not_alone(r, l);
 		ret = -EAGAIN;
 	}

@@ -26,6 +26,8 @@ struct scan_log {
 	bool needed;         /* some index has a valid record of it */
 	bool complete;       /* it ends as a closed log does, or has a live file */
 	bool indexed;        /* a node index has a block of it */
+	bool heals;          /* it is damaged, and a copy of it is whole (scan_copies.h) */
+	bool wants_copy;     /* it is whole, and a copy of it is not */
 	bool placed;         /* only index.global has the places of its bytes */
 	int state;           /* 0; -errno: why it cannot be read: -ENOENT, -EIO ... */
 	uint64_t len;        /* bytes in its data area */
@@ -105,6 +107,8 @@ struct scan {
 	uint32_t nr_hostdirs;
 	bool absurd;       /* more records than the logs have bytes: no map is made of them */
 	bool unknown;      /* a later version wrote something: not everything was scanned */
+	bool has_copies;   /* there is a copies.HOST */
+	uint32_t nr_copies_wanted;
 	bool stale_global; /* a repair removes index.global */
 	uint64_t end;      /* the size by the indexes, if the stub's length is less; else 0 */
 	uint64_t write_end; /* the largest end of a valid record */

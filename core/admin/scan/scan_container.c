@@ -9,6 +9,7 @@
 #include "core/backend/names.h"
 #include "core/backend/spread_store.h"
 #include "core/admin/scan/lost.h"
+#include "core/admin/scan/scan_copies.h"
 #include "core/admin/scan/scan_global.h"
 #include "core/admin/scan/scan_index.h"
 #include "core/admin/scan/scan_live.h"
@@ -141,6 +142,9 @@ static int add_regular(struct scan *l, const char *path, const char *name)
 			return -ENOMEM;
 		l->indexes[l->nr_indexes] = (struct scan_index){ .path = mem_strdup(path) };
 		return l->indexes[l->nr_indexes++].path ? 0 : -ENOMEM;
+	case DROPPING_COPIES:
+		l->has_copies = true;
+		return 0;
 	case DROPPING_NEAR:
 		return check_near(l, path, name);
 	case DROPPING_SPREAD:
@@ -361,6 +365,8 @@ int scan_container(struct scan *l, const struct container *c, int fd, const stru
 		ret = scan_indexes(l);
 	if (!ret)
 		ret = scan_logs(l);
+	if (!ret)
+		ret = scan_copies(l);
 	if (!ret)
 		check_number(l);
 	if (!ret)

@@ -7,6 +7,7 @@
 #include "test/lib/calls.h"
 
 #include "core/backend/container.h"
+#include "core/backend/container_remove.h"
 #include "core/dropping/owner.h"
 #include "core/backend/container_dirs.h"
 #include "core/base/crc32c.h"

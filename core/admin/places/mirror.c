@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copies of the logs of one container.
+ */
+#include "core/admin/places/mirror.h"
+
+#include "core/admin/places/logs.h"
+#include "core/admin/places/mend.h"
+#include "core/admin/places/pace.h"
+#include "core/backend/placed.h"
+#include "core/dropping/copies.h"
+
+#include <stdio.h>
+
+/* One log in one place. 0: also if it has to wait; -errno: no other log will do better there. */
+static int mirror_log(const struct container *c, const char *log, const struct place_settings *ps,
+		      struct plfs_drain *d)
+{
+	struct carry carry = { .copied = pace_copied, .arg = d, .piece = pace_piece(d) };
+	int ret = pace_is_over(d) ? -ETIME : copies_make(c, log, ps, &carry);
+
+	d->nr_copies += carry.nr_logs;
+	if (!ret || ret == -ENOENT) /* it was removed meanwhile */
+		return 0;
+	if (ret == -EIO || ret == -EBADMSG)
+		d->nr_lost++;
+	else
+		d->nr_left++;
+	if (ret == -EBUSY || ret == -ETIME)
+		return 0;
+	drain_not_copied(d, c, log, ps->near, ret);
+	return ret == -EIO || ret == -EBADMSG ? 0 : ret;
+}
+
+/* Before it has a copy it comes home. */
+static bool is_near(const struct container *c, const char *log)
+{
+	char full[CONTAINER_PATH_LEN];
+
+	container_path(c, log, full);
+	return placed_is_near(c->store, full);
+}
+
+int mirror_open(const struct container *c, struct drain_open *open)
+{
+	struct logs logs = { .nr = 0 };
+	int ret = c->store->spares ? logs_list(&logs, c) : 0;
+
+	for (size_t k = 0; k < logs.nr; k++)
+		if (logs_has_live(c, logs.v[k]) && !is_near(c, logs.v[k]))
+			logs_note_open(open, logs.v[k]);
+	logs_release(&logs);
+	return ret == -ENOENT ? 0 : ret;
+}
+
+int mirror_container(const struct container *c, struct plfs_drain *d)
+{
+	const struct spare_settings *ss = c->store->spares;
+	struct logs logs = { .nr = 0 };
+	int ret, one;
+
+	if (!ss)
+		return 0;
+	ret = logs_list(&logs, c);
+	for (unsigned i = 0; i < ss->nr; i++)
+		for (size_t k = 0; k < logs.nr; k++) {
+			if (logs_has_live(c, logs.v[k])) /* who closes it has it copied */
+				continue;
+			if (is_near(c, logs.v[k])) {
+				d->nr_left += d->closed_only;
+				continue;
+			}
+			one = mirror_log(c, logs.v[k], &ss->places[i], d);
+			ret = ret ? ret : one;
+			if (one)
+				break;
+		}
+	logs_release(&logs);
+	return ret == -ENOENT ? 0 : ret;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Healing a log by its copies in other backends, or the copies by the log.
+ */
+#ifndef PLFS_HEAL_H
+#define PLFS_HEAL_H
+
+#include "core/admin/scan/scan.h"
+
+/*
+ * By what the scan found: have the log of @c made anew from its copies, or its copies from the log. All are
+ * read again, and only what is proved to be better replaces anything. 1: done; 0: there was no need; -errno.
+ */
+int heal_log(const struct container *c, const struct scan_log *log);
+
+#endif

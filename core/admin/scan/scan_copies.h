@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Scans the copies of logs in other backends (core/dropping/copies.h), after the logs.
+ */
+#ifndef PLFS_SCAN_COPIES_H
+#define PLFS_SCAN_COPIES_H
+
+#include "core/admin/scan/scan.h"
+
+/*
+ * Of a log that is damaged: whether a copy is whole, so that nothing of it is lost. Of one that is not:
+ * whether each copy is there, as long as the log, and whole. A quick check reads no copy of a whole log.
+ */
+int scan_copies(struct scan *l);
+
+#endif
