@@ -21,6 +21,15 @@ void near_setup(const char *options)
 	scratch_map(text);
 }
 
+void near_setup_copies(const char *options)
+{
+	char text[200];
+
+	new_dir(near_dir, sizeof(near_dir));
+	snprintf(text, sizeof(text), ",%s{small=0,mirror=2%s}", near_dir, options);
+	scratch_map(text);
+}
+
 void near_backends(const char *rule, char *options, size_t len)
 {
 	char path[100];

@@ -12,6 +12,9 @@ extern char near_dir[64]; /* of near= */
 /* Map the scratch directory with "small=0,near=...", and @options, which begin with a comma. */
 void near_setup(const char *options);
 
+/* The same directory is another backend instead, for copies: "mirror=2,small=0", and @options. */
+void near_setup_copies(const char *options);
+
 /*
  * Map it with other backends, NEAR_DIR/2 and NEAR_DIR/3, and "small=0,spread=RULE". Those are what the
  * functions below find and count.
