@@ -64,6 +64,7 @@ static bool work(struct copying *c, unsigned patience_ms)
 	bool again = true;
 	struct plfs_drain d;
 
+	background_sleep(LOOK_MS); /* mostly the other ranks of the job are closing the file at this moment */
 	while (idle_ms < IDLE_MS && failed_ms < patience_ms) {
 		if (!again && !has_more(c)) {
 			background_sleep(LOOK_MS);

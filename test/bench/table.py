@@ -29,6 +29,11 @@ def rows_of_reading():
                   True, "")
 
 
+def rows_of_copies():
+    for where in ("disk", "tmpfs"):
+        yield Row(f"mirror/{where}", f"N-1 write and close with mirror=2, over one backend, {{{where}}}", 1.05, False, "")
+
+
 def rows_of_sharing():
     for where in ("disk", "tmpfs"):
         yield Row(f"locks/{where}", f"lock, read 8 B, write 8 B, unlock by 4 processes, CPU over plain, {{{where}}}", 4,
@@ -86,7 +91,8 @@ CLUSTER = [
     Row("cluster/near/ceph-ec/compute/without", "make bench-cluster: computing ranks beside a drain, over alone", 1.03, False, ""),
 ]
 
-GOALS = [*rows_of_writing(), *rows_of_reading(), *rows_of_sharing(), *rows_of_opening(), *CLUSTER, *rows_of_files(), *rows_of_counting()]
+GOALS = [*rows_of_writing(), *rows_of_reading(), *rows_of_copies(), *rows_of_sharing(), *rows_of_opening(), *CLUSTER,
+         *rows_of_files(), *rows_of_counting()]
 
 
 def others(figures):
