@@ -129,3 +129,23 @@ copies_collected() { # of a file that was removed without the library
 	"$plfs" run -m "$map" rm /plfs/kept
 	[ "$(copies)" = 0 ]
 }
+
+copies_of_a_copied_backend() { # cp -a of home: what is removed there takes nothing from the original
+	local map second=$work/second
+	copies_setup
+	rm -rf "$second"
+	head -c 300000 /dev/urandom >"$work/plain/b"
+	"$plfs" run -m "$map" cp "$work/plain/b" /plfs/b
+	all_copied 1
+	cp -a "$back" "$second"
+	"$plfs" repair -r "$second"
+	"$plfs" run -m "/plfs=$second" cmp "$work/plain/b" /plfs/b
+	"$plfs" run -m "/plfs=$second" sh -c 'echo x >/plfs/b; rm /plfs/b'
+	[ "$(copies)" = 1 ]
+	lose_logs
+	"$plfs" run -m "$map" cmp "$work/plain/b" /plfs/b
+	mv "$back" "$back.moved"
+	"$plfs" run -m "/plfs=$back.moved" rm /plfs/b
+	mv "$back.moved" "$back"
+	[ "$(copies)" = 0 ]
+}
