@@ -191,7 +191,7 @@ struct plfs_drain {
 	uint64_t due_ns;         /* when they may go on; the drain's own */
 	uint64_t nr_logs, bytes; /* moved, copied */
 	uint64_t nr_copies;      /* made in other backends (mirror=); their bytes are among those */
-	uint64_t nr_left;        /* logs that stay near: open, or what they are to go to fails; or get no copy */
+	uint64_t nr_left;        /* logs that stay near, or get no copy: open, or what they go to fails */
 	uint64_t nr_elsewhere;   /* near.HOSTs that lead to places that are not on this host */
 	uint64_t nr_lost;        /* logs that are damaged */
 	uint64_t nr_orphans;     /* containers near, of which no file is left */

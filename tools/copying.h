@@ -8,9 +8,9 @@
 #include "core/base/base.h"
 
 /*
- * Make the copies of logs that are wanted in the queue of the backend @backend, until there is nothing left to
- * do, or nothing could be done for @patience_s. One process of a host and user does; another returns at once.
- * An exit code of plfs drain. @rate: bytes a second to copy at most; 0: no limit.
+ * Make the copies of logs that are wanted in the queue of the backend @backend, until there is nothing left
+ * to do, or nothing could be done for @patience_s. One process of a host and user does; another returns at
+ * once. An exit code of plfs drain. @rate: bytes a second to copy at most; 0: no limit.
  */
 int copying_run(const char *backend, unsigned patience_s, uint64_t rate);
 

@@ -227,7 +227,8 @@ void helper_copy(struct store *home, int h, const char *backend, const char *map
 	lk.l_type = F_UNLCK;
 	sys.fcntl(s.lock, F_OFD_SETLK, &lk);
 	if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
-		msg_error("%s: no helper can be started (%s): logs get their copies by plfs drain", backend, why);
+		msg_error("%s: no helper can be started (%s): logs get their copies by plfs drain",
+			  backend, why);
 }
 
 void helper_start(const struct place_settings *ps)

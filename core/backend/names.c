@@ -141,7 +141,8 @@ const char *name_host(const char *name, size_t *len)
 		return NULL;
 	host = rest_of(kind == DROPPING_SPREAD ? rest_of(name) : name);
 	*len = strlen(host);
-	if (kind == DROPPING_INDEX || kind == DROPPING_NEAR || kind == DROPPING_SPREAD || kind == DROPPING_COPIES)
+	if (kind == DROPPING_INDEX || kind == DROPPING_NEAR || kind == DROPPING_SPREAD ||
+	    kind == DROPPING_COPIES)
 		return host;
 	if (!ends_with_numbers(host, *len))
 		return NULL;

@@ -330,8 +330,8 @@ int option_take(struct mount_spec *m, const char *text, char *err, size_t err_le
 static int check_mirror(const struct mount_spec *m, char *err, size_t err_len)
 {
 	if (m->mirror > (unsigned)m->nr_backends) {
-		snprintf(err, err_len, "mirror=%u needs %u backends behind \"%s=\", separated by \",\"", m->mirror,
-			 m->mirror, m->prefix);
+		snprintf(err, err_len, "mirror=%u needs %u backends behind \"%s=\", separated by \",\"",
+			 m->mirror, m->mirror, m->prefix);
 		return -EINVAL;
 	}
 	for (unsigned i = 1; i < m->mirror; i++) {

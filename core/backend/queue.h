@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The queue of containers with logs that are to get copies (spare.h): who closes such a log adds its container,
- * a helper takes them. There is one of each host and user.
+ * The queue of containers with logs that are to get copies (spare.h): who closes such a log adds its
+ * container, a helper takes them. There is one of each host and user.
  *
  *   BACKEND/.plfs/queue.HOST.UID       text, a line each
  *     ID                               the container's id, 32 hexadecimal digits
  *
  * Its first byte is locked while a helper runs. The helper removes the file when all is done, and then reads
- * it once more. Who has added a line looks whether the file still has its name, and else adds it to a new one.
- * So each line is seen by a helper, or its writer finds the lock free.
+ * it once more. Who has added a line looks whether the file still has its name, and else adds it to a new
+ * one. So each line is seen by a helper, or its writer finds the lock free.
  */
 #ifndef PLFS_QUEUE_H
 #define PLFS_QUEUE_H

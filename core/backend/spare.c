@@ -54,7 +54,8 @@ static char *make_map(const struct mount_spec *spec, const char *home, char *con
 	return map;
 }
 
-int spare_setup(struct spare_settings *ss, const struct mount_spec *spec, const char *home, char *const *others)
+int spare_setup(struct spare_settings *ss, const struct mount_spec *spec, const char *home,
+		char *const *others)
 {
 	*ss = (struct spare_settings){ .drain = spec->drain, .map = make_map(spec, home, others) };
 	for (unsigned i = 1; i < spec->mirror; i++) {
@@ -253,7 +254,8 @@ static bool is_ours(const struct container *c, const char *top)
 		return false;
 	if (sys.fstatat(AT_FDCWD, origin, &st, 0))
 		return errno == ENOENT || errno == ENOTDIR; /* it was moved */
-	return !home.ops->fstat(&home, home.root, &ours) && st.st_dev == ours.st_dev && st.st_ino == ours.st_ino;
+	return !home.ops->fstat(&home, home.root, &ours) && st.st_dev == ours.st_dev &&
+	       st.st_ino == ours.st_ino;
 }
 
 void spare_unlink(const struct container *c, const char *path)

@@ -2,7 +2,7 @@
 /*
  * Spare bytes: whole copies of closed data logs in other backends (mirror=).
  *
- *   BACKEND/.plfs/XX/ID/hostdir.K/copies.HOST       at home: directories in which copies of the host's logs are
+ *   BACKEND/.plfs/XX/ID/hostdir.K/copies.HOST       at home: directories with copies of the host's logs
  *   S/plfs.UID/copies.BACKEND-ID/home               the way back: the backend's path, and a newline
  *   S/plfs.UID/copies.BACKEND-ID/XX/ID/hostdir.K/   the copies, under the names of the logs
  *
@@ -38,7 +38,8 @@ struct spare_settings {
  * What the mapping @spec says, of the backend @home: the copies are in the first of @others. The strings stay
  * the caller's. -ENOMEM.
  */
-int spare_setup(struct spare_settings *ss, const struct mount_spec *spec, const char *home, char *const *others);
+int spare_setup(struct spare_settings *ss, const struct mount_spec *spec, const char *home,
+		char *const *others);
 
 /* Of copies.HOST. */
 struct spare_dirs {
@@ -69,7 +70,10 @@ static inline bool spare_may_be(const struct container *c) { return unlikely(c->
 /* Remove all copies of the log @path, which is about to go. Best effort: plfs gc removes what is left. */
 void spare_unlink(const struct container *c, const char *path);
 
-/* The copies of a whole container: found before it is removed, removed after it. @r: mem_alloc()ed, or NULL. */
+/*
+ * The copies of a whole container: found before it is removed, removed after it. spare_find(): mem_alloc()ed,
+ * or NULL.
+ */
 struct spare_removal {
 	unsigned nr;
 	char path[SPARE_DIRS_MAX][PLACE_PATH_LEN];

@@ -61,7 +61,8 @@ static int begin(struct carried *k, const struct container *c, const char *path)
 	int ret;
 
 	*k = (struct carried){
-		.c = c, .home = placed_home(c->store), .path = path, .near = -1, .from = -1, .other = -1, .to = -1
+		.c = c, .home = placed_home(c->store), .path = path,
+		.near = -1, .from = -1, .other = -1, .to = -1
 	};
 	container_path(c, path, k->full);
 	if (!placed_is_near(c->store, k->full))

@@ -216,7 +216,8 @@ static int refresh_one(const struct container *c, const char *path, const char *
 int copies_refresh(const struct container *c, const char *path, struct carry *carry)
 {
 	struct spare_dirs *dirs = mem_alloc(sizeof(*dirs));
-	int ret = dirs ? spare_read(c, path, dirs) : -ENOMEM, nr = 0, h = ret ? ret : datalog_open(c, path, false);
+	int ret = dirs ? spare_read(c, path, dirs) : -ENOMEM, nr = 0;
+	int h = ret ? ret : datalog_open(c, path, false);
 	uint64_t len;
 
 	if (!ret)

@@ -39,8 +39,8 @@ void copies_look(const struct container *c, const char *path, const char *top, b
 /*
  * Have a copy of the closed log @path in the place @ps. One of the length of the log is taken for one; any
  * other is replaced. 0: there is one, and carry->nr_logs and ->bytes say whether it was made now; -EBUSY: the
- * log is written; -EIO: the log itself is damaged (one line); -ENOENT: there is no such log at home; -ENXIO: the
- * place is not there; -errno.
+ * log is written; -EIO: the log itself is damaged (one line); -ENOENT: there is no such log at home; -ENXIO:
+ * the place is not there; -errno.
  */
 int copies_make(const struct container *c, const char *path, const struct place_settings *ps,
 		struct carry *carry);

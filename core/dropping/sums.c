@@ -38,7 +38,8 @@ void sums_release(struct log_sums *sums)
 		mem_free(sums->older[i]);
 	mem_free(sums->older);
 	mem_free(sums->trailers);
-	*sums = (struct log_sums){ .warned = sums->warned, .quiet = sums->quiet, .max_steps = sums->max_steps };
+	*sums = (struct log_sums){ .warned = sums->warned, .quiet = sums->quiet,
+				     .max_steps = sums->max_steps };
 }
 
 static size_t table_len(const struct sums_table *t) { return t ? sizeof(*t) + t->nr * sizeof(*t->crc) : 0; }

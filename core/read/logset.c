@@ -464,7 +464,8 @@ static __attribute__((noinline, cold)) int without_sums(struct logset *set, stru
 		return -ERESTART;
 	if (!log->turned.no)
 		return 0;
-	msg_error("%s/%s: the data log cannot be read, and its copy has lost its checksums", set->c->dir, log->path);
+	msg_error("%s/%s: the data log cannot be read, and its copy has lost its checksums", set->c->dir,
+		  log->path);
 	return -EIO;
 }
 

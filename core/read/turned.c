@@ -12,7 +12,8 @@
 
 bool turned_may_help(int err)
 {
-	static const int errors[] = { EIO, ESTALE, ENXIO, ENODEV, EREMOTEIO, EUCLEAN, ENODATA, ENOTDIR, EBADMSG };
+	static const int errors[] = { EIO,	   ESTALE,  ENXIO,   ENODEV, EREMOTEIO,
+				      EUCLEAN, ENODATA, ENOTDIR, EBADMSG };
 
 	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
 		if (err == -errors[i])
@@ -35,8 +36,8 @@ __attribute__((cold)) int turned_next(struct turned *t, const struct container *
 		return h;
 	}
 	if (!*told)
-		msg_error("%s/%s: %s: its copy in %s is read instead; plfs repair heals it", c->dir, path, why,
-			  where);
+		msg_error("%s/%s: %s: its copy in %s is read instead; plfs repair heals it", c->dir, path,
+			  why, where);
 	*told = true;
 	t->no = no;
 	return h;
@@ -67,7 +68,8 @@ static bool is_right(struct store *s, int h, const struct iovec *iov, uint64_t l
 }
 
 __attribute__((cold)) bool turned_patch(const struct turned *t, const struct container *c, const char *path,
-					const struct iovec *iov, uint64_t log_off, const struct sums_chunk *chunk)
+					const struct iovec *iov, uint64_t log_off,
+					const struct sums_chunk *chunk)
 {
 	struct iovec own = { mem_alloc(iov->iov_len), iov->iov_len };
 	char where[PLACE_PATH_LEN];

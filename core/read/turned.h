@@ -33,7 +33,7 @@ int turned_open(struct turned *t, const struct container *c, const char *path, b
  */
 struct iovec;
 struct sums_chunk;
-bool turned_patch(const struct turned *t, const struct container *c, const char *path, const struct iovec *iov,
-		  uint64_t log_off, const struct sums_chunk *chunk);
+bool turned_patch(const struct turned *t, const struct container *c, const char *path,
+		  const struct iovec *iov, uint64_t log_off, const struct sums_chunk *chunk);
 
 #endif

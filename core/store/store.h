@@ -39,7 +39,7 @@ struct store {
 	/* Of a store whose logs may lie in other places as well (backend/placed.h). */
 	const struct store_ops *under;      /* the functions for what is at home; NULL: there are no places */
 	const struct place_settings *near; /* where new logs are made; NULL: at home */
-	const struct spare_settings *spares; /* where copies of logs are made (backend/spare.h); NULL: nowhere */
+	const struct spare_settings *spares; /* copies of logs (backend/spare.h); NULL: none */
 	/* Of one whose logs may lie in several backends (backend/spread.h). */
 	const struct store_ops *base; /* the functions for this backend alone; NULL: there is no other */
 	const struct spread_settings *spread; /* where new logs are made; NULL: here */

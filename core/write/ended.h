@@ -15,7 +15,7 @@
  */
 int ended_near(const struct container *c, const char *path);
 
-/* The log @path at home is closed: have a helper make the copies that the mapping says, make them, or wait. */
+/* The log @path is closed, whose mapping has mirror=: have a helper make copies, make them, or do nothing. */
 void ended_copied(const struct container *c, const char *path);
 
 #endif

@@ -20,11 +20,13 @@ void drain_trouble(struct plfs_drain *d, const char *dir, const char *path, cons
 	d->trouble(d->arg, full, why);
 }
 
-void drain_not_copied(struct plfs_drain *d, const struct container *c, const char *log, const char *to, int err)
+void drain_not_copied(struct plfs_drain *d, const struct container *c, const char *log, const char *to,
+		      int err)
 {
 	char why[PLACE_PATH_LEN + 100];
 
-	snprintf(why, sizeof(why), "no copy in %s: %s", to, err == -ENXIO ? "the backend is not there" : strerror(-err));
+	snprintf(why, sizeof(why), "no copy in %s: %s", to,
+		 err == -ENXIO ? "the backend is not there" : strerror(-err));
 	drain_trouble(d, c->dir, log, why);
 }
 

@@ -19,6 +19,7 @@ void drain_mend(const struct container *c, const char *top, int fd, const char *
 void drain_trouble(struct plfs_drain *d, const char *dir, const char *path, const char *why);
 
 /* The same of the log @log, which has no copy in the backend @to, for the error @err. */
-void drain_not_copied(struct plfs_drain *d, const struct container *c, const char *log, const char *to, int err);
+void drain_not_copied(struct plfs_drain *d, const struct container *c, const char *log, const char *to,
+		      int err);
 
 #endif

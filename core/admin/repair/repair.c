@@ -377,7 +377,8 @@ static void heal_all(struct repair *r, struct scan *l)
 /* Whether a repair could do anything. */
 static bool has_work(struct scan *l, const struct findings *found)
 {
-	bool work = l->end || l->cut_due || l->stale_global || l->nr_lives || l->nr_void || l->nr_copies_wanted ||
+	bool work = l->end || l->cut_due || l->stale_global || l->nr_lives || l->nr_void ||
+		    l->nr_copies_wanted ||
 		    found->nr_damaged;
 
 	for (uint32_t i = 0; i < l->nr_leftovers; i++)

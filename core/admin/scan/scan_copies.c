@@ -76,7 +76,8 @@ int scan_copies(struct scan *l)
 	for (uint32_t i = 0; i < l->nr_logs; i++) {
 		struct scan_log *log = l->logs[i];
 
-		if (log->live != SCAN_NONE || (!log->needed && !log->listed) || spare_read(l->c, log->path, dirs))
+		if (log->live != SCAN_NONE || (!log->needed && !log->listed) ||
+		    spare_read(l->c, log->path, dirs))
 			continue;
 		if (is_damaged(l, log))
 			look_at_damaged(l, log);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies of logs in another backend (mirror=): when they are made and go, what they are read for, what they are
- * never taken for, and what heals what. test/crash/copies.c kills who makes and restores them.
+ * Copies of logs in another backend (mirror=): when they are made and go, what they are read for, what they
+ * are never taken for, and what heals what. test/crash/copies.c kills who makes and restores them.
  */
 #include "test/lib/near.h"
 #include "test/lib/spoil.h"
@@ -62,7 +62,8 @@ static int read_it(void *arg)
 	int found = plfs_size(l.f) == image_len ? 0 : 2;
 
 	for (off_t off = 0; off < image_len && found < 2; off += (off_t)step) {
-		ssize_t n = plfs_pread(l.f, buf, step, off), want = (ssize_t)min_u64(step, (uint64_t)(image_len - off));
+		ssize_t want = (ssize_t)min_u64(step, (uint64_t)(image_len - off));
+		ssize_t n = plfs_pread(l.f, buf, step, off);
 
 		if (n == -EIO)
 			found = 1;
@@ -307,7 +308,8 @@ Test(mirror, with_damage_to_both_reads_give_right_bytes_or_an_error, .timeout = 
 			found = repaired(NULL);
 			cr_assert_lt(found, 2, "%s, %s", SPOIL_NAMES[a], SPOIL_NAMES[b]);
 			cr_assert_lt(look(), 2, "%s, %s: repaired", SPOIL_NAMES[a], SPOIL_NAMES[b]);
-			snprintf(text, sizeof(text), "cp '%s/kept' '%s' && cp '%s/kept' '%s'", kept, log, kept, copy);
+			snprintf(text, sizeof(text), "cp '%s/kept' '%s' && cp '%s/kept' '%s'", kept, log,
+				 kept, copy);
 			cr_assert_eq(system(text), 0);
 			cr_assert_eq(look(), 0);
 		}
