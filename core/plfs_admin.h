@@ -236,6 +236,22 @@ int plfs_places_of(struct plfs_mount *m, int dirfd, const char *path,
  */
 int plfs_places_forget(struct plfs_mount *m, int dirfd, const char *path, const char *host, unsigned *nr);
 
+/* A directory that near=auto looks at. */
+struct plfs_auto {
+	const char *dir, *fs;
+	const char *from; /* the variable that names it; "": none */
+	const char *why;  /* words: why it cannot be taken; NULL: it could */
+	bool exists;      /* on a file system of this node: what follows is known */
+	bool writable;
+	uint64_t size, free; /* bytes, of the file system */
+	uint64_t max;        /* bytes of the user's logs there at most; 0: no limit */
+	bool taken;
+	bool chosen; /* taken, as a process of this job on this node has left it for all */
+};
+
+/* Call @fn for each. @backend: a path, or NULL. 0; the first non-zero of @fn; -errno: nothing could be found. */
+int plfs_auto_each(const char *backend, int (*fn)(void *arg, const struct plfs_auto *a), void *arg);
+
 /* ---- looking inside ---- */
 
 struct plfs_info {

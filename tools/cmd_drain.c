@@ -2,6 +2,7 @@
 /*
  * plfs drain: options, output and exit codes. Core moves the logs.
  */
+#include "auto.h"
 #include "background.h"
 #include "options.h"
 #include "places.h"
@@ -183,24 +184,30 @@ static int run_drain(const struct verb *v, int argc, char **argv)
 {
 	struct run r = { .drain = { .progress = show, .trouble = trouble } };
 	int rc, ret, c;
-	bool background = false;
+	bool background = false, is_auto = false;
+	char **names;
 
 	r.drain.arg = &r;
 	while ((c = options_next(v, argc, argv)) != -1) {
 		background |= c == OPT_BACKGROUND;
+		is_auto |= c == OPT_AUTO;
 		if (c == OPT_RATE)
 			r.drain.rate = options_size(v, "rate");
 		waiting_take(&r.w, v, c);
 	}
-	if (optind == argc)
+	if (optind == argc && (!is_auto || background))
 		return tool_misuse(v->name, "no place and no file given");
 	if (background)
 		return background_drain(argv[optind], BACKGROUND_PATIENCE_S, r.drain.rate);
 	rc = waiting_begin(&r.w, v);
 	if (rc)
 		return rc;
-	ret = places_each(argv + optind, argc - optind, add_top, add_file, &r);
-	progress_begin(&r.progress, argv[optind], 0);
+	names = argv + optind;
+	c = argc - optind;
+	if (is_auto && !auto_add(&names, &c))
+		return tool_finish(TOOL_FAILED);
+	ret = places_each(names, c, add_top, add_file, &r);
+	progress_begin(&r.progress, c ? names[0] : "", 0);
 	rc = drain_and_wait(&r);
 	progress_end(&r.progress);
 	rc = ret && rc == TOOL_OK ? DRAIN_LEFT : rc;
@@ -212,11 +219,12 @@ const struct verb verb_drain = {
 	.name = "drain",
 	.run = run_drain,
 	.what = "move logs from a node-local place to the backend",
-	.arguments = "NEAR|FILE...",
+	.arguments = "NEAR|FILE...\n--auto [NEAR|FILE...]",
 	.about = "Move the closed logs of files, or all that this user has in the place NEAR (near= in libplfs(7)),\n"
 		 "to the backend. Killed at any moment, it loses nothing, and goes on when it is run again.\n",
 	.end = "Exit status: 0 all is in the backend; 75 something is not yet, try again; 1 something is damaged.\n",
 	.options = (const struct verb_option[]){
+		{ OPT_AUTO, "auto", NULL, "also all places of this node that near=auto may have taken" },
 		{ OPT_BACKGROUND, "background", NULL, "be the helper that the library starts (drain=helper); NEAR is PLACE/plfs.UID/ID" },
 		{ OPT_WAIT, "wait", NULL, "wait until all is in the backend, also what is being written" },
 		{ OPT_TIMEOUT, "timeout", "SECONDS", "with --wait: so long at most" },

@@ -2,6 +2,7 @@
 /*
  * plfs places: options, output and exit codes.
  */
+#include "auto.h"
 #include "options.h"
 #include "places.h"
 #include "tool.h"
@@ -123,13 +124,19 @@ static int list_one(void *arg, const char *name, const char *path, struct plfs_m
 static int run_places(const struct verb *v, int argc, char **argv)
 {
 	struct listing l = { .name = "" };
+	bool is_auto = false;
 	int c, ret;
 
 	while ((c = options_next(v, argc, argv)) != -1) {
 		if (c == OPT_FORGET)
 			l.forget = optarg;
+		is_auto |= c == OPT_AUTO;
 		waiting_take(&l.w, v, c);
 	}
+	if (is_auto && (l.forget || l.w.waits))
+		return tool_misuse(v->name, "--auto goes with no other option");
+	if (is_auto)
+		return auto_explain(argv + optind, argc - optind);
 	if (optind == argc)
 		return tool_misuse(v->name, "no place and no file given");
 	if (l.forget && l.w.waits)
@@ -145,10 +152,11 @@ const struct verb verb_places = {
 	.name = "places",
 	.run = run_places,
 	.what = "show what of a file is in node-local places",
-	.arguments = "NEAR|FILE...",
+	.arguments = "NEAR|FILE...\n--auto [BACKEND...]",
 	.about = "Show in which places logs of files are (near= in libplfs(7)), or of which backends NEAR has some.\n",
 	.end = "Exit status: 0 all was shown, given up, or flushed; 75 the time is over; 1 something could not be done.\n",
 	.options = (const struct verb_option[]){
+		{ OPT_AUTO, "auto", NULL, "explain what near=auto takes on this node" },
 		{ OPT_FORGET, "forget", "HOST", "give up on what the files have on HOST, which is lost" },
 		{ OPT_WAIT, "wait", NULL, "wait until no log of the files is in a place, on any host" },
 		{ OPT_TIMEOUT, "timeout", "SECONDS", "with --wait: so long at most" },

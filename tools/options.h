@@ -31,6 +31,7 @@ enum {
 	OPT_RATE,
 	OPT_WAIT,
 	OPT_TIMEOUT,
+	OPT_AUTO,
 };
 
 struct verb_option {

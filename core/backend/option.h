@@ -30,6 +30,7 @@ struct mount_spec {
 	uint64_t small; /* bytes: up to here a file that one process writes stays in its stub (bare.h) */
 	bool small_given;
 	char *near;        /* the directory in which new logs are made; NULL: the backend */
+	bool near_auto;    /* "auto": found out when the backend is mounted (auto_take.h) */
 	uint64_t near_max; /* bytes of a user there; 0: no limit */
 	unsigned drain;    /* enum place_drain (place.h) */
 	uint64_t log_max;  /* bytes of a log there, about; 0: not given */
