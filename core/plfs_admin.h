@@ -182,6 +182,7 @@ struct plfs_drain {
 	bool dry; /* only with orphans: remove nothing */
 	/* Logs of processes that write are left alone; of a place, those of killed processes as well. */
 	bool closed_only;
+	bool keep; /* logs that are moved stay in the place as staged copies, if it is that of the mapping */
 	uint64_t until_ns; /* by CLOCK_MONOTONIC: what is not copied by then stays; 0: no end */
 	void (*progress)(void *arg, const struct plfs_drain *d);           /* may be NULL, as the next */
 	void (*trouble)(void *arg, const char *path, const char *why); /* of one log or near.HOST */
@@ -192,6 +193,7 @@ struct plfs_drain {
 	uint64_t nr_left;        /* logs that stay near: open, or what they are to go to fails */
 	uint64_t nr_elsewhere;   /* near.HOSTs that lead to places that are not on this host */
 	uint64_t nr_lost;        /* logs that are damaged */
+	uint64_t nr_there;       /* of a staging: logs that are on this node already */
 	uint64_t nr_orphans;     /* containers near, of which no file is left */
 	uint64_t nr_open;        /* with closed_only: logs with a live file, */
 	uint64_t nr_dead;        /* and of these those whose process has gone */
@@ -209,6 +211,17 @@ int plfs_drain_file(struct plfs_mount *m, int dirfd, const char *path, struct pl
  * to any more is removed, and nothing else is done with @only_orphans. -ENXIO: the backend is not there.
  */
 int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, struct plfs_drain *d);
+
+/*
+ * Copy the closed logs of the file to the place of this node, near= of the mapping of @m, for its readers; the
+ * originals stay. Killed at any moment, nothing is lost, and the next call goes on. With @drops: remove such
+ * copies. Results as of a drain, @d->nr_left with the logs for which there is no room. 0; -EOPNOTSUPP: the
+ * mapping has no near=; -errno: the first that failed.
+ */
+int plfs_stage_file(struct plfs_mount *m, int dirfd, const char *path, bool drops, struct plfs_drain *d);
+
+/* How many logs of the file have a copy on this node, and the sum of their bytes. 0; -errno. */
+int plfs_staged_of(struct plfs_mount *m, int dirfd, const char *path, uint64_t *nr, uint64_t *bytes);
 
 /*
  * Call @fn for each such directory in the directory @near that is this user's, all users' for root, with the
@@ -249,7 +262,7 @@ struct plfs_auto {
 	bool chosen; /* taken, as a process of this job on this node has left it for all */
 };
 
-/* Call @fn for each. @backend: a path, or NULL. 0; the first non-zero of @fn; -errno: nothing could be found. */
+/* Call @fn for each. @backend: a path, or NULL. 0; the first non-zero of @fn; -errno: nothing was found. */
 int plfs_auto_each(const char *backend, int (*fn)(void *arg, const struct plfs_auto *a), void *arg);
 
 /* ---- looking inside ---- */

@@ -103,6 +103,25 @@ static int wait_for(struct listing *l, const char *path, struct plfs_mount *m)
 	return ret;
 }
 
+static int list_staged(struct listing *l, const char *path, struct plfs_mount *m)
+{
+	char size[TOOL_SIZE_LEN];
+	uint64_t nr, bytes;
+	int ret = plfs_staged_of(m, AT_FDCWD, path, &nr, &bytes);
+
+	if (ret || !nr)
+		return ret;
+	if (opt.json) {
+		printf("{\"file\": ");
+		tool_print_json(l->name);
+		printf(", \"staged\": %llu, \"bytes\": %llu}\n", (unsigned long long)nr, (unsigned long long)bytes);
+	} else {
+		tool_print("%s: %llu logs staged on this node, %s", l->name, (unsigned long long)nr,
+			   tool_size(bytes, size));
+	}
+	return 0;
+}
+
 static int list_one(void *arg, const char *name, const char *path, struct plfs_mount *m)
 {
 	struct listing *l = arg;
@@ -114,6 +133,8 @@ static int list_one(void *arg, const char *name, const char *path, struct plfs_m
 	ret = l->w.waits ? wait_for(l, path, m) : 1;
 	if (ret > 0)
 		ret = plfs_places_of(m, AT_FDCWD, path, print_place, l);
+	if (!ret && !l->w.waits)
+		ret = list_staged(l, path, m);
 	if (ret < 0) {
 		tool_error("%s: %s", name, strerror(-ret));
 		l->failed = true;

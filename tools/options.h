@@ -32,6 +32,8 @@ enum {
 	OPT_WAIT,
 	OPT_TIMEOUT,
 	OPT_AUTO,
+	OPT_TO,
+	OPT_DROP,
 };
 
 struct verb_option {
@@ -87,7 +89,7 @@ unsigned options_seconds(const struct verb *v, const char *name);
 /* Each in its cmd_*.c. */
 extern const struct verb verb_run, verb_init, verb_stat, verb_map, verb_du, verb_df, verb_gc, verb_flatten,
 	verb_compact, verb_check, verb_doctor, verb_repair, verb_stats, verb_watch, verb_advise, verb_drain,
-	verb_places;
+	verb_places, verb_stage;
 
 /* The options that all verbs have; some verbs lack some of them. */
 extern const struct verb_option COMMON_OPTIONS[];

@@ -110,6 +110,9 @@ int place_open_user(const struct place_settings *ps);
  */
 int place_mend(struct store *home, const char *top, const char *dir, const char *host, mode_t mode);
 
+/* Make NEAR/plfs.UID/BACKEND-ID with its file "home". 0; -errno. */
+int place_make_top(struct store *home);
+
 /* What one user has there, in bytes: of all backends. UINT64_MAX: that cannot be told. */
 uint64_t place_used(const struct place_settings *ps);
 

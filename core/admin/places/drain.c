@@ -7,6 +7,7 @@
 #include "core/admin/places/mend.h"
 #include "core/admin/places/pace.h"
 #include "core/admin/places/ready.h"
+#include "core/admin/places/stage.h"
 #include "core/admin/walk/walk.h"
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
@@ -83,7 +84,7 @@ static void note_open(struct drain_open *open, const char *log)
 
 static int drain_log(struct draining *g, const char *log)
 {
-	struct carry carry = { .copied = copied, .arg = g->d, .piece = pace_piece(g->d) };
+	struct carry carry = { .copied = copied, .arg = g->d, .piece = pace_piece(g->d), .keep = g->d->keep };
 	char full[CONTAINER_PATH_LEN];
 	int ret;
 
@@ -386,6 +387,8 @@ int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, s
 		placed_enable(&m->store);
 		as_owner_begin(&owner, st.st_uid, st.st_gid);
 		dirs_list(p.fd, visit, &p);
+		if (!d->closed_only)
+			stage_collect(m, p.fd, d);
 		as_owner_end(&owner);
 		if (p.killed.nr)
 			drain_killed(&p);
