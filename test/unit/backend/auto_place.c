@@ -298,7 +298,8 @@ static char *choice_of(const char *job)
 	char command[200];
 	FILE *f;
 
-	snprintf(command, sizeof(command), "ls -d /dev/shm/plfs.%u/auto.*.%s 2>/dev/null", (unsigned)geteuid(), job);
+	snprintf(command, sizeof(command), "ls -d /dev/shm/plfs.%u/auto.*.%s 2>/dev/null", (unsigned)geteuid(),
+		 job);
 	f = popen(command, "r");
 	if (!f || !fgets(path, sizeof(path), f))
 		*path = '\0';
