@@ -188,6 +188,7 @@ struct plfs_drain {
 	void (*trouble)(void *arg, const char *path, const char *why); /* of one log or near.HOST */
 	void *arg;
 	uint64_t rate;           /* bytes a second to copy at most; 0: no limit */
+	unsigned writers;        /* processes of all hosts that copy at a time; 0: as the mapping says */
 	uint64_t due_ns;         /* when they may go on; the drain's own */
 	uint64_t nr_logs, bytes; /* moved, copied */
 	uint64_t nr_left;        /* logs that stay near: open, or what they are to go to fails */

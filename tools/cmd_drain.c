@@ -193,12 +193,14 @@ static int run_drain(const struct verb *v, int argc, char **argv)
 		is_auto |= c == OPT_AUTO;
 		if (c == OPT_RATE)
 			r.drain.rate = options_size(v, "rate");
+		if (c == OPT_WRITERS)
+			r.drain.writers = options_number(v, "writers", 4096);
 		waiting_take(&r.w, v, c);
 	}
 	if (optind == argc && (!is_auto || background))
 		return tool_misuse(v->name, "no place and no file given");
 	if (background)
-		return background_drain(argv[optind], BACKGROUND_PATIENCE_S, r.drain.rate);
+		return background_drain(argv[optind], BACKGROUND_PATIENCE_S, &r.drain);
 	rc = waiting_begin(&r.w, v);
 	if (rc)
 		return rc;
@@ -229,6 +231,7 @@ const struct verb verb_drain = {
 		{ OPT_WAIT, "wait", NULL, "wait until all is in the backend, also what is being written" },
 		{ OPT_TIMEOUT, "timeout", "SECONDS", "with --wait: so long at most" },
 		{ OPT_RATE, "rate", "SIZE", "copy so many bytes a second at most: a number, and K, M, G or T" },
+		{ OPT_WRITERS, "writers", "NUMBER", "copy while no more than so many processes of all hosts do" },
 		{ 0 },
 	},
 };

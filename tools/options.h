@@ -34,6 +34,7 @@ enum {
 	OPT_AUTO,
 	OPT_TO,
 	OPT_DROP,
+	OPT_WRITERS,
 };
 
 struct verb_option {
@@ -79,6 +80,9 @@ int options_next(const struct verb *v, int argc, char **argv);
 
 /* The number that optarg has for -j. */
 unsigned options_jobs(const struct verb *v);
+
+/* The number from 1 to @most that optarg has for --@name. */
+unsigned options_number(const struct verb *v, const char *name, unsigned most);
 
 /* The size above 0 that optarg has for --@name: a number, then nothing or one of K, M, G, T. */
 uint64_t options_size(const struct verb *v, const char *name);

@@ -128,6 +128,8 @@ static int mount_open(struct plfs_mount *m, struct mount_spec *spec, char *err, 
 			.drain = spec->drain,
 			.log_max = spec->log_max ? spec->log_max : PLACE_LOG_MAX,
 			.rate = spec->rate,
+			.writers = spec->writers,
+			.exit_wait = spec->exit_wait,
 			.sync = spec->sync,
 			.release = spec->release,
 		};

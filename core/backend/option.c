@@ -261,6 +261,8 @@ static const struct option OPTIONS[] = {
 	{ "drain", "helper|none|close", take_word, AT(drain) },
 	{ "log-max", "SIZE", take_size, AT(log_max), .units = "KMGT", .least = 1 },
 	{ "rate", "SIZE", take_size, AT(rate), .units = "KMGT", .least = 1 },
+	{ "writers", "NUMBER", take_number, AT(writers), .least = 1, .most = 4096 },
+	{ "exit-wait", "SECONDS", take_number, AT(exit_wait), .least = 0, .most = 86400 },
 	{ "sync", "home|near", take_word, AT(sync) },
 	{ "wait", "SECONDS", take_number, AT(wait), .least = 0, .most = 86400 },
 	{ "release", "near|home", take_word, AT(release) },

@@ -35,6 +35,8 @@ struct mount_spec {
 	unsigned drain;    /* enum place_drain (place.h) */
 	uint64_t log_max;  /* bytes of a log there, about; 0: not given */
 	uint64_t rate;     /* bytes a second that the helper copies at most; 0: no limit */
+	unsigned writers;  /* processes that copy to the backend at a time; 0: any number */
+	unsigned exit_wait; /* seconds that the end of a process waits for its logs to be moved */
 	unsigned sync;     /* enum place_sync */
 	unsigned release;  /* enum place_release */
 	unsigned wait;     /* seconds that a read waits for what is near on another host */

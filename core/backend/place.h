@@ -38,6 +38,8 @@ struct place_settings {
 	uint64_t log_max; /* a log that is so long ends, so that it can be moved */
 	unsigned sync;    /* enum place_sync: where a sync leaves what it covers */
 	uint64_t rate;    /* bytes a second that the helper copies at most; 0: no limit */
+	unsigned writers;   /* processes of all hosts that copy to the backend at a time; 0: any number */
+	unsigned exit_wait; /* seconds that the end of a process waits for its logs to be moved */
 	unsigned release; /* enum place_release: where other hosts find what a process has released */
 };
 

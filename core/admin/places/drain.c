@@ -8,6 +8,7 @@
 #include "core/admin/places/pace.h"
 #include "core/admin/places/ready.h"
 #include "core/admin/places/stage.h"
+#include "core/admin/places/tokens.h"
 #include "core/admin/walk/walk.h"
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
@@ -31,6 +32,7 @@ struct draining {
 	const struct container *c;
 	struct plfs_drain *d;
 	struct drain_open *open;
+	unsigned writers; /* of the mapping */
 	const char *hostdir;
 	char **logs; /* relative to the container; mem_alloc()ed */
 	size_t nr, cap;
@@ -86,7 +88,7 @@ static int drain_log(struct draining *g, const char *log)
 {
 	struct carry carry = { .copied = copied, .arg = g->d, .piece = pace_piece(g->d), .keep = g->d->keep };
 	char full[CONTAINER_PATH_LEN];
-	int ret;
+	int ret, token;
 
 	container_path(g->c, log, full);
 	if (!placed_is_near(g->c->store, full))
@@ -95,7 +97,9 @@ static int drain_log(struct draining *g, const char *log)
 		note_open(g->open, log);
 		return 0;
 	}
-	ret = pace_is_over(g->d) ? -ETIME : carry_log(g->c, log, &carry);
+	token = token_take(g->c->store, g->writers, g->d);
+	ret = token == -ETIME || pace_is_over(g->d) ? -ETIME : carry_log(g->c, log, &carry);
+	token_give(g->c->store, token);
 	g->d->nr_logs += carry.nr_logs;
 	if (!ret || ret == -ENOENT || (ret == -EBUSY && !placed_is_near(g->c->store, full)))
 		return 0; /* or another drain has moved it */
@@ -137,7 +141,8 @@ static int end_place(void *arg, const char *path, const char *name, enum droppin
 
 int drain_container(const struct container *c, struct plfs_drain *d, struct drain_open *open)
 {
-	struct draining g = { .c = c, .d = d, .open = open };
+	const struct place_settings *ps = c->store->near;
+	struct draining g = { .c = c, .d = d, .open = open, .writers = ps ? ps->writers : 0 };
 	int ret = container_list(c, note_log, &g), one;
 
 	for (size_t i = 0; i < g.nr && g.logs[i]; i++) {
