@@ -114,7 +114,8 @@ static int list_staged(struct listing *l, const char *path, struct plfs_mount *m
 	if (opt.json) {
 		printf("{\"file\": ");
 		tool_print_json(l->name);
-		printf(", \"staged\": %llu, \"bytes\": %llu}\n", (unsigned long long)nr, (unsigned long long)bytes);
+		printf(", \"staged\": %llu, \"bytes\": %llu}\n", (unsigned long long)nr,
+		       (unsigned long long)bytes);
 	} else {
 		tool_print("%s: %llu logs staged on this node, %s", l->name, (unsigned long long)nr,
 			   tool_size(bytes, size));

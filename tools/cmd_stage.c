@@ -48,7 +48,8 @@ static int stage_one(void *arg, const char *name, const char *path, struct plfs_
 	if (!ret)
 		return 0;
 	progress_hide(&r->progress);
-	tool_error("%s: %s", name, ret == -EOPNOTSUPP ? "its mapping has no near= (-m, or PLFS_MAP)" : strerror(-ret));
+	tool_error("%s: %s", name,
+		   ret == -EOPNOTSUPP ? "its mapping has no near= (-m, or PLFS_MAP)" : strerror(-ret));
 	r->failed = true;
 	return 0;
 }
@@ -106,7 +107,8 @@ static int run_stage(const struct verb *v, int argc, char **argv)
 	progress_begin(&r.progress, argv[optind], 0);
 	ret = places_each(argv + optind, argc - optind, no_place, stage_one, &r);
 	progress_end(&r.progress);
-	rc = d->nr_lost ? DRAIN_LOST : ret || r.failed || d->nr_left || d->nr_elsewhere ? DRAIN_LEFT : TOOL_OK;
+	r.failed |= ret || d->nr_left || d->nr_elsewhere;
+	rc = d->nr_lost ? DRAIN_LOST : r.failed ? DRAIN_LEFT : TOOL_OK;
 	print_staged(&r, rc);
 	return tool_finish(rc);
 }

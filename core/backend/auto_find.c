@@ -193,7 +193,7 @@ static void ask(const struct finding *g, struct auto_candidate *c)
 	c->free = (uint64_t)fs.f_bavail * fs.f_frsize;
 }
 
-/* Names are canonical, so that one directory counts once; of what is elsewhere the name alone is looked at. */
+/* Names are canonical, so that one directory counts once. What is elsewhere is not touched. */
 static void add(struct finding *g, const char *dir, const char *from)
 {
 	struct auto_found *f = g->f;
@@ -254,7 +254,8 @@ static bool is_never(const char *point)
 	for (size_t i = 0; i < ARRAY_SIZE(NEVER); i++) {
 		size_t len = strlen(NEVER[i]);
 
-		if (!strcmp(point, NEVER[i]) || (len > 1 && !strncmp(point, NEVER[i], len) && point[len] == '/'))
+		if (!strcmp(point, NEVER[i]) ||
+		    (len > 1 && !strncmp(point, NEVER[i], len) && point[len] == '/'))
 			return true;
 	}
 	return false;

@@ -18,7 +18,8 @@
 /* "BACKEND-ID/staged/REST" of ".plfs/REST", in plfs.UID. */
 static int path_of(const struct store *s, const char *path, char *out)
 {
-	int n = snprintf(out, STORE_PATH_LEN, "%s/" STAGED_DIR "/%s", s->near->backend_id, strchr(path, '/') + 1);
+	const char *rest = strchr(path, '/') + 1;
+	int n = snprintf(out, STORE_PATH_LEN, "%s/" STAGED_DIR "/%s", s->near->backend_id, rest);
 
 	return n < STORE_PATH_LEN ? 0 : -ENAMETOOLONG;
 }

@@ -57,7 +57,8 @@ static int look(void *arg)
 	for (off_t off = 0, n; off < LEN; off += n) {
 		n = plfs_pread(l.f, buf, 60000, off);
 		if (n <= 0 || memcmp(buf, image + off, (size_t)n)) {
-			fprintf(stderr, "wrong bytes in what was read at %lld: %lld\n", (long long)off, (long long)n);
+			fprintf(stderr, "wrong bytes in what was read at %lld: %lld\n", (long long)off,
+				(long long)n);
 			return 1;
 		}
 	}
@@ -198,10 +199,12 @@ static bool at_call(const struct plan *p, long nr)
 		cr_assert_eq(in_child(look, NULL), 0, "call %ld, gone on with", nr);
 		cr_assert_eq(in_child(stage, &again), 0, "call %ld: the next one", nr);
 		cr_assert_eq(in_child(look, NULL), 0, "call %ld, staged", nr);
-		cr_assert(p->meanwhile || !in_child(look_without, NULL), "call %ld, staged, the place lost", nr);
+		cr_assert(p->meanwhile || !in_child(look_without, NULL), "call %ld, staged, the place lost",
+			  nr);
 		cr_assert_eq(in_child(check, NULL), 0, "call %ld: check, staged", nr);
 		cr_assert_gt(near_count("data."), 0, "call %ld", nr);
-		cr_assert(p->meanwhile || near_count("data.") == 2, "call %ld: a temporary file, or none", nr);
+		cr_assert(p->meanwhile || near_count("data.") == 2, "call %ld: a temporary file, or none",
+			  nr);
 		cr_assert_eq(in_child(remove_it, NULL), 0);
 	}
 	cr_assert_eq(count_files("data."), 0, "call %ld: logs of a file that was removed", nr);

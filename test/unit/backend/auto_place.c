@@ -20,7 +20,8 @@
 static struct auto_candidate disk(const char *dir, uint64_t size, uint64_t free)
 {
 	struct auto_candidate c = {
-		.fs = "xfs", .source = "/dev/nvme0n1", .exists = true, .writable = true, .size = size, .free = free,
+		.fs = "xfs",   .source = "/dev/nvme0n1", .exists = true, .writable = true,
+		.size = size, .free = free,
 	};
 
 	snprintf(c.dir, sizeof(c.dir), "%s", dir);
@@ -49,7 +50,8 @@ TestSuite(auto_choose, .init = NULL);
 Test(auto_choose, the_directory_of_the_job_comes_before_a_larger_disk_and_memory)
 {
 	struct auto_candidate c[] = { memory("/dev/shm", 500 * G), disk("/local", 2000 * G, 1900 * G),
-				      of_job("/ssd/job.1", 100 * G, 90 * G), of_job("/ssd/other", 800 * G, 800 * G) };
+				      of_job("/ssd/job.1", 100 * G, 90 * G),
+				      of_job("/ssd/other", 800 * G, 800 * G) };
 
 	cr_assert_eq(auto_choose(c, 4, UINT64_MAX), 2);
 	cr_assert_eq(c[2].max, 0);
@@ -298,8 +300,8 @@ static char *choice_of(const char *job)
 	char command[200];
 	FILE *f;
 
-	snprintf(command, sizeof(command), "ls -d /dev/shm/plfs.%u/auto.*.%s 2>/dev/null", (unsigned)geteuid(),
-		 job);
+	snprintf(command, sizeof(command), "ls -d /dev/shm/plfs.%u/auto.*.%s 2>/dev/null",
+		 (unsigned)geteuid(), job);
 	f = popen(command, "r");
 	if (!f || !fgets(path, sizeof(path), f))
 		*path = '\0';

@@ -187,8 +187,8 @@ static int goes_on(void *arg)
 	l = lopen("a", O_RDWR); /* the same log goes on, at home */
 	if (lfill(&l, 1000, 5000, 2) != 5000 || lfill(&l, LEN, 100000, 3) != 100000 || lclose(&l))
 		return 2;
-	ret |= lcheck(&r, 0, 1000, 1) | lcheck(&r, 1000, 5000, 2) << 1 | lcheck(&r, 6000, LEN - 6000, 1) << 2 |
-	       lcheck(&r, LEN, 100000, 3) << 3;
+	ret |= lcheck(&r, 0, 1000, 1) | lcheck(&r, 1000, 5000, 2) | lcheck(&r, 6000, LEN - 6000, 1) |
+	       lcheck(&r, LEN, 100000, 3);
 	return lclose(&r) || ret;
 }
 
