@@ -28,14 +28,14 @@ MODULEDIR = $(PREFIX)/share/modulefiles
 BASHDIR = $(PREFIX)/share/bash-completion/completions
 ZSHDIR = $(PREFIX)/share/zsh/site-functions
 FISHDIR = $(PREFIX)/share/fish/vendor_completions.d
-# As it was built last, so that `make install` needs no word of it.
-JEMALLOC = $(or $(patsubst jemalloc:%,%,$(lastword $(file <$(O)/flags))),yes)
 ifeq ($(origin CC),default)
 CC = gcc
 endif
 CFLAGS = -O2 -g
 OBJCOPY = objcopy
 O = build$(if $(SANITIZE),/san-$(SANITIZE))
+# As it was built last, so that `make install` needs no word of it.
+JEMALLOC := $(or $(patsubst jemalloc:%,%,$(lastword $(shell cat $(O)/flags 2>/dev/null))),yes)
 Q = $(if $(V),,@)
 say = $(if $(V),,@echo '  $(1)	$(2)';)
 

@@ -8,8 +8,6 @@
 
 #include "shim.h"
 
-#include <linux/openat2.h>
-
 /* openat2(2) */
 long bynumber_openat2(int dirfd, const char *path, const struct open_how *how, size_t size);
 

@@ -7,7 +7,6 @@
 
 #include "shim.h"
 
-#include <linux/openat2.h>
 #include <sys/syscall.h>
 
 /*

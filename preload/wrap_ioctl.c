@@ -10,6 +10,10 @@
 #include <linux/loop.h>
 #include <sys/ioctl.h>
 
+#ifndef LOOP_CONFIGURE /* of Linux 5.8; its argument begins with the descriptor */
+#define LOOP_CONFIGURE 0x4C0A
+#endif
+
 /* Bytes left to read, as FIONREAD counts them. */
 static int bytes_left(struct ofile *f, int fd, int *out)
 {
@@ -58,9 +62,8 @@ static int loop_file(unsigned long request, void *arg)
 {
 	if (request == LOOP_SET_FD || request == LOOP_CHANGE_FD)
 		return (int)(intptr_t)arg;
-	if (request == LOOP_CONFIGURE &&
-	    user_readable(arg, sizeof(struct loop_config)) == sizeof(struct loop_config))
-		return (int)((struct loop_config *)arg)->fd;
+	if (request == LOOP_CONFIGURE && user_readable(arg, sizeof(uint32_t)) == sizeof(uint32_t))
+		return (int)*(uint32_t *)arg;
 	return -1;
 }
 

@@ -13,6 +13,8 @@
 
 /* ---- libaio ---- */
 
+#define COMMAND_POLL 5 /* IOCB_CMD_POLL, which headers before Linux 4.19 do not have */
+
 static bool is_served(struct iocb *const *at)
 {
 	const struct iocb *cb = user_has_bytes(at, sizeof(*at)) ? *at : NULL;
@@ -23,7 +25,7 @@ static bool is_served(struct iocb *const *at)
 		return false;
 	fd_put(f);
 	/* The kernel polls the stub as well as any file, and refuses what it does not know. */
-	return cb->aio_lio_opcode != IOCB_CMD_POLL && !cb->aio_reserved2;
+	return cb->aio_lio_opcode != COMMAND_POLL && !cb->aio_reserved2;
 }
 
 /*

@@ -7,7 +7,7 @@
 #include "fdtable.h"
 #include "path.h"
 
-#include <linux/sched.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/fanotify.h>
 #include <sys/inotify.h>
@@ -38,9 +38,14 @@ typedef long syscall_fn(long nr, long a, long b, long c, long d, long e, long f)
 /* Whether the child has its own memory, and returns. With a stack of its own it cannot come back to us. */
 static bool is_fork(unsigned long flags, unsigned long stack) { return !(flags & CLONE_VM) && !stack; }
 
-static bool is_fork3(const struct clone_args *args, size_t size)
+/* The first form of struct clone_args, which headers before Linux 5.3 do not have. */
+struct clone3_args {
+	uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls;
+};
+
+static bool is_fork3(const struct clone3_args *args, size_t size)
 {
-	return args && size >= CLONE_ARGS_SIZE_VER0 && is_fork(args->flags, args->stack);
+	return args && size >= sizeof(*args) && is_fork(args->flags, args->stack);
 }
 
 /* For a function that returns its error. */
@@ -342,7 +347,7 @@ static long mapped_syscall(long nr, long a, long b, long c, long d, long e, long
 static bool shares_memory(long nr, long a)
 {
 	return (nr == SYS_clone && (a & CLONE_VM)) ||
-	       (nr == SYS_clone3 && a && (((const struct clone_args *)a)->flags & CLONE_VM));
+	       (nr == SYS_clone3 && a && (((const struct clone3_args *)a)->flags & CLONE_VM));
 }
 
 static long by_number(long nr, long a, long b, long c, long d, long e, long f)

@@ -5,6 +5,7 @@
 #include "core/backend/place.h"
 
 #include "core/backend/host.h"
+#include "core/backend/origin.h"
 #include "core/base/crc32c.h"
 #include "core/base/io.h"
 #include "core/base/msg.h"
@@ -17,7 +18,6 @@
 
 #define TRIES 10 /* while others remove what is empty */
 #define DIR_MODE 0755
-#define HOME "home"
 
 /* ---- near.HOST ---- */
 
@@ -184,6 +184,11 @@ static int enter_both(struct store *home, const char *dir, const char *host, siz
 	fd = open_user_of(p.path, &id);
 	if (fd < 0)
 		return elsewhere(fd);
+	name_near(name, dir, host, host_len);
+	if (origin_is_other(home, fd, id, name, raw, sizeof(raw))) {
+		sys_fd_close(&fd);
+		return -EREMOTE;
+	}
 	if (top)
 		snprintf(path, sizeof(path), "%s", id);
 	else
@@ -223,8 +228,8 @@ void place_leave(struct place_dir *near)
 
 void place_settings_init(struct place_settings *ps)
 {
-	snprintf(ps->backend_id, sizeof(ps->backend_id), "%08x%08x",
-		 crc32c(0, ps->home, strlen(ps->home)), crc32c(~0u, ps->home, strlen(ps->home)));
+	snprintf(ps->backend_id, sizeof(ps->backend_id), "%016llx",
+		 (unsigned long long)store_path_id(ps->home));
 }
 
 int place_open_user(const struct place_settings *ps)
@@ -262,7 +267,7 @@ static void say_home(struct store *s, const struct place_settings *ps)
 	char path[STORE_PATH_LEN];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "%s/" HOME, ps->backend_id);
+	snprintf(path, sizeof(path), "%s/" ORIGIN_HOME, ps->backend_id);
 	if (s->ops->stat(s, path, &st) || st.st_size != (off_t)strlen(ps->home) + 1)
 		store_write_file(s, path, 0644, ps->home, strlen(ps->home), "\n", 1);
 }

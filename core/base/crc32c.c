@@ -180,7 +180,9 @@ WITH_FOLD static inline __attribute__((always_inline)) uint32_t fold_all(uint32_
 	__m128i one;
 	uint64_t c;
 
-	v0 = _mm512_xor_si512(take(to, p, 0), _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)crc)));
+	/* _mm512_zextsi128_si512() came with gcc 10. */
+	v0 = _mm512_inserti32x4(_mm512_setzero_si512(), _mm_cvtsi32_si128((int)crc), 0);
+	v0 = _mm512_xor_si512(take(to, p, 0), v0);
 	v1 = take(to, p, 64);
 	v2 = take(to, p, 128);
 	v3 = take(to, p, 192);

@@ -6,16 +6,37 @@
 #ifndef PLFS_NEWER_H
 #define PLFS_NEWER_H
 
+#include <linux/types.h>
 #include <spawn.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#if __has_include(<sys/single_threaded.h>)
+#if __GLIBC_PREREQ(2, 32)
 #include <sys/single_threaded.h>
 #else
 #define __libc_single_threaded 0
 #endif
 
+/* Of the headers of Linux before 5.6. */
+#if __has_include(<linux/openat2.h>)
+#include <linux/openat2.h>
+#else
+struct open_how {
+	__u64 flags, mode, resolve;
+};
+#define RESOLVE_NO_XDEV 0x01
+#define RESOLVE_NO_MAGICLINKS 0x02
+#define RESOLVE_NO_SYMLINKS 0x04
+#define RESOLVE_BENEATH 0x08
+#define RESOLVE_IN_ROOT 0x10
+#endif
+
 /* System calls have had one number on all machines since 424. */
+#ifndef SYS_io_uring_setup
+#define SYS_io_uring_setup 425
+#endif
+#ifndef SYS_clone3
+#define SYS_clone3 435
+#endif
 #ifndef SYS_open_tree
 #define SYS_open_tree 428
 #endif

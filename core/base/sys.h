@@ -12,7 +12,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <poll.h>
 #include <pwd.h>
 #include <spawn.h>

@@ -38,8 +38,8 @@ int carry_log(const struct container *c, const char *path, struct carry *carry);
 
 /*
  * Make a staged copy of the closed log @path of the container, which is at home, or put it in the place of
- * one that is shorter. staged_lock() is held. 0; -EALREADY: there is one, or the log is near; -EBUSY: it is being
- * written; -ENOSPC, -EDQUOT: the place is full; -EIO: as carry_log(); -errno.
+ * one that is shorter. staged_lock() is held. 0; -EALREADY: there is one, or the log is near; -EBUSY: it is
+ * being written; -ENOSPC, -EDQUOT: the place is full; -EIO: as carry_log(); -errno.
  */
 int carry_stage(const struct container *c, const char *path, struct carry *carry);
 

@@ -551,6 +551,7 @@ int store_posix_open(struct store *s, const char *path)
 		return fd;
 	s->ops = &posix_ops;
 	s->root = fd;
+	s->path_id = store_path_id(path);
 	if (sys.statfs(path, &fs))
 		fs.f_type = 0;
 	s->remote = !is_local(&fs);

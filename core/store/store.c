@@ -6,6 +6,7 @@
 #include "core/store/store.h"
 
 #include "core/base/alloc.h"
+#include "core/base/crc32c.h"
 #include "core/base/sys.h"
 
 /* @n bytes were moved by a call, behind @done: whether the next piece is to follow. */
@@ -45,6 +46,13 @@ ssize_t store_pwrite2(struct store *s, int h, const void *buf, size_t len, const
 		return n;
 	is_whole(n, len2, &done);
 	return n < 0 && !done ? n : (ssize_t)done;
+}
+
+uint64_t store_path_id(const char *path)
+{
+	size_t len = strlen(path);
+
+	return (uint64_t)crc32c(0, path, len) << 32 | crc32c(~0u, path, len);
 }
 
 int store_identify(struct store *s, int h, struct store_identity *id)

@@ -27,6 +27,7 @@ struct store {
 	const struct store_ops *ops;
 	int root;         /* handle of the root directory */
 	void *own;        /* the store's own */
+	uint64_t path_id; /* store_path_id() of the path by which it was opened; 0: it has none */
 	bool remote;      /* other hosts may write to it; this host's kernel may have old bytes of a file */
 	bool keeps_order; /* names and sizes reach stable storage in the order in which they changed */
 	bool coherent;    /* all hosts see at once what one does to names, and to bytes by a call */
@@ -307,6 +308,9 @@ static inline int store_chown(struct store *s, int h, uid_t uid, gid_t gid)
 }
 
 /* ---- on any store ---- */
+
+/* A number for the path of a store's root. */
+uint64_t store_path_id(const char *path);
 
 /*
  * Open @path, or make it with @mode if it is missing. @flags: O_RDWR and the like, neither O_CREAT nor

@@ -156,6 +156,53 @@ places_wait() { # is it flushed?
 	wrong 1 'No such file' "$plfs" places --wait "$back/none"
 }
 
+# A copy of the whole backend, made by other means while logs are near. They stay the original's.
+copied_near() {
+	local map copy=$work/copy.back
+	near_setup
+	rm -rf "$copy"
+	head -c 3000000 /dev/urandom >"$work/plain/d1"
+	"$plfs" run -m "$map" cp "$work/plain/d1" /plfs/d1
+	cp -a "$back" "$copy"
+	"$plfs" drain -m "/plfs=$copy" "$copy/d1" >"$work/out" || true
+	[ "$(near_logs)" = 1 ]
+	"$plfs" run -m "/plfs=$copy" rm /plfs/d1
+	"$plfs" run -m "$map" cmp "$work/plain/d1" /plfs/d1
+	cp -a "$back/d1" "$copy/" && cp -a "$back/.plfs/." "$copy/.plfs/"
+	head -c 2000000 /dev/zero | "$plfs" run -m "/plfs=$copy{small=0,near=$near,drain=none}" dd of=/plfs/d1 conv=notrunc bs=1M
+	"$plfs" run -m "$map" cmp "$work/plain/d1" /plfs/d1
+	rm -rf "$copy"
+	cp -a "$back" "$copy"
+	head -c 3000000 /dev/zero | "$plfs" run -m "$map" dd of=/plfs/d1 conv=notrunc bs=1M
+	! "$plfs" run -m "/plfs=$copy" cat /plfs/d1 >"$work/out" 2>"$work/log/err" || return 1
+	[ ! -s "$work/out" ]
+	grep "in $near/plfs.*, not drained" "$work/log/err"
+	! "$plfs" check -m "/plfs=$copy" "$copy/d1" || return 1
+	rm -rf "$copy"
+	"$plfs" drain "$near" | grep "2 logs moved home"
+	cp -a "$back" "$copy"
+	"$plfs" run -m "/plfs=$copy" cmp /plfs/d1 <(head -c 3000000 /dev/zero)
+	rm -rf "$copy"
+}
+
+# A backend that is moved keeps its logs, under its new path and, by a copy, on another file system.
+moved_near() {
+	local map moved=$work/moved.back
+	near_setup
+	head -c 3000000 /dev/urandom >"$work/plain/d1"
+	"$plfs" run -m "$map" cp "$work/plain/d1" /plfs/d1
+	mv "$back" "$moved"
+	"$plfs" run -m "/plfs=$moved" cmp "$work/plain/d1" /plfs/d1
+	mkdir "$back" # another, in its place
+	"$plfs" run -m "/plfs=$moved" cmp "$work/plain/d1" /plfs/d1
+	cp -a "$moved" "$moved.2" && rm -rf "$moved"
+	"$plfs" run -m "/plfs=$moved.2" cmp "$work/plain/d1" /plfs/d1
+	"$plfs" drain -m "/plfs=$moved.2" "$moved.2/d1" | grep '1 logs moved home'
+	[ "$(near_logs)" = 0 ]
+	"$plfs" run -m "/plfs=$moved.2" cmp "$work/plain/d1" /plfs/d1
+	rm -rf "$moved.2"
+}
+
 lost_place() { # what was not drained is an error, named, and can be given up
 	local map
 	near_setup

@@ -13,6 +13,7 @@
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
 #include "core/backend/nested.h"
+#include "core/backend/origin.h"
 #include "core/backend/placed.h"
 #include "core/backend/stub_known.h"
 #include "core/backend/stub_lock.h"
@@ -417,16 +418,10 @@ static int find_top(void *arg, int fd, const char *name, unsigned char type)
 {
 	struct finding_tops *f = arg;
 	char path[2 * PATH_MAX], home[PATH_MAX];
-	int h, dir;
-	ssize_t n;
+	int dir;
 
 	(void)type;
-	snprintf(path, sizeof(path), "%s/home", name);
-	h = io_openat(fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	n = h < 0 ? -1 : io_read(h, home, sizeof(home) - 1);
-	if (h >= 0)
-		io_close(h);
-	if (n < 2 || home[n - 1] != '\n' || *home != '/') {
+	if (origin_read(fd, name, home)) {
 		dir = dirs_open(fd, name);
 		if (dir < 0) /* none of ours */
 			return 0;
@@ -436,7 +431,6 @@ static int find_top(void *arg, int fd, const char *name, unsigned char type)
 		f->failed = true;
 		return 0;
 	}
-	home[n - 1] = '\0';
 	snprintf(path, sizeof(path), "%s/%s", f->user, name);
 	return f->fn(f->arg, path, home);
 }

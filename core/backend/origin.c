@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Looking for the original of a backend, by its path.
+ */
+#include "core/backend/origin.h"
+
+#include "core/base/io.h"
+#include "core/base/sys.h"
+
+#include <stdio.h>
+
+#define BYTES_MAX 4096
+
+/* Up to @len bytes of a regular file; -errno. */
+static ssize_t read_file(int dir, const char *path, char *buf, size_t len)
+{
+	int fd = sys_fd_hide_briefly(
+		io_openat(dir, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+	struct stat st;
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = sys.fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : -ENOENT;
+	if (!n)
+		n = io_read(fd, buf, len);
+	sys_fd_close(&fd);
+	return n;
+}
+
+int origin_read(int user, const char *id, char *path)
+{
+	char name[STORE_PATH_LEN];
+	ssize_t n;
+
+	snprintf(name, sizeof(name), "%s/" ORIGIN_HOME, id);
+	n = read_file(user, name, path, PATH_MAX - 1);
+	if (n < 2 || path[n - 1] != '\n' || *path != '/')
+		return -ENODATA;
+	path[n - 1] = '\0';
+	return 0;
+}
+
+static bool is_gone(int error) { return error == -ENOENT || error == -ENOTDIR; }
+
+/* Whether the backend at @origin has the same near.HOST; also if that cannot be told. */
+static bool leads_there(const char *origin, const char *name, const uint8_t *bytes, size_t len)
+{
+	char path[PATH_MAX + STORE_PATH_LEN], theirs[BYTES_MAX];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%s/%s", origin, name);
+	n = read_file(AT_FDCWD, path, theirs, min_size(len, sizeof(theirs)));
+	return n < 0 ? !is_gone((int)n) : n == (ssize_t)len && !memcmp(theirs, bytes, len);
+}
+
+bool origin_is_other(struct store *home, int user, const char *id, const char *name, const uint8_t *bytes,
+		     size_t len)
+{
+	char own[17], origin[PATH_MAX];
+	struct stat st, ours;
+
+	snprintf(own, sizeof(own), "%016llx", (unsigned long long)home->path_id);
+	if (!strcmp(own, id))
+		return false;
+	if (origin_read(user, id, origin))
+		return true;
+	if (sys.fstatat(AT_FDCWD, origin, &st, 0))
+		return !is_gone(-errno);
+	if (home->ops->fstat(home, home->root, &ours))
+		return true;
+	return (st.st_dev != ours.st_dev || st.st_ino != ours.st_ino) && leads_there(origin, name, bytes, len);
+}
