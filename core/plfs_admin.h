@@ -216,8 +216,8 @@ int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, s
 /*
  * Copy the closed logs of the file to the place of this node, near= of the mapping of @m, for its readers.
  * The originals stay. Killed at any moment, nothing is lost, and the next call goes on. With @drops: remove
- * such copies. Results as of a drain, @d->nr_left with the logs for which there is no room. 0; -EOPNOTSUPP: the
- * mapping has no near=; -errno: the first that failed.
+ * such copies. Results as of a drain, @d->nr_left with the logs for which there is no room. 0;
+ * -EOPNOTSUPP: the mapping has no near=; -errno: the first that failed.
  */
 int plfs_stage_file(struct plfs_mount *m, int dirfd, const char *path, bool drops, struct plfs_drain *d);
 

@@ -4,6 +4,7 @@
  */
 #include "core/admin/places/drain.h"
 
+#include "core/admin/places/listed.h"
 #include "core/admin/places/mend.h"
 #include "core/admin/places/pace.h"
 #include "core/admin/places/ready.h"
@@ -35,8 +36,6 @@ struct draining {
 	struct drain_open *open;
 	unsigned writers; /* of the mapping */
 	const char *hostdir;
-	char **logs; /* relative to the container; mem_alloc()ed */
-	size_t nr, cap;
 };
 
 static int copied(void *arg, uint64_t len)
@@ -48,22 +47,6 @@ static int copied(void *arg, uint64_t len)
 		d->progress(d->arg, d);
 	pace_keep(d, len);
 	return pace_is_over(d) ? -ETIME : 0;
-}
-
-static int note_log(void *arg, const char *path, const char *name, enum dropping_kind kind)
-{
-	struct draining *g = arg;
-	char **v;
-
-	(void)name;
-	if (kind != DROPPING_DATA)
-		return 0;
-	v = vec_room(g->logs, &g->cap, g->nr + 1, sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	g->logs = v;
-	v[g->nr] = mem_strdup(path);
-	return v[g->nr++] ? 0 : -ENOMEM;
 }
 
 static bool has_live(const struct container *c, const char *log)
@@ -144,16 +127,15 @@ int drain_container(const struct container *c, struct plfs_drain *d, struct drai
 {
 	const struct place_settings *ps = c->store->near;
 	struct draining g = { .c = c, .d = d, .open = open, .writers = ps ? ps->writers : 0 };
-	int ret = container_list(c, note_log, &g), one;
+	struct listed logs;
+	int ret = listed_take(&logs, c), one;
 
-	for (size_t i = 0; i < g.nr && g.logs[i]; i++) {
-		one = drain_log(&g, g.logs[i]);
+	for (size_t i = 0; i < logs.nr; i++) {
+		one = drain_log(&g, logs.v[i]);
 		ret = ret ? ret : one;
 	}
 	one = container_list(c, end_place, &g);
-	for (size_t i = 0; i < g.nr; i++)
-		mem_free(g.logs[i]);
-	mem_free(g.logs);
+	listed_release(&logs);
 	return ret == -ENOENT ? 0 : ret ? ret : one == -ENOENT ? 0 : one;
 }
 

@@ -4,6 +4,7 @@
  */
 #include "core/admin/places/stage.h"
 
+#include "core/admin/places/listed.h"
 #include "core/admin/places/mend.h"
 #include "core/admin/places/pace.h"
 #include "core/backend/container_dirs.h"
@@ -14,43 +15,17 @@
 #include "core/base/as_owner.h"
 #include "core/base/io.h"
 #include "core/base/sys.h"
-#include "core/base/vec.h"
 #include "core/dropping/carry.h"
 #include "core/store/dirs.h"
 
 #include <stdio.h>
 
-/* ---- the logs of a file ---- */
+/* ---- a file ---- */
 
 struct staging {
 	const struct container *c;
 	struct plfs_drain *d;
-	char **logs; /* relative to the container; mem_alloc()ed */
-	size_t nr, cap;
 };
-
-static int note_log(void *arg, const char *path, const char *name, enum dropping_kind kind)
-{
-	struct staging *g = arg;
-	char **v;
-
-	(void)name;
-	if (kind != DROPPING_DATA)
-		return 0;
-	v = vec_room(g->logs, &g->cap, g->nr + 1, sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	g->logs = v;
-	v[g->nr] = mem_strdup(path);
-	return v[g->nr++] ? 0 : -ENOMEM;
-}
-
-static void drop(struct staging *g)
-{
-	for (size_t i = 0; i < g->nr; i++)
-		mem_free(g->logs[i]);
-	mem_free(g->logs);
-}
 
 /* 1: *@c, with the file open as *@fd; 0: it has no logs; -errno. */
 static int open_file(struct plfs_mount *m, int dirfd, const char *path, struct container *c, struct stat *st)
@@ -115,17 +90,21 @@ static int stage_log(struct staging *g, const char *log)
 
 static int stage_logs(struct staging *g)
 {
-	int lock = staged_lock(g->c->store), ret = lock < 0 ? lock : container_list(g->c, note_log, g);
+	int ret, lock = staged_lock(g->c->store);
+	struct listed logs;
 	size_t i = 0;
 
-	for (; i < g->nr && !ret; i++)
-		ret = g->logs[i] ? stage_log(g, g->logs[i]) : -ENOMEM;
+	if (lock < 0)
+		return lock;
+	ret = listed_take(&logs, g->c);
+	for (; i < logs.nr && !ret; i++)
+		ret = stage_log(g, logs.v[i]);
 	if (ret == -ENOSPC && i) {
-		g->d->nr_left += g->nr - i;
+		g->d->nr_left += logs.nr - i;
 		ret = 0;
 	}
-	if (lock >= 0)
-		sys_fd_close(&lock);
+	listed_release(&logs);
+	sys_fd_close(&lock);
 	return ret;
 }
 
@@ -145,7 +124,6 @@ int plfs_stage_file(struct plfs_mount *m, int dirfd, const char *path, bool drop
 	as_owner_begin(&owner, st.st_uid, st.st_gid);
 	ret = drops ? staged_remove(c.store, c.dir) : stage_logs(&g);
 	as_owner_end(&owner);
-	drop(&g);
 	return drops && ret == -ENOENT ? 0 : ret;
 }
 
@@ -154,7 +132,7 @@ int plfs_staged_of(struct plfs_mount *m, int dirfd, const char *path, uint64_t *
 	int saved ERRNO_KEPT = errno;
 	char full[CONTAINER_PATH_LEN];
 	struct container c;
-	struct staging g = { .c = &c };
+	struct listed logs;
 	struct stat st;
 	uint64_t len;
 	int ret = open_file(m, dirfd, path, &c, &st);
@@ -162,15 +140,15 @@ int plfs_staged_of(struct plfs_mount *m, int dirfd, const char *path, uint64_t *
 	*nr = *bytes = 0;
 	if (ret <= 0 || !c.store->near)
 		return ret < 0 ? ret : 0;
-	ret = container_list(&c, note_log, &g);
-	for (size_t i = 0; i < g.nr && !ret; i++) {
-		container_path(&c, g.logs[i], full);
+	ret = listed_take(&logs, &c);
+	for (size_t i = 0; i < logs.nr && !ret; i++) {
+		container_path(&c, logs.v[i], full);
 		if (staged_find(c.store, full, &len)) {
 			(*nr)++;
 			*bytes += len;
 		}
 	}
-	drop(&g);
+	listed_release(&logs);
 	return ret;
 }
 
