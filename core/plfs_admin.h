@@ -263,6 +263,9 @@ struct plfs_auto {
 	bool chosen; /* taken, as a process of this job on this node has left it for all */
 };
 
+/* Whether the mapping of @m has near=auto. */
+bool plfs_finds_near(const struct plfs_mount *m);
+
 /* Call @fn for each. @backend: a path, or NULL. 0; the first non-zero of @fn; -errno: nothing was found. */
 int plfs_auto_each(const char *backend, int (*fn)(void *arg, const struct plfs_auto *a), void *arg);
 

@@ -28,6 +28,8 @@ struct run {
 	size_t nr;
 	uint64_t nr_tried; /* logs of killed processes for which the backend was searched */
 	char why[2 * PATH_MAX]; /* with --wait: the last trouble of the last pass */
+	char **named; /* with --auto: the arguments */
+	int nr_named; /* -1: there is no --auto */
 	bool failed, gone; /* something could not be looked at; will never be */
 };
 
@@ -64,8 +66,26 @@ static int add_wanted(struct run *r, const char *name, const char *path, struct 
 	return v[r->nr].name && v[r->nr].path ? (r->nr++, 0) : -ENOMEM;
 }
 
+/*
+ * Whether --auto alone leads to it, and it is of a backend of another job: one that no near=auto of the
+ * settings has, if there is any.
+ */
+static bool is_of_others(const struct run *r, const struct top *top, const struct plfs_mount *m)
+{
+	bool finds = false;
+
+	for (int i = 0; i < r->nr_named; i++)
+		if (!strncmp(top->path, r->named[i], strlen(r->named[i])))
+			return false;
+	for (int i = 0; plfs_mount_at(i); i++)
+		finds |= plfs_finds_near(plfs_mount_at(i));
+	return r->nr_named >= 0 && finds && (!m || !plfs_finds_near(m));
+}
+
 static int add_top(void *arg, struct top *top, struct plfs_mount *m)
 {
+	if (is_of_others(arg, top, m))
+		return 0;
 	return add_wanted(arg, top->path, top->path, m, true);
 }
 
@@ -206,6 +226,8 @@ static int run_drain(const struct verb *v, int argc, char **argv)
 		return rc;
 	names = argv + optind;
 	c = argc - optind;
+	r.named = names;
+	r.nr_named = is_auto ? c : -1;
 	if (is_auto && !auto_add(&names, &c))
 		return tool_finish(TOOL_FAILED);
 	ret = places_each(names, c, add_top, add_file, &r);

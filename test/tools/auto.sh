@@ -6,7 +6,15 @@ auto_setup() {
 	export SLURM_JOB_ID=plfs-test.$$.${FUNCNAME[1]}
 	choice="/dev/shm/plfs.$(id -u)/auto.*.$SLURM_JOB_ID"
 	map="/plfs=$back{small=0,near=auto,drain=none}"
-	trap 'rm -f $choice' EXIT
+	trap auto_clean EXIT
+}
+
+auto_clean() { # what a job has left in the memory of the node
+	local f
+	rm -f /dev/shm/plfs.$(id -u)/auto.*."$SLURM_JOB_ID"
+	for f in /dev/shm/plfs.$(id -u)/*/home; do
+		[ "$(cat "$f" 2>/dev/null)" != "$back" ] || rm -rf "${f%/home}"
+	done
 }
 
 auto_dir() { # the directory that is taken
@@ -34,14 +42,14 @@ assert sum(a["taken"] for a in found) == 1 == sum(a["chosen"] for a in found), f
 assert all(a["taken"] or a.get("why") or a["writable"] for a in found), found
 assert all(a["backend"] == sys.argv[1] for a in found), found' "$back"
 	"$plfs" run -m "$map" cmp "$work/plain/a" /plfs/a
-	"$plfs" drain --auto | grep ' logs moved home'
+	"$plfs" drain -m "/plfs=$work/plain{near=auto}" --auto | grep '^0 logs moved home' # of another job
+	"$plfs" drain -m "$map" --auto | grep '^1 logs moved home'
 	[ -n "$(find "$back/.plfs" -name 'data.*')" ]
 	[ -z "$("$plfs" places "$back/a")" ]
 	"$plfs" run -m "$map" cmp "$work/plain/a" /plfs/a
 	"$plfs" run -m "$map" rm /plfs/a
 	wrong 2 'goes with no other option' "$plfs" places --auto --wait "$back"
 	wrong 1 '/none/at/all' "$plfs" places --auto /none/at/all
-	rm -rf "$dir/plfs.$(id -u)/$(basename $choice | cut -d . -f 2)"
 }
 
 auto_of_the_job() { # a variable that names what is not of this node alone, or not there, is passed over, and shown

@@ -19,6 +19,7 @@ slurm_setup() {
 	export SRUN_LOG=$work/slurm/log SLURM_JOB_ID=4711.$$ SLURM_JOB_UID=$(id -u) SLURM_JOB_USER=$(id -un) SLURM_JOB_NUM_NODES=1
 	export PATH=$work/slurm:$(dirname "$plfs"):$PATH PLFS_SLURM_CONF=$work/slurm/conf
 	export BACKEND=$back PLFS_MAP="/plfs=$back{small=0,near=$near,drain=none}"
+	auto="/plfs=$back{small=0,near=auto,drain=none}" # drains of others' places would wait for their jobs
 	rm -f "$SRUN_LOG" "$work/slurm/ready"
 }
 
@@ -29,40 +30,41 @@ slurm_logger() { # what the scripts say goes to a file
 }
 
 slurm_batch() { # the program runs under the library, and its last step drains
-	local map choice rc=0
+	local map auto rc=0
 	slurm_setup
 	head -c 2000000 /dev/urandom >"$work/plain/b"
-	choice="/dev/shm/plfs.$(id -u)/auto.*.$SLURM_JOB_ID"
-	trap 'rm -f $choice' EXIT
+	trap auto_clean EXIT
 	# near=auto finds it by the variable of the batch system, or takes what the node has
-	PLFS_MAP="/plfs=$back{small=0,near=auto,drain=none}" SLURM_TMPDIR=$near bash "$slurm/checkpoint.sbatch" cp "$work/plain/b" /plfs/b
+	PLFS_MAP=$auto SLURM_TMPDIR=$near bash "$slurm/checkpoint.sbatch" cp "$work/plain/b" /plfs/b
 	grep '^ : cp ' "$SRUN_LOG"
 	grep -e '^--nodes=1 --ntasks=1 --ntasks-per-node=1 : plfs drain --auto --wait' "$SRUN_LOG"
 	[ -n "$(find "$back/.plfs" -name 'data.*')" ]
 	[ -z "$("$plfs" places "$back/b")" ]
 	PLFS_MAP=/plfs=$back "$plfs" run cmp "$work/plain/b" /plfs/b
 	# the exit code is that of the program; the drain comes all the same
-	bash "$slurm/checkpoint.sbatch" sh -c 'cat "$0" >/plfs/c; exit 3' "$work/plain/b" || rc=$?
+	PLFS_MAP=$auto bash "$slurm/checkpoint.sbatch" sh -c 'cat "$0" >/plfs/c; exit 3' "$work/plain/b" || rc=$?
 	[ $rc = 3 ]
-	[ "$(near_logs)" = 1 ] # not a directory of near=auto
-	"$plfs" drain -q "$near"
-	# a restart stages first
-	RESTART=/plfs/b bash "$slurm/checkpoint.sbatch" cmp "$work/plain/b" /plfs/b
+	[ -z "$("$plfs" places "$back/c")" ]
+	# a restart stages first, if there is a place
+	PLFS_MAP=$auto "$plfs" places --auto --json | grep '"taken": true' || return 0
+	PLFS_MAP=$auto RESTART=/plfs/b bash "$slurm/checkpoint.sbatch" cmp "$work/plain/b" /plfs/b
 	grep -e '^--nodes=1 --ntasks=1 --ntasks-per-node=1 : plfs stage /plfs/b' "$SRUN_LOG"
-	[ "$(near_logs)" = 1 ]
+	PLFS_MAP=$auto "$plfs" places "$back/b" | grep '1 logs staged on this node'
+	PLFS_MAP=$auto "$plfs" run rm /plfs/b
 }
 
 slurm_batch_signal() { # before the time is over: the step gets the signal, ends, and the drain comes
-	local map pid rc=0
+	local map auto pid rc=0
 	slurm_setup
-	bash "$slurm/checkpoint.sbatch" bash -c 'trap "echo late >/plfs/t; exit 5" TERM; touch "$0"; while :; do sleep 0.1; done' "$work/slurm/ready" &
+	trap auto_clean EXIT
+	PLFS_MAP=$auto bash "$slurm/checkpoint.sbatch" bash -c 'trap "echo late >/plfs/t; exit 5" TERM; touch "$0"; while :; do sleep 0.1; done' "$work/slurm/ready" &
 	pid=$!
 	while [ ! -e "$work/slurm/ready" ]; do kill -0 $pid || return 1; sleep 0.05; done
 	kill -TERM $pid
 	wait $pid || rc=$?
 	[ $rc = 5 ]
 	grep 'plfs drain --auto' "$SRUN_LOG"
-	"$plfs" drain -q "$near"
+	[ -z "$("$plfs" places "$back/t")" ]
 	[ "$(PLFS_MAP=/plfs=$back "$plfs" run cat /plfs/t)" = late ]
 }
 

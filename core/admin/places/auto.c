@@ -5,6 +5,7 @@
 #include "core/backend/auto_find.h"
 
 #include "core/backend/auto_take.h"
+#include "core/backend/mount.h"
 #include "core/base/alloc.h"
 #include "core/base/sys.h"
 #include "core/plfs_admin.h"
@@ -47,6 +48,8 @@ static int tell(const struct auto_found *f, bool is_chosen, int (*fn)(void *arg,
 	}
 	return ret;
 }
+
+bool plfs_finds_near(const struct plfs_mount *m) { return m->spec->near_auto; }
 
 int plfs_auto_each(const char *backend, int (*fn)(void *arg, const struct plfs_auto *a), void *arg)
 {
