@@ -72,7 +72,7 @@ static inline bool scan_is_untidy(const char *p, unsigned slashes)
  * The length of @path; 0: it is empty or untidy, or a longer scan would be needed. Reads behind the end of
  * @path, but never beyond the page.
  */
-static inline __attribute__((no_sanitize("address"))) size_t scan_tidy(const char *path)
+static inline __attribute__((no_sanitize_address)) size_t scan_tidy(const char *path)
 {
 	const __m128i slash = scan_all(0x2f2f2f2f), last_bit = scan_all(0x01010101);
 	const char *p;

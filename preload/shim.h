@@ -43,7 +43,7 @@
 
 /* Programs still call deprecated functions. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-#if defined(__GNUC__) && !defined(__clang__)
+#if __GNUC__ >= 8 && !defined(__clang__)
 /* struct stat and struct stat64 are the same on 64-bit machines, which the compiler does not know. */
 #pragma GCC diagnostic ignored "-Wattribute-alias"
 #endif

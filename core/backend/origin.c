@@ -69,5 +69,7 @@ bool origin_is_other(struct store *home, int user, const char *id, const char *n
 		return !is_gone(-errno);
 	if (home->ops->fstat(home, home->root, &ours))
 		return true;
-	return (st.st_dev != ours.st_dev || st.st_ino != ours.st_ino) && leads_there(origin, name, bytes, len);
+	if (st.st_dev == ours.st_dev && st.st_ino == ours.st_ino)
+		return false;
+	return leads_there(origin, name, bytes, len);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies of backends. `cp -a` of a backend, or of what tar keeps of one, copies near.HOST with the rest, and the
- * copy would lead to the logs of the original: it would show what is written there later, and a drain or a
- * removal would take the original's bytes. So a place belongs to the backend whose path is in its file "home", as
- * long as that one leads to it.
+ * Copies of backends. `cp -a` copies near.HOST with the rest, and the copy would lead to the logs of the
+ * original: it would show what is written there later, and a drain or a removal would take the original's
+ * bytes. So a place belongs to the backend whose path is in its file "home", as long as that one leads to it.
  */
 #ifndef PLFS_ORIGIN_H
 #define PLFS_ORIGIN_H
@@ -20,8 +19,8 @@ int origin_read(int user, const char *id, char *path);
 
 /*
  * Whether @home, which has the near.HOST @name (relative to its root) with these @len bytes, is a copy of the
- * backend to which the place "@id" below the directory @user belongs. A backend that was moved is none: nothing is
- * at its old path. False without a system call if @home was opened by the path that @id stands for.
+ * backend to which the place "@id" below the directory @user belongs. A backend that was moved is none: its
+ * old path has no such file. False without a system call if @home was opened by the path that @id stands for.
  */
 bool origin_is_other(struct store *home, int user, const char *id, const char *name, const uint8_t *bytes,
 		     size_t len);

@@ -363,7 +363,7 @@ static int make_all(struct plfs_mount *m, mode_t mode)
 	if (!ret)
 		ret = make_dir(m, PLFS_DIR_NAME, mode, false); /* the table of who writes is made there */
 	for (unsigned i = 0; i < 256 && !ret; i++) {
-		snprintf(path, sizeof(path), PLFS_DIR_NAME "/%02x", i & 0xff);
+		snprintf(path, sizeof(path), PLFS_DIR_NAME "/%02x", (uint8_t)i);
 		ret = make_dir(m, path, mode, true);
 	}
 	if (ret)

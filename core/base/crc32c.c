@@ -127,6 +127,9 @@ WITH_CRC static uint32_t by_instruction(uint32_t crc, const unsigned char *p, si
 	return (uint32_t)c;
 }
 
+#if defined(__clang__) || __GNUC__ >= 8
+#define CAN_FOLD 1 /* older ones have no VPCLMULQDQ */
+
 #define FOLD_MIN 512 /* bytes, from which on folding is faster */
 
 /* The two multipliers that move a 16-byte lane n bits up: POW(n + 31) for its low half, POW(n - 33). */
@@ -234,19 +237,25 @@ static bool keeps_wide(unsigned leaf1_c)
 	return (low & 0xe6) == 0xe6;
 }
 
+#endif
+
 /*
  * Not __builtin_cpu_supports(): with that comes a constructor, in every program, that asks cpuid a dozen
  * times, and each costs a virtual machine microseconds.
  */
 static crc_fn *best_for_this_machine(void)
 {
-	unsigned wide = bit_AVX512F | bit_AVX512DQ | bit_AVX512VL, a, b, c, d;
+	unsigned a, b, c, d;
 
 	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSE4_2) || !(c & bit_PCLMUL))
 		return portable;
+#ifdef CAN_FOLD
+	const unsigned wide = bit_AVX512F | bit_AVX512DQ | bit_AVX512VL;
+
 	if (keeps_wide(c) && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & wide) == wide &&
 	    c & bit_VPCLMULQDQ)
 		return by_folding;
+#endif
 	return by_instruction;
 }
 
@@ -335,7 +344,7 @@ uint32_t crc32c(uint32_t crc, const void *buf, size_t len)
 
 uint32_t crc32c_copy(uint32_t crc, void *to, const void *buf, size_t len)
 {
-#if defined(__x86_64__)
+#ifdef CAN_FOLD
 	size_t head = -(uintptr_t)to % 64;
 
 	if (len >= FOLD_MIN + head && best_form() == by_folding) {
