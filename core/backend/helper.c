@@ -73,7 +73,7 @@ static bool find_command(char *out)
 
 struct start {
 	char command[PATH_MAX], top[PATH_MAX];
-	char rate[32]; /* the option; empty: none */
+	char rate[32], writers[32]; /* the options; empty: none */
 	int lock;      /* descriptor */
 	char *stack;   /* of the second */
 	int error;     /* errno of what failed; 0: the helper runs */
@@ -85,12 +85,16 @@ static int become_helper(void *arg)
 	struct start *s = arg;
 	/* the kernel's struct sigaction: glibc's call refuses the two signals of its own */
 	static const unsigned long by_default[8];
-	char *argv[] = { (char *)COMMAND, (char *)"drain", (char *)"--background", s->top,
-			 *s->rate ? s->rate : NULL, NULL };
+	char *argv[] = { (char *)COMMAND, (char *)"drain", (char *)"--background", s->top, NULL, NULL, NULL };
 	char *envp[] = { (char *)"PATH=/usr/local/bin:/usr/bin:/bin", (char *)"LC_ALL=C", NULL };
 	sigset_t none;
+	int argc = 4;
 	long null;
 
+	if (*s->rate)
+		argv[argc++] = s->rate;
+	if (*s->writers)
+		argv[argc++] = s->writers;
 	sys.syscall(SYS_setsid);
 	sys.syscall(SYS_dup3, s->lock, HELPER_LOCK_FD, 0);
 	if (s->lock == HELPER_LOCK_FD)
@@ -190,23 +194,25 @@ static void tell_none(const struct place_settings *ps, int fd, const char *why)
 		  ps->near, (unsigned)geteuid(), why);
 }
 
-void helper_start(const struct place_settings *ps)
+bool helper_start(const struct place_settings *ps)
 {
 	int saved ERRNO_KEPT = errno;
-	struct start s = { .error = 0, .rate = "" };
+	struct start s = { .error = 0, .rate = "", .writers = "" };
 	const char *why = NULL;
 
 	if (!enabled || ps->drain != DRAIN_HELPER)
-		return;
+		return false;
 	s.lock = take_lock(ps);
 	if (s.lock < 0) {
 		if (s.lock != -EAGAIN && s.lock != -EACCES)
 			msg_debug(MSG_WRITE, "no helper: %s", strerror(-s.lock));
-		return;
+		return s.lock == -EAGAIN || s.lock == -EACCES;
 	}
 	snprintf(s.top, sizeof(s.top), "%s/plfs.%u/%s", ps->near, (unsigned)geteuid(), ps->backend_id);
 	if (ps->rate)
 		snprintf(s.rate, sizeof(s.rate), "--rate=%llu", (unsigned long long)ps->rate);
+	if (ps->writers)
+		snprintf(s.writers, sizeof(s.writers), "--writers=%u", ps->writers);
 	if (sys.getpid() == 1)
 		why = "this is the first process of a container, which would be its parent";
 	else if (geteuid() != getuid())
@@ -218,4 +224,5 @@ void helper_start(const struct place_settings *ps)
 	if (why)
 		tell_none(ps, s.lock, why);
 	sys_fd_close(&s.lock);
+	return !why;
 }

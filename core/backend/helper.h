@@ -24,9 +24,9 @@
 void helper_enable(void);
 
 /*
- * Start a helper for @ps, unless there is one. If none can be started, one line says so, once an hour and
- * host. Async-signal-unsafe; thread-safe.
+ * Start a helper for @ps, unless there is one. False: none runs. If none can be started, one line says so,
+ * once an hour and host. Async-signal-unsafe; thread-safe.
  */
-void helper_start(const struct place_settings *ps);
+bool helper_start(const struct place_settings *ps);
 
 #endif

@@ -236,9 +236,10 @@ static int take_near(const struct option *o, struct mount_spec *m, const char *v
 	(void)o;
 	mem_free(m->near);
 	m->near = NULL;
-	if (!ret)
+	m->near_auto = !ret && !strcmp(path, "auto");
+	if (!ret && !m->near_auto)
 		ret = option_path(&m->near, "near", path, err, err_len);
-	if (!ret && strlen(m->near) > CONFIG_NEAR_MAX) {
+	if (!ret && m->near && strlen(m->near) > CONFIG_NEAR_MAX) {
 		snprintf(err, err_len, "near= is longer than %d bytes", CONFIG_NEAR_MAX);
 		ret = -EINVAL;
 	}
@@ -255,11 +256,13 @@ static const struct option OPTIONS[] = {
 	{ "exclude", "GLOB", take_exclude, AT(exclude) },
 	{ "small", "SIZE", take_small, AT(small), .units = "KM" },
 	{ "hostdirs", "NUMBER", take_number, AT(nr_hostdirs), .least = 1, .most = CONFIG_HOSTDIRS_MAX },
-	{ "near", "DIR", take_near, AT(near) },
+	{ "near", "DIR|auto", take_near, AT(near) },
 	{ "near-max", "SIZE", take_size, AT(near_max), .units = "KMGT", .least = 1 },
 	{ "drain", "helper|none|close", take_word, AT(drain) },
 	{ "log-max", "SIZE", take_size, AT(log_max), .units = "KMGT", .least = 1 },
 	{ "rate", "SIZE", take_size, AT(rate), .units = "KMGT", .least = 1 },
+	{ "writers", "NUMBER", take_number, AT(writers), .least = 1, .most = 4096 },
+	{ "exit-wait", "SECONDS", take_number, AT(exit_wait), .least = 0, .most = 86400 },
 	{ "sync", "home|near", take_word, AT(sync) },
 	{ "wait", "SECONDS", take_number, AT(wait), .least = 0, .most = 86400 },
 	{ "release", "near|home", take_word, AT(release) },

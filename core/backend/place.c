@@ -289,28 +289,45 @@ static int make_way(struct store *s, const struct place_settings *ps, const char
 	return ret;
 }
 
-/* plfs.UID with the way to the hostdir in it. */
-static int enter_own(struct store *home, const char *dir, struct place_dir *near)
+/* plfs.UID, of a store, with the way @path in it. */
+static int make_own(const struct place_settings *ps, const char *path, struct store *s)
 {
-	const struct place_settings *ps = home->near;
-	char path[STORE_PATH_LEN], user[PLACE_PATH_LEN];
-	struct store s = *home;
+	char user[PLACE_PATH_LEN];
 	int ret;
 
-	snprintf(path, sizeof(path), "%s/%s", ps->backend_id, below(dir));
 	user_path(ps, user);
 	if (!sys.mkdir(user, DIR_MODE))
 		sys.chmod(user, DIR_MODE); /* the umask has its say in the first */
 	else if (errno != EEXIST)
 		return -errno;
-	s.ops = home->under;
-	s.root = place_open_user(ps);
-	if (s.root < 0)
-		return s.root;
-	ret = make_way(&s, ps, path);
+	s->ops = s->under;
+	s->root = place_open_user(ps);
+	if (s->root < 0)
+		return s->root;
+	ret = make_way(s, ps, path);
+	if (ret)
+		sys_fd_close(&s->root);
+	return ret;
+}
+
+static int enter_own(struct store *home, const char *dir, struct place_dir *near)
+{
+	char path[STORE_PATH_LEN];
+	struct store s = *home;
+	int ret;
+
+	snprintf(path, sizeof(path), "%s/%s", home->near->backend_id, below(dir));
+	ret = make_own(home->near, path, &s);
+	return ret ? ret : enter(home, s.root, path, near);
+}
+
+int place_make_top(struct store *home)
+{
+	struct store s = *home;
+	int ret = make_own(home->near, home->near->backend_id, &s);
+
 	if (!ret)
-		return enter(home, s.root, path, near);
-	sys_fd_close(&s.root);
+		sys_fd_close(&s.root);
 	return ret;
 }
 

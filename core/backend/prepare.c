@@ -244,6 +244,7 @@ static bool belongs(const char *name, bool parent)
 		       (!name[2 * STUB_ID_LEN] || !strcmp(name + 2 * STUB_ID_LEN, STORE_GONE));
 	return (len == 2 && is_hex(name, 2)) || !strcmp(name, "format") ||
 	       !strncmp(name, "format.tmp.", 11) || !strncmp(name, "writers.", 8) ||
+	       !strncmp(name, "drains.", 7) ||
 	       !strncmp(name, "gc.tmp.", 7);
 }
 

@@ -5,6 +5,7 @@
 #include "core/read/logset.h"
 
 #include "core/backend/names.h"
+#include "core/backend/staged.h"
 #include "core/backend/twin.h"
 #include "core/dropping/datalog.h"
 #include "core/dropping/synced.h"
@@ -272,6 +273,15 @@ static __attribute__((noinline, cold)) int find_elsewhere(struct logset *set, co
 	return -EIO;
 }
 
+/* A copy on this node is read in the place of what is far. */
+static __attribute__((noinline, cold)) int use_staged(struct logset *set, const struct logset_log *log, int h)
+{
+	char full[CONTAINER_PATH_LEN];
+
+	container_path(set->c, log->path, full);
+	return staged_use(set->c->store, full, h);
+}
+
 static int open_log(struct logset *set, struct logset_log *log)
 {
 	struct log_handle *handle;
@@ -304,6 +314,8 @@ static int open_log(struct logset *set, struct logset_log *log)
 			h = find_elsewhere(set, log);
 		return h ? h : -EIO;
 	}
+	if (unlikely(set->c->store->near) && !log->growing)
+		h = use_staged(set, log, h);
 	if (!set->looked)
 		look_how_far(set, h);
 	*handle = (struct log_handle){ .set = set, .h = h, .refs = 1 };

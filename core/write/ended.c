@@ -8,6 +8,7 @@
 #include "core/backend/names.h"
 #include "core/base/msg.h"
 #include "core/dropping/carry.h"
+#include "core/write/exit_wait.h"
 
 #include <stdio.h>
 
@@ -52,7 +53,7 @@ int ended_near(const struct container *c, const char *path)
 		return 0;
 	if (ps->drain == DRAIN_CLOSE || ps->release == RELEASE_HOME)
 		ret = move_home(c, path);
-	if (ret || ps->release != RELEASE_HOME)
-		helper_start(ps);
+	if ((ret || ps->release != RELEASE_HOME) && helper_start(ps) && ps->exit_wait)
+		exit_wait_for(c, path);
 	return ps->release == RELEASE_HOME ? ret : 0;
 }

@@ -4,9 +4,12 @@
  */
 #include "core/admin/places/drain.h"
 
+#include "core/admin/places/listed.h"
 #include "core/admin/places/mend.h"
 #include "core/admin/places/pace.h"
 #include "core/admin/places/ready.h"
+#include "core/admin/places/stage.h"
+#include "core/admin/places/tokens.h"
 #include "core/admin/walk/walk.h"
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
@@ -31,9 +34,8 @@ struct draining {
 	const struct container *c;
 	struct plfs_drain *d;
 	struct drain_open *open;
+	unsigned writers; /* of the mapping */
 	const char *hostdir;
-	char **logs; /* relative to the container; mem_alloc()ed */
-	size_t nr, cap;
 };
 
 static int copied(void *arg, uint64_t len)
@@ -45,22 +47,6 @@ static int copied(void *arg, uint64_t len)
 		d->progress(d->arg, d);
 	pace_keep(d, len);
 	return pace_is_over(d) ? -ETIME : 0;
-}
-
-static int note_log(void *arg, const char *path, const char *name, enum dropping_kind kind)
-{
-	struct draining *g = arg;
-	char **v;
-
-	(void)name;
-	if (kind != DROPPING_DATA)
-		return 0;
-	v = vec_room(g->logs, &g->cap, g->nr + 1, sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	g->logs = v;
-	v[g->nr] = mem_strdup(path);
-	return v[g->nr++] ? 0 : -ENOMEM;
 }
 
 static bool has_live(const struct container *c, const char *log)
@@ -84,9 +70,9 @@ static void note_open(struct drain_open *open, const char *log)
 
 static int drain_log(struct draining *g, const char *log)
 {
-	struct carry carry = { .copied = copied, .arg = g->d, .piece = pace_piece(g->d) };
+	struct carry carry = { .copied = copied, .arg = g->d, .piece = pace_piece(g->d), .keep = g->d->keep };
 	char full[CONTAINER_PATH_LEN];
-	int ret;
+	int ret, token;
 
 	container_path(g->c, log, full);
 	if (!placed_is_near(g->c->store, full))
@@ -95,7 +81,9 @@ static int drain_log(struct draining *g, const char *log)
 		note_open(g->open, log);
 		return 0;
 	}
-	ret = pace_is_over(g->d) ? -ETIME : carry_log(g->c, log, &carry);
+	token = token_take(g->c->store, g->writers, g->d);
+	ret = token == -ETIME || pace_is_over(g->d) ? -ETIME : carry_log(g->c, log, &carry);
+	token_give(g->c->store, token);
 	g->d->nr_logs += carry.nr_logs;
 	if (!ret || ret == -ENOENT || (ret == -EBUSY && !placed_is_near(g->c->store, full)))
 		return 0; /* or another drain has moved it */
@@ -140,17 +128,17 @@ static int end_place(void *arg, const char *path, const char *name, enum droppin
 
 int drain_container(const struct container *c, struct plfs_drain *d, struct drain_open *open)
 {
-	struct draining g = { .c = c, .d = d, .open = open };
-	int ret = container_list(c, note_log, &g), one;
+	const struct place_settings *ps = c->store->near;
+	struct draining g = { .c = c, .d = d, .open = open, .writers = ps ? ps->writers : 0 };
+	struct listed logs;
+	int ret = listed_take(&logs, c), one;
 
-	for (size_t i = 0; i < g.nr && g.logs[i]; i++) {
-		one = drain_log(&g, g.logs[i]);
+	for (size_t i = 0; i < logs.nr; i++) {
+		one = drain_log(&g, logs.v[i]);
 		ret = ret ? ret : one;
 	}
 	one = container_list(c, end_place, &g);
-	for (size_t i = 0; i < g.nr; i++)
-		mem_free(g.logs[i]);
-	mem_free(g.logs);
+	listed_release(&logs);
 	return ret == -ENOENT ? 0 : ret ? ret : one == -ENOENT ? 0 : one;
 }
 
@@ -391,6 +379,8 @@ int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, s
 		placed_enable(&m->store);
 		as_owner_begin(&owner, st.st_uid, st.st_gid);
 		dirs_list(p.fd, visit, &p);
+		if (!d->closed_only)
+			stage_collect(m, p.fd, d);
 		as_owner_end(&owner);
 		if (p.killed.nr)
 			drain_killed(&p);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lists of logs.
+ */
+#include "core/admin/places/listed.h"
+
+#include "core/backend/container_dirs.h"
+#include "core/backend/names.h"
+#include "core/base/alloc.h"
+#include "core/base/vec.h"
+
+static int note_log(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	struct listed *l = arg;
+	char **v;
+
+	(void)name;
+	if (kind != DROPPING_DATA)
+		return 0;
+	v = vec_room(l->v, &l->cap, l->nr + 1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	l->v = v;
+	v[l->nr] = mem_strdup(path);
+	return v[l->nr] ? (l->nr++, 0) : -ENOMEM;
+}
+
+int listed_take(struct listed *l, const struct container *c)
+{
+	*l = (struct listed){ .nr = 0 };
+	return container_list(c, note_log, l);
+}
+
+void listed_release(struct listed *l)
+{
+	for (size_t i = 0; i < l->nr; i++)
+		mem_free(l->v[i]);
+	mem_free(l->v);
+}

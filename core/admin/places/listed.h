@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The names of a container's logs, taken before something is done with each.
+ */
+#ifndef PLFS_LISTED_H
+#define PLFS_LISTED_H
+
+#include "core/backend/container.h"
+
+struct listed {
+	char **v; /* relative to the container; mem_alloc()ed */
+	size_t nr, cap;
+};
+
+/* 0; -ENOMEM, -errno: @l has some of them. To be released in any case. */
+int listed_take(struct listed *l, const struct container *c);
+void listed_release(struct listed *l);
+
+#endif
