@@ -210,7 +210,8 @@ int plfs_drain_file(struct plfs_mount *m, int dirfd, const char *path, struct pl
 
 /*
  * The same of all that @top has, NEAR/plfs.UID/BACKEND-ID, whose backend is that of @m; what no file leads
- * to any more is removed, and nothing else is done with @only_orphans. -ENXIO: the backend is not there.
+ * to any more is removed, and nothing else is done with @only_orphans. -ENXIO: the backend is not there;
+ * -EINVAL: it is in another backend, and stays.
  */
 int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, struct plfs_drain *d);
 
@@ -231,8 +232,12 @@ int plfs_staged_of(struct plfs_mount *m, int dirfd, const char *path, uint64_t *
  */
 int plfs_places_in(const char *near, int (*fn)(void *arg, const char *top, const char *home), void *arg);
 
-/* One near.HOST of a file. */
+/* Whether such a directory is in another backend (spread=): then nothing is moved from there. */
+bool plfs_place_is_shared(const char *top);
+
+/* One near.HOST or spread.N.HOST of a file. */
 struct plfs_place {
+	bool shared;             /* another backend (spread=), which all hosts may read */
 	const char *host, *path; /* of the host, without the digits behind its name; of the place */
 	const char *name;        /* HOST, as in names */
 	bool here;               /* the place is on this host */

@@ -229,7 +229,7 @@ static int take_top(void *arg, struct top *top, struct plfs_mount *m)
 {
 	struct background *b = arg;
 
-	if (!strcmp(top->path, b->top))
+	if (!strcmp(top->path, b->top) && !plfs_place_is_shared(top->path))
 		b->m = m;
 	return 0;
 }

@@ -32,6 +32,7 @@ struct run {
 	char **named; /* with --auto: the arguments */
 	int nr_named; /* -1: there is no --auto */
 	bool failed, gone; /* something could not be looked at; will never be */
+	bool misused; /* a backend of spread= was named */
 };
 
 static void show(void *arg, const struct plfs_drain *d)
@@ -85,9 +86,15 @@ static bool is_of_others(const struct run *r, const struct top *top, const struc
 
 static int add_top(void *arg, struct top *top, struct plfs_mount *m)
 {
-	if (is_of_others(arg, top, m))
+	struct run *r = arg;
+
+	if (is_of_others(r, top, m))
 		return 0;
-	return add_wanted(arg, top->path, top->path, m, true);
+	if (!plfs_place_is_shared(top->path))
+		return add_wanted(r, top->path, top->path, m, true);
+	tool_error("%s: of a backend of spread=, and no place: its logs stay there", top->path);
+	r->misused = true;
+	return 0;
 }
 
 static int add_file(void *arg, const char *name, const char *path, struct plfs_mount *m)
@@ -239,7 +246,7 @@ static int run_drain(const struct verb *v, int argc, char **argv)
 	progress_end(&r.progress);
 	rc = ret && rc == TOOL_OK ? DRAIN_LEFT : rc;
 	print_drained(&r, rc);
-	return tool_finish(rc);
+	return tool_finish(rc == TOOL_OK && r.misused ? TOOL_USAGE : rc);
 }
 
 const struct verb verb_drain = {

@@ -22,7 +22,7 @@ static void print_json(const struct listing *l, const struct plfs_place *p)
 	tool_print_json(p->host);
 	printf(", \"place\": ");
 	tool_print_json(p->path);
-	printf(", \"here\": %s", p->here ? "true" : "false");
+	printf(", \"here\": %s, \"shared\": %s", p->here ? "true" : "false", p->shared ? "true" : "false");
 	if (p->here)
 		printf(", \"logs\": %llu, \"open\": %llu, \"bytes\": %llu", (unsigned long long)p->nr_logs,
 		       (unsigned long long)p->nr_open, (unsigned long long)p->bytes);
@@ -37,9 +37,12 @@ static int print_place(void *arg, const struct plfs_place *p)
 	if (opt.json)
 		print_json(l, p);
 	else if (p->here)
-		tool_print("%s: on %s in %s: %llu logs (%llu open), %s", l->name, p->host, p->path,
-			   (unsigned long long)p->nr_logs, (unsigned long long)p->nr_open,
+		tool_print("%s: %s %s in %s: %llu logs (%llu open), %s", l->name, p->shared ? "shared, of" : "on",
+			   p->host, p->path, (unsigned long long)p->nr_logs, (unsigned long long)p->nr_open,
 			   tool_size(p->bytes, size));
+	else if (p->shared)
+		tool_print("%s: shared, of %s in %s: not there, or cannot be read", l->name, p->host,
+			   p->path);
 	else
 		tool_print("%s: on %s in %s: not on this host, or gone", l->name, p->host, p->path);
 	return 0;
@@ -87,7 +90,7 @@ static int forget(struct listing *l, const char *path, struct plfs_mount *m)
 static int find_logs(void *arg, const struct plfs_place *p)
 {
 	(void)arg;
-	return !p->here || p->nr_logs;
+	return !p->shared && (!p->here || p->nr_logs);
 }
 
 /* 1: the time is over; what is left is listed then. */

@@ -10,7 +10,8 @@
  *             "near=" ( DIR / "auto" ) / "near-max=" NUMBER [ "K" / "M" / "G" / "T" ] /
  *             "drain=" ( "helper" / "none" / "close" ) / "sync=" ( "home" / "near" ) /
  *             "release=" ( "near" / "home" ) / "rate=" NUMBER [ "K" / "M" / "G" / "T" ] /
- *             "wait=" NUMBER / "writers=" NUMBER / "exit-wait=" NUMBER
+ *             "wait=" NUMBER / "writers=" NUMBER / "exit-wait=" NUMBER /
+ *             "spread=" ( "host" / "process" / "file" )
  *
  * In the DIR of near= "$NAME" stands for the environment variable NAME.
  *

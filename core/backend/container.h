@@ -9,6 +9,7 @@
  *           index.HOST            the node index: blocks of closed logs (datalog.h)
  *           notice.HOST           pages that the host's processes share  (notice.h, lease.h)
  *           near.HOST             where logs of the host may lie besides (place.h)
+ *           spread.N.HOST         another backend in which logs of the host may lie (spread.h)
  *       index.global              a kept map of them all               (kept_map.h)
  *       lock                      held by a process that appends at the end, or changes the header
  *       for.UID                   the container was made by another user, for the stub's owner UID
@@ -39,7 +40,9 @@ struct container {
 	bool give;            /* this process is root's, and gives its droppings to the stub's owner */
 	bool filled;          /* the stub has a length: see container_is_purged() */
 	bool near;            /* new logs of this process are made near, if they can be (placed.h) */
-	struct place_dir *hold; /* while one is made: by placed_hold() */
+	struct place_dir *hold; /* while one is made: by placed_hold() or spread_hold() */
+	bool spreads;           /* new logs of this process go to several backends (spread.h) */
+	unsigned full;          /* of these have no space: 1 << number */
 	bool made;            /* by this process, just now: a dropping of another is not likely to be there */
 	uid_t caller;         /* the user of this process when the stub was looked at */
 	uid_t maker;          /* of the container, as the stub's header says; or CONTAINER_ANYBODY */

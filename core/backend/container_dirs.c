@@ -282,7 +282,7 @@ bool container_has(const char *name, int depth, bool dir)
 	/* Or a link of that name, which goes and is not followed. */
 	if (!depth && container_is_hostdir(name, strlen(name)))
 		return true;
-	return !dir && name_is_known(name, !depth);
+	return dir ? depth == 1 && name_is_own_dir(name) : name_is_known(name, !depth);
 }
 
 int container_remove(const struct container *c)

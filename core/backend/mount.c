@@ -95,19 +95,74 @@ static int find_near(const struct plfs_mount *m, struct mount_spec *spec)
 	return spec->near ? 0 : -ENOMEM;
 }
 
-static int mount_open(struct plfs_mount *m, struct mount_spec *spec, char *err, size_t err_len)
+/* One of several backends must be another directory, and none that the programs see. */
+static int check_other(const struct plfs_mount *m, const char *path, char *err, size_t err_len)
+{
+	const char *prefix = m->spec->prefix;
+	bool twice = false;
+
+	for (int i = 0; m->others[i] && !twice; i++)
+		twice = !strcmp(m->others[i], path);
+	if (is_below(path, m->backend, m->backend_len))
+		snprintf(err, err_len, "backend \"%s\" of \"%s\" is, or lies in, the first one", path,
+			 prefix);
+	else if (strlen(path) > CONFIG_NEAR_MAX)
+		snprintf(err, err_len, "backend \"%s\" of \"%s\" is too long a name", path, prefix);
+	else if (twice)
+		snprintf(err, err_len, "backend \"%s\" of \"%s\" is named twice", path, prefix);
+	else
+		return 0;
+	return -EINVAL;
+}
+
+static int check_backends(struct plfs_mount *m, struct mount_spec *spec, char *err, size_t err_len)
 {
 	char other[PATH_MAX];
+	int ret = check_backend(spec, spec->backends[0], m->backend, err, err_len);
+
+	m->backend_len = ret ? 0 : strlen(m->backend);
+	for (int i = 1; i < spec->nr_backends && !ret; i++) {
+		ret = check_backend(spec, spec->backends[i], other, err, err_len);
+		if (!ret)
+			ret = check_other(m, other, err, err_len);
+		if (!ret && !(m->others[i - 1] = mem_strdup(other)))
+			ret = -ENOMEM;
+	}
+	return ret;
+}
+
+/* All of them are used from here on. @dev: the file system of the first. */
+static int spread(struct plfs_mount *m, unsigned rule, dev_t dev, char *err, size_t err_len)
+{
+	struct store other = { .root = -1 };
+	struct stat st;
+	int ret = 0;
+
+	for (int i = 0; m->others[i] && !ret; i++) {
+		ret = store_posix_open(&other, m->others[i]);
+		if (!ret)
+			ret = sys.fstat(other.root, &st) ? -errno : 0;
+		if (!ret)
+			store_posix_join(&m->store, &other, st.st_dev == dev);
+		if (ret)
+			snprintf(err, err_len, "backend \"%s\": %s", m->others[i], strerror(-ret));
+		store_posix_close(&other);
+	}
+	spread_setup(&m->spread, rule, m->backend, m->others);
+	m->store.spread = &m->spread;
+	spread_enable(&m->store);
+	return ret;
+}
+
+static int mount_open(struct plfs_mount *m, struct mount_spec *spec, char *err, size_t err_len)
+{
 	struct stat st;
 	int ret;
 
 	m->spec = spec;
-	for (int i = 0; i < spec->nr_backends; i++) {
-		ret = check_backend(spec, spec->backends[i], i ? other : m->backend, err, err_len);
-		if (ret)
-			return ret;
-	}
-	m->backend_len = strlen(m->backend);
+	ret = check_backends(m, spec, err, err_len);
+	if (ret)
+		return ret;
 	ret = store_posix_open(&m->store, m->backend);
 	if (!ret) {
 		store_keep(&m->store, &m->store.root);
@@ -137,6 +192,10 @@ static int mount_open(struct plfs_mount *m, struct mount_spec *spec, char *err, 
 		m->store.near = &m->near;
 		placed_enable(&m->store);
 	}
+	if (spec->spread)
+		ret = spread(m, spec->spread, st.st_dev, err, err_len);
+	if (ret)
+		return ret;
 	/*
 	 * What one host writes to a stub another sees as its file system does it: that has to be asked for.
 	 */

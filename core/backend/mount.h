@@ -8,6 +8,7 @@
 
 #include "core/backend/config.h"
 #include "core/backend/place.h"
+#include "core/backend/spread.h"
 #include "core/store/store.h"
 
 struct plfs_mount {
@@ -16,6 +17,8 @@ struct plfs_mount {
 	size_t backend_len;
 	struct store store; /* of the containers */
 	struct place_settings near; /* what the mapping says of places; near.near NULL: nothing */
+	char *others[CONFIG_BACKENDS_MAX]; /* canonical; the second backend and those behind it */
+	struct spread_settings spread; /* spread.rule SPREAD_NONE: they are not used */
 	int dirfd;          /* the kernel's descriptor of the backend's directory, in which the stubs are */
 	dev_t dev;          /* of the backend's root directory */
 	ino_t ino;

@@ -17,6 +17,7 @@
 #define NOTICE "notice."
 #define LOST "lost."
 #define NEAR "near."
+#define SPREAD "spread."
 
 /* What stands behind the kind: "HOST.PID.SEQ", "HOST". */
 static const char *rest_of(const char *name)
@@ -53,7 +54,16 @@ enum dropping_kind name_kind(const char *name)
 		return DROPPING_INDEX;
 	if (name_is_near(name))
 		return DROPPING_NEAR;
-	return DROPPING_OTHER;
+	return name_spread_slot(name) ? DROPPING_SPREAD : DROPPING_OTHER;
+}
+
+unsigned name_spread_slot(const char *name)
+{
+	const char *n = name + strlen(SPREAD);
+
+	return !strncmp(name, SPREAD, strlen(SPREAD)) && *n >= '1' && *n <= '7' && n[1] == '.' && n[2] ?
+		       (unsigned)(*n - '0') :
+		       0;
 }
 
 /* Whether the @len bytes at @p are digits. */
@@ -102,7 +112,7 @@ bool name_is_known(const char *name, bool top)
 		return len > strlen(LOG) && ends_with_numbers(name + strlen(LOG), len - strlen(LOG));
 	return (!strncmp(name, INDEX, strlen(INDEX)) && len > strlen(INDEX)) ||
 	       (!strncmp(name, NOTICE, strlen(NOTICE)) && len > strlen(NOTICE)) ||
-	       (!strncmp(name, NEAR, strlen(NEAR)) && len > strlen(NEAR));
+	       (!strncmp(name, NEAR, strlen(NEAR)) && len > strlen(NEAR)) || name_spread_slot(name);
 }
 
 bool name_is_live_of(const char *live, const char *log)
@@ -125,9 +135,9 @@ const char *name_host(const char *name, size_t *len)
 
 	if (kind == DROPPING_OTHER) /* it may have no dot */
 		return NULL;
-	host = rest_of(name);
+	host = rest_of(kind == DROPPING_SPREAD ? rest_of(name) : name);
 	*len = strlen(host);
-	if (kind == DROPPING_INDEX || kind == DROPPING_NEAR)
+	if (kind == DROPPING_INDEX || kind == DROPPING_NEAR || kind == DROPPING_SPREAD)
 		return host;
 	if (!ends_with_numbers(host, *len))
 		return NULL;
@@ -136,6 +146,17 @@ const char *name_host(const char *name, size_t *len)
 		*len = (size_t)(dot - host);
 	}
 	return host;
+}
+
+bool name_own_dir(const char *name, bool process, char *own)
+{
+	size_t len;
+	const char *host = name_host(name, &len), *seq = strrchr(name, '.');
+
+	if (!host)
+		return false;
+	snprintf(own, INDEX_LOG_NAME_LEN, "own.%.*s", process ? (int)(seq - host) : (int)len, host);
+	return true;
 }
 
 bool name_is_our_live(const char *name)

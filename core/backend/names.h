@@ -20,7 +20,14 @@
 static inline const char *name_of(const char *path) { return strchr(path, '/') + 1; }
 
 /* The kind of the dropping called @name. */
-enum dropping_kind { DROPPING_OTHER, DROPPING_DATA, DROPPING_LIVE, DROPPING_INDEX, DROPPING_NEAR };
+enum dropping_kind {
+	DROPPING_OTHER,
+	DROPPING_DATA,
+	DROPPING_LIVE,
+	DROPPING_INDEX,
+	DROPPING_NEAR,
+	DROPPING_SPREAD,
+};
 enum dropping_kind name_kind(const char *name);
 
 /* Whether @name begins like that of a log, a live file or a notice. */
@@ -30,6 +37,9 @@ static inline bool name_is_notice(const char *name) { return !strncmp(name, "not
 
 /* The same of the file that says where a host's logs may be (place.h). */
 static inline bool name_is_near(const char *name) { return !strncmp(name, "near.", 5); }
+
+/* N of "spread.N.HOST", which says in which other backend logs of a host are (spread.h); 0: no such. */
+unsigned name_spread_slot(const char *name);
 
 /*
  * Whether a file in a hostdir, or with @top in the container itself, can have this name: that of a dropping,
@@ -43,8 +53,20 @@ bool name_is_live_of(const char *live, const char *log);
 /* Whether the log, live file or node index called @name is of this host. */
 bool name_is_ours(const char *name);
 
-/* HOST in @name, and its length: of a log, live file, node index or near.HOST; NULL: it has none. */
+/*
+ * HOST in @name, and its length: of a log, live file, node index, near.HOST or spread.N.HOST; NULL: it has
+ * none.
+ */
 const char *name_host(const char *name, size_t *len);
+
+/*
+ * "own.HOST", or with @process "own.HOST.PID", of the log or live file called @name: the directory in another
+ * backend that is its host's or process's alone (spread.h). @own: INDEX_LOG_NAME_LEN. False: no such name.
+ */
+bool name_own_dir(const char *name, bool process, char *own);
+
+/* Whether @name can be one. */
+static inline bool name_is_own_dir(const char *name) { return !strncmp(name, "own.", 4) && name[4]; }
 
 /* Whether the live file called @name is of this host. */
 bool name_is_our_live(const char *name);

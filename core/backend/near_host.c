@@ -19,7 +19,7 @@ void place_encode(const struct place *p, uint8_t *buf)
 	memcpy(buf + 32, p->token, PLACE_TOKEN_LEN);
 	put_le64(buf + 48, p->created_ns);
 	put_le32(buf + 56, 0); /* compat */
-	put_le32(buf + 60, 0); /* incompat */
+	put_le32(buf + 60, p->features);
 	snprintf((char *)buf + 64, sizeof(p->host), "%s", p->host);
 	snprintf((char *)buf + 128, PLACE_PATH_LEN, "%s", p->path);
 	put_le32(buf + 12, crc32c(0, buf, PLACE_LEN));
@@ -41,6 +41,7 @@ int place_decode(struct place *p, const uint8_t *buf)
 	memcpy(p->id, buf + 16, STUB_ID_LEN);
 	memcpy(p->token, buf + 32, PLACE_TOKEN_LEN);
 	p->created_ns = get_le64(buf + 48);
+	p->features = get_le32(buf + 60);
 	memcpy(p->host, buf + 64, sizeof(p->host));
 	memcpy(p->path, buf + 128, PLACE_PATH_LEN);
 	return 0;

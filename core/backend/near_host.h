@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The bytes of a near.HOST, the file that leads from a container to a place (place.h).
+ * The bytes of a near.HOST, the file that leads from a container to a place (place.h), and of a spread.N.HOST
+ * (spread.h), which leads to another backend.
  *
- *   near.HOST                     (little-endian)
+ *   near.HOST, spread.N.HOST      (little-endian)
  *   off size field
  *     0   8  magic          "PLFSNEA1"
  *     8   4  version        1
@@ -11,9 +12,12 @@
  *    32  16  token          random
  *    48   8  created_ns
  *    56   4  compat         features that a reader may ignore: 0
- *    60   4  incompat       features that a reader must know: 0
+ *    60   4  incompat       features that a reader must know: 1 shared, 2 own_host, 4 own_process
  *    64  64  host           NUL-padded
  *   128 1152 path           of NEAR/plfs.UID/BACKEND-ID, NUL-padded
+ *
+ * shared: in a spread.N.HOST: all hosts can read there.
+ * own_host, own_process: there, each host, or each process, has its logs in a directory of its own.
  */
 #ifndef PLFS_NEAR_HOST_H
 #define PLFS_NEAR_HOST_H
@@ -22,7 +26,10 @@
 
 #define PLACE_MAGIC "PLFSNEA1"
 #define PLACE_VERSION 1
-#define PLACE_INCOMPAT_KNOWN 0u
+#define PLACE_SHARED 1u
+#define PLACE_OWN_HOST 2u
+#define PLACE_OWN_PROCESS 4u
+#define PLACE_INCOMPAT_KNOWN 7u
 #define PLACE_LEN 1280
 #define PLACE_PATH_LEN 1152
 #define PLACE_TOKEN_LEN 16
@@ -31,6 +38,7 @@ struct place {
 	uint8_t id[STUB_ID_LEN];
 	uint8_t token[PLACE_TOKEN_LEN];
 	uint64_t created_ns;
+	uint32_t features; /* PLACE_SHARED and the like */
 	char host[64];
 	char path[PLACE_PATH_LEN];
 };

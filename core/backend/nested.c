@@ -244,8 +244,7 @@ struct plfs_mount *nested_init_container(struct plfs_mount *m, struct container 
 		o = nested_find(m, c, fd);
 	if (o)
 		c->store = &o->store;
-	if (stub->placed)
-		placed_enable(c->store);
+	placed_enable_by(c->store, stub);
 	return o ? o : m;
 }
 

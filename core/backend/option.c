@@ -183,6 +183,16 @@ static int take_word(const struct option *o, struct mount_spec *m, const char *v
 	return -EINVAL;
 }
 
+/* The same; 0 is for an option that is not given. */
+static int take_rule(const struct option *o, struct mount_spec *m, const char *value, char *err,
+		     size_t err_len)
+{
+	int ret = take_word(o, m, value, err, err_len);
+
+	*(unsigned *)slot_of(o, m) += !ret;
+	return ret;
+}
+
 static bool is_of_name(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -266,6 +276,7 @@ static const struct option OPTIONS[] = {
 	{ "sync", "home|near", take_word, AT(sync) },
 	{ "wait", "SECONDS", take_number, AT(wait), .least = 0, .most = 86400 },
 	{ "release", "near|home", take_word, AT(release) },
+	{ "spread", "host|process|file", take_rule, AT(spread) },
 };
 
 /* Those that a hint may be. */
@@ -319,10 +330,15 @@ int option_take(struct mount_spec *m, const char *text, char *err, size_t err_le
 
 int option_check(const struct mount_spec *m, char *err, size_t err_len)
 {
-	if (m->sync != SYNC_NEAR || m->release != RELEASE_HOME)
+	if (m->sync == SYNC_NEAR && m->release == RELEASE_HOME)
+		snprintf(err, err_len,
+			 "sync=near does not go with release=home: a sync is a release, and copies to the backend then");
+	else if (m->spread && m->nr_backends < 2)
+		snprintf(err, err_len, "spread= is for several backends: PREFIX=BACKEND,BACKEND{spread=...}");
+	else if (m->spread && (m->near || m->near_auto))
+		snprintf(err, err_len, "spread= does not go with near=: what is near is moved to the first backend");
+	else
 		return 0;
-	snprintf(err, err_len,
-		 "sync=near does not go with release=home: a sync is a release, and copies to the backend then");
 	return -EINVAL;
 }
 

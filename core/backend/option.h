@@ -18,6 +18,9 @@
 
 enum mount_mode { MOUNT_LOG, MOUNT_FLAT };
 
+/* Which of several backends a log goes to: by the words of spread=. */
+enum spread_rule { SPREAD_NONE, SPREAD_HOST, SPREAD_PROCESS, SPREAD_FILE };
+
 struct mount_spec {
 	char *prefix; /* absolute; no trailing, double or "." components; equals backends[0] in place */
 	char *backends[CONFIG_BACKENDS_MAX];
@@ -40,6 +43,7 @@ struct mount_spec {
 	unsigned sync;     /* enum place_sync */
 	unsigned release;  /* enum place_release */
 	unsigned wait;     /* seconds that a read waits for what is near on another host */
+	unsigned spread;   /* enum spread_rule */
 };
 
 /* Put the option @text into @m. 0; -EINVAL: one sentence in @err; -ENOMEM. */

@@ -61,7 +61,7 @@ bool origin_is_other(struct store *home, int user, const char *id, const char *n
 	struct stat st, ours;
 
 	snprintf(own, sizeof(own), "%016llx", (unsigned long long)home->path_id);
-	if (!strcmp(own, id))
+	if (!strncmp(own, id, 16) && (!id[16] || id[16] == '-')) /* "-shared": in another backend */
 		return false;
 	if (origin_read(user, id, origin))
 		return true;

@@ -5,7 +5,9 @@
 #include "core/backend/place.h"
 
 #include "core/backend/host.h"
+#include "core/backend/names.h"
 #include "core/backend/origin.h"
+#include "core/base/bytes.h"
 #include "core/base/crc32c.h"
 #include "core/base/io.h"
 #include "core/base/msg.h"
@@ -34,9 +36,16 @@ static int read_raw(struct store *s, const char *path, uint8_t *buf)
 	return n < 0 ? (int)n : n < PLACE_LEN ? -ENODATA : 0;
 }
 
-static int name_near(char *path, const char *dir, const char *host, size_t host_len)
+/* "near.HOST" into @file (STORE_PATH_LEN). */
+static const char *file_of(char *file, const char *host, size_t host_len)
 {
-	int n = snprintf(path, STORE_PATH_LEN, "%s%snear.%.*s", dir, *dir ? "/" : "", (int)host_len, host);
+	snprintf(file, STORE_PATH_LEN, "near.%.*s", (int)host_len, host);
+	return file;
+}
+
+static int put_below(char *path, const char *dir, const char *file)
+{
+	int n = snprintf(path, STORE_PATH_LEN, "%s/%s", dir, file);
 
 	return n < STORE_PATH_LEN ? 0 : -ENAMETOOLONG;
 }
@@ -52,10 +61,14 @@ static bool is_in(const char *dir, const uint8_t *id)
 	return end && end - dir > 2 * STUB_ID_LEN && !memcmp(end - 2 * STUB_ID_LEN, hex, 2 * STUB_ID_LEN);
 }
 
-/* Whether it is a near.HOST for the hostdir @dir, ".plfs/XX/ID/hostdir.K". */
-static bool is_of(const struct place *p, const char *dir, const char *host, size_t host_len)
+/* Whether it is what @file in the hostdir @dir, ".plfs/XX/ID/hostdir.K", should be. */
+static bool is_of(const struct place *p, const char *dir, const char *file)
 {
-	return is_in(dir, p->id) && strlen(p->host) == host_len && !memcmp(p->host, host, host_len);
+	size_t len;
+	const char *host = name_host(file, &len);
+
+	return host && is_in(dir, p->id) && strlen(p->host) == len && !memcmp(p->host, host, len) &&
+	       !(p->features & PLACE_SHARED) == !name_spread_slot(file);
 }
 
 static void user_path(const struct place_settings *ps, char *path)
@@ -73,38 +86,48 @@ static int top_path(const struct place_settings *ps, char *path)
 }
 
 /* Where new logs are made, near.HOST being damaged: for messages. */
-static void guess(const struct store *home, const char *host, size_t host_len, struct place *p)
+static void guess(const struct store *home, const char *file, struct place *p)
 {
+	size_t len;
+	const char *host = name_host(file, &len);
+
 	memset(p, 0, sizeof(*p));
-	snprintf(p->host, sizeof(p->host), "%.*s", (int)host_len, host);
-	if (home->near)
+	snprintf(p->host, sizeof(p->host), "%.*s", (int)len, host);
+	p->features = name_spread_slot(file) ? PLACE_SHARED : 0;
+	if (home->near && !p->features)
 		top_path(home->near, p->path);
 	else
-		snprintf(p->path, sizeof(p->path), "a place that near.%s, which is damaged, does not name",
-			 p->host);
+		snprintf(p->path, sizeof(p->path), "a place that %.100s, which is damaged, does not name",
+			 file);
 }
 
-static int read_place(struct store *home, const char *dir, const char *host, size_t host_len, uint8_t *raw,
-		      struct place *p)
+static int read_place(struct store *home, const char *dir, const char *file, uint8_t *raw, struct place *p)
 {
 	char path[STORE_PATH_LEN];
-	int ret = name_near(path, dir, host, host_len);
+	int ret = put_below(path, dir, file);
 
 	if (!ret)
 		ret = read_raw(home, path, raw);
 	if (ret && ret != -ENODATA)
 		return ret;
-	if (!ret && !place_decode(p, raw) && is_of(p, dir, host, host_len))
+	if (!ret && !place_decode(p, raw) && is_of(p, dir, file))
 		return 0;
-	guess(home, host, host_len, p);
+	guess(home, file, p);
 	return -EBADMSG;
+}
+
+int place_read_as(struct store *home, const char *dir, const char *file, struct place *p)
+{
+	uint8_t raw[PLACE_LEN];
+
+	return read_place(home, dir, file, raw, p);
 }
 
 int place_read(struct store *home, const char *dir, const char *host, size_t host_len, struct place *p)
 {
-	uint8_t raw[PLACE_LEN];
+	char file[STORE_PATH_LEN];
 
-	return read_place(home, dir, host, host_len, raw, p);
+	return place_read_as(home, dir, file_of(file, host, host_len), p);
 }
 
 /* ---- finding one ---- */
@@ -133,11 +156,10 @@ static const char *below(const char *dir) { return strchr(dir, '/') + 1; }
 /* A store like @home on what is called @path below the directory @fd, which is closed. */
 static int enter(struct store *home, int fd, const char *path, struct place_dir *near)
 {
-	near->store = *home;
-	near->store.ops = home->under ? home->under : home->ops;
+	near->store = store_bare(home);
 	near->store.root = fd;
-	near->store.near = NULL;
 	near->lock = -1;
+	near->slot = 0;
 	near->store.root = store_open(&near->store, path, O_RDONLY | O_DIRECTORY | STORE_BRIEFLY, 0);
 	sys_fd_close(&fd);
 	return near->store.root < 0 ? near->store.root : 0;
@@ -170,21 +192,20 @@ static int elsewhere(int ret)
 	return ret;
 }
 
-static int enter_both(struct store *home, const char *dir, const char *host, size_t host_len,
-		      struct place_dir *near, bool top)
+int place_enter_as(struct store *home, const char *dir, const char *file, struct place_dir *near, bool top)
 {
 	uint8_t raw[PLACE_LEN], there[PLACE_LEN];
 	char path[STORE_PATH_LEN], name[STORE_PATH_LEN];
 	struct place p;
 	const char *id = "";
-	int fd, ret = read_place(home, dir, host, host_len, raw, &p);
+	int fd, ret = read_place(home, dir, file, raw, &p);
 
 	if (ret)
 		return ret == -EBADMSG ? -EREMOTE : ret;
 	fd = open_user_of(p.path, &id);
 	if (fd < 0)
 		return elsewhere(fd);
-	name_near(name, dir, host, host_len);
+	put_below(name, dir, file);
 	if (origin_is_other(home, fd, id, name, raw, sizeof(raw))) {
 		sys_fd_close(&fd);
 		return -EREMOTE;
@@ -196,7 +217,9 @@ static int enter_both(struct store *home, const char *dir, const char *host, siz
 	ret = enter(home, fd, path, near);
 	if (ret)
 		return elsewhere(ret);
-	ret = name_near(name, top ? below(dir) : "", host, host_len);
+	near->slot = name_spread_slot(file);
+	near->features = p.features;
+	ret = put_below(name, top ? below(dir) : ".", file);
 	if (!ret)
 		ret = read_raw(&near->store, name, there);
 	if (!ret && !memcmp(raw, there, PLACE_LEN))
@@ -208,13 +231,17 @@ static int enter_both(struct store *home, const char *dir, const char *host, siz
 int place_enter(struct store *home, const char *dir, const char *host, size_t host_len,
 		struct place_dir *near)
 {
-	return enter_both(home, dir, host, host_len, near, false);
+	char file[STORE_PATH_LEN];
+
+	return place_enter_as(home, dir, file_of(file, host, host_len), near, false);
 }
 
 int place_enter_top(struct store *home, const char *dir, const char *host, size_t host_len,
 		    struct place_dir *near)
 {
-	return enter_both(home, dir, host, host_len, near, true);
+	char file[STORE_PATH_LEN];
+
+	return place_enter_as(home, dir, file_of(file, host, host_len), near, true);
 }
 
 void place_leave(struct place_dir *near)
@@ -249,6 +276,11 @@ static void tell_refused(const struct place_settings *ps, int ret)
 	if (__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
 		return;
 	user_path(ps, user);
+	if (ps->features) {
+		msg_error("%s: %s: logs are written to the other backends (spread=)", user,
+			  ret == -EPERM ? "not this user's alone, so nothing is put there" : strerror(-ret));
+		return;
+	}
 	msg_error("%s: %s: logs are written to %s itself", user,
 		  ret == -EPERM ? "not this user's alone, so nothing is put there (near=)" : strerror(-ret),
 		  ps->home);
@@ -300,7 +332,6 @@ static int make_own(const struct place_settings *ps, const char *path, struct st
 		sys.chmod(user, DIR_MODE); /* the umask has its say in the first */
 	else if (errno != EEXIST)
 		return -errno;
-	s->ops = s->under;
 	s->root = place_open_user(ps);
 	if (s->root < 0)
 		return s->root;
@@ -310,20 +341,28 @@ static int make_own(const struct place_settings *ps, const char *path, struct st
 	return ret;
 }
 
-static int enter_own(struct store *home, const char *dir, struct place_dir *near)
+/* plfs.UID with the way to the hostdir in it. */
+static int enter_own(struct store *home, const struct place_settings *ps, const char *dir,
+		     struct place_dir *near)
 {
 	char path[STORE_PATH_LEN];
-	struct store s = *home;
+	struct store s = store_bare(home);
 	int ret;
 
-	snprintf(path, sizeof(path), "%s/%s", home->near->backend_id, below(dir));
-	ret = make_own(home->near, path, &s);
+	snprintf(path, sizeof(path), "%s/%s", ps->backend_id, below(dir));
+	if (ps->features) { /* many hosts share it: mostly there is nothing to make */
+		s.root = place_open_user(ps);
+		ret = s.root < 0 ? s.root : enter(home, s.root, path, near);
+		if (ret != -ENOENT)
+			return ret;
+	}
+	ret = make_own(ps, path, &s);
 	return ret ? ret : enter(home, s.root, path, near);
 }
 
 int place_make_top(struct store *home)
 {
-	struct store s = *home;
+	struct store s = store_bare(home);
 	int ret = make_own(home->near, home->near->backend_id, &s);
 
 	if (!ret)
@@ -332,14 +371,14 @@ int place_make_top(struct store *home)
 }
 
 /* The bytes of the near.HOST that is locked: -ENODATA: it has none, or is damaged. */
-static int read_locked(struct place_dir *near, const char *dir, const char *host, uint8_t *raw,
+static int read_locked(struct place_dir *near, const char *dir, const char *file, uint8_t *raw,
 		       struct place *p)
 {
 	ssize_t n = near->store.ops->pread(&near->store, near->lock, raw, PLACE_LEN, 0);
 
 	if (n < 0)
 		return (int)n;
-	return n == PLACE_LEN && !place_decode(p, raw) && is_of(p, dir, host, strlen(host)) ? 0 : -ENODATA;
+	return n == PLACE_LEN && !place_decode(p, raw) && is_of(p, dir, file) ? 0 : -ENODATA;
 }
 
 /* The lock is held, exclusively. */
@@ -351,9 +390,10 @@ static int write_locked(struct place_dir *near, const uint8_t *raw)
 }
 
 /* The lock is held, exclusively: write the file anew. @path: of NEAR/plfs.UID/BACKEND-ID. */
-static int fill(struct place_dir *near, const char *dir, const char *host, const char *path)
+static int fill(struct place_dir *near, const char *dir, const char *host, const char *path,
+		uint32_t features)
 {
-	struct place p = { .created_ns = stamp_next() };
+	struct place p = { .created_ns = stamp_next(), .features = features };
 	const char *end = strrchr(dir, '/');
 	uint8_t raw[PLACE_LEN];
 
@@ -373,6 +413,24 @@ static int fill(struct place_dir *near, const char *dir, const char *host, const
 	return write_locked(near, raw);
 }
 
+/*
+ * Two mappings may name different backends, and take the same number for them at once: one of them is first.
+ * Before the bytes are in it nothing leads there, and no log is made there.
+ */
+static int write_first(struct store *home, const char *path, mode_t mode, const uint8_t *raw)
+{
+	int h = store_open(home, path, O_RDWR | O_CREAT | O_EXCL | STORE_BRIEFLY, mode);
+	ssize_t n;
+
+	if (h < 0)
+		return h == -EEXIST ? -EREMOTE : h;
+	n = home->ops->pwrite(home, h, raw, PLACE_LEN, 0);
+	if (n != PLACE_LEN)
+		home->ops->unlink(home, path);
+	store_close(home, &h);
+	return n == PLACE_LEN ? 0 : n < 0 ? (int)n : -ENOSPC;
+}
+
 /* near.HOST at home becomes as that here. */
 static int write_home(struct store *home, const char *path, mode_t mode, struct place_dir *near, bool durably)
 {
@@ -382,6 +440,8 @@ static int write_home(struct store *home, const char *path, mode_t mode, struct 
 
 	if (n != sizeof(raw))
 		return n < 0 ? (int)n : -EIO;
+	if (get_le32(raw + 60) & PLACE_SHARED)
+		return write_first(home, path, mode, raw);
 	if (durably)
 		return store_replace_durably(home, path, mode, STORE_NOBODY, raw, sizeof(raw));
 	h = store_replace_file(home, path, mode, raw, sizeof(raw), NULL, 0);
@@ -392,30 +452,44 @@ static int write_home(struct store *home, const char *path, mode_t mode, struct 
 }
 
 /*
+ * The file at home, of the bytes @raw, is another than that here. -ENODEV: it is of this backend, which lacks
+ * what it had: it is not mounted, say. Nothing is to be written below where it was.
+ */
+static int other_place(const struct place_settings *ps, const uint8_t *raw)
+{
+	char top[PLACE_PATH_LEN];
+	struct place p;
+
+	if (!ps->features || place_decode(&p, raw) || top_path(ps, top))
+		return -EREMOTE;
+	return strcmp(p.path, top) ? -EREMOTE : -ENODEV;
+}
+
+/*
  * Whether near.HOST at home is as that here. -ENODATA: home has none, and it is to be made; -EREMOTE: home
  * has another. With @make: make it, from that here, which is made anew if it is none.
  */
-static int compare_home(struct store *home, const char *dir, mode_t mode, struct place_dir *near, bool make)
+static int compare_home(struct store *home, const struct place_settings *ps, const char *dir,
+			const char *file, mode_t mode, struct place_dir *near, bool make)
 {
 	uint8_t here[PLACE_LEN], there[PLACE_LEN];
 	char path[STORE_PATH_LEN], top[PLACE_PATH_LEN];
-	const char *host = host_name();
 	struct place p;
-	int ret = name_near(path, dir, host, strlen(host)), own;
+	int ret = put_below(path, dir, file), own;
 
-	own = ret ? ret : read_locked(near, dir, host, here, &p);
+	own = ret ? ret : read_locked(near, dir, file, here, &p);
 	if (own && own != -ENODATA)
 		return own;
 	ret = read_raw(home, path, there);
 	if (!ret && !own && !memcmp(here, there, PLACE_LEN))
-		return 0;
+		return p.features == ps->features ? 0 : -EREMOTE;
 	if (ret != -ENOENT)
-		return ret && ret != -ENODATA ? ret : -EREMOTE;
+		return ret && ret != -ENODATA ? ret : ret ? -EREMOTE : other_place(ps, there);
 	if (!make)
 		return -ENODATA;
-	ret = own ? top_path(home->near, top) : 0;
+	ret = own ? top_path(ps, top) : 0;
 	if (!ret && own)
-		ret = fill(near, dir, host, top);
+		ret = fill(near, dir, host_name(), top, ps->features);
 	return ret ? ret : write_home(home, path, mode, near, false);
 }
 
@@ -428,25 +502,26 @@ static bool is_gone(struct place_dir *near)
 }
 
 /* One attempt. -EAGAIN: it was removed meanwhile. */
-static int try_begin(struct store *home, const char *dir, mode_t mode, struct place_dir *near)
+static int try_begin(struct store *home, const struct place_settings *ps, const char *dir, const char *file,
+		     mode_t mode, struct place_dir *near)
 {
-	char name[STORE_PATH_LEN];
 	struct store *s = &near->store;
 	bool made;
-	int ret = enter_own(home, dir, near);
+	int ret = enter_own(home, ps, dir, near);
 
 	if (ret)
 		return ret == -ENOENT ? -EAGAIN : ret;
-	name_near(name, "", host_name(), strlen(host_name()));
-	near->lock = store_open_or_make(s, name, O_RDWR | STORE_BRIEFLY, 0644, &made);
+	near->slot = name_spread_slot(file);
+	near->features = ps->features;
+	near->lock = store_open_or_make(s, file, O_RDWR | STORE_BRIEFLY, 0644, &made);
 	ret = near->lock < 0 ? near->lock : store_lock_shared(s, near->lock);
 	if (!ret)
-		ret = is_gone(near) ? -EAGAIN : compare_home(home, dir, mode, near, false);
+		ret = is_gone(near) ? -EAGAIN : compare_home(home, ps, dir, file, mode, near, false);
 	if (ret == -ENODATA) { /* it is new */
 		store_unlock(s, near->lock);
 		ret = store_lock(s, near->lock);
 		if (!ret)
-			ret = is_gone(near) ? -EAGAIN : compare_home(home, dir, mode, near, true);
+			ret = is_gone(near) ? -EAGAIN : compare_home(home, ps, dir, file, mode, near, true);
 		if (!ret)
 			ret = store_lock_shared(s, near->lock); /* others may make logs as well */
 	}
@@ -455,18 +530,26 @@ static int try_begin(struct store *home, const char *dir, mode_t mode, struct pl
 	return ret == -ENOENT ? -EAGAIN : ret;
 }
 
-int place_begin(struct store *home, const char *dir, mode_t mode, struct place_dir *near)
+int place_begin_as(struct store *home, const struct place_settings *ps, const char *dir, const char *file,
+		   mode_t mode, struct place_dir *near)
 {
-	const struct place_settings *ps = home->near;
-	int ret = ps->max && place_used(ps) >= ps->max ? -ENOSPC : -EAGAIN;
+	int ret = -EAGAIN;
 
 	for (int tries = 0; ret == -EAGAIN && tries < TRIES; tries++)
-		ret = try_begin(home, dir, mode, near);
+		ret = try_begin(home, ps, dir, file, mode, near);
 	if (ret == -EAGAIN)
 		ret = -ENOENT;
 	if (ret && ret != -ENOSPC && ret != -EDQUOT && ret != -EREMOTE)
 		tell_refused(ps, ret);
 	return ret;
+}
+
+int place_begin(struct store *home, const char *dir, mode_t mode, struct place_dir *near)
+{
+	const char *host = host_name();
+	char file[STORE_PATH_LEN];
+
+	return place_begin_as(home, home->near, dir, file_of(file, host, strlen(host)), mode, near);
 }
 
 /* ---- mending one ---- */
@@ -487,14 +570,14 @@ static int mend_locked(struct store *home, const char *dir, const char *host, co
 		       struct place_dir *near)
 {
 	uint8_t here[PLACE_LEN], there[PLACE_LEN];
-	char path[STORE_PATH_LEN];
+	char path[STORE_PATH_LEN], file[STORE_PATH_LEN];
 	struct place p, q;
-	int ret = name_near(path, dir, host, strlen(host)), found;
+	int ret = put_below(path, dir, file_of(file, host, strlen(host))), found;
 
 	if (ret)
 		return ret;
-	ret = read_locked(near, dir, host, here, &p);
-	found = read_place(home, dir, host, strlen(host), there, &q);
+	ret = read_locked(near, dir, file, here, &p);
+	found = read_place(home, dir, file, there, &q);
 	if ((ret && ret != -ENODATA) || (found && found != -ENOENT && found != -EBADMSG))
 		return ret && ret != -ENODATA ? ret : found;
 	if (!found && !ret && !memcmp(here, there, PLACE_LEN))
@@ -505,7 +588,7 @@ static int mend_locked(struct store *home, const char *dir, const char *host, co
 	}
 	if (!ret && !is_same_dir(p.path, top))
 		return -EREMOTE;
-	ret = ret ? fill(near, dir, host, top) : 0;
+	ret = ret ? fill(near, dir, host, top, 0) : 0;
 	if (!ret)
 		ret = near->store.ops->sync(&near->store, near->lock, false);
 	return ret ? ret : write_home(home, path, mode, near, true);
@@ -514,15 +597,15 @@ static int mend_locked(struct store *home, const char *dir, const char *host, co
 int place_mend(struct store *home, const char *top, const char *dir, const char *host, mode_t mode)
 {
 	char path[STORE_PATH_LEN], name[STORE_PATH_LEN];
-	struct store under = *home;
+	struct store under = store_bare(home);
 	struct place_dir near;
 	const char *id;
 	bool made;
-	int ret = name_near(name, "", host, strlen(host)), fd = open_user_of(top, &id);
+	int ret, fd = open_user_of(top, &id);
 
 	if (fd < 0)
 		return fd;
-	under.ops = home->under ? home->under : home->ops;
+	file_of(name, host, strlen(host));
 	snprintf(path, sizeof(path), "%s/%s", id, below(dir));
 	ret = enter(home, fd, path, &near);
 	if (ret)
@@ -533,49 +616,4 @@ int place_mend(struct store *home, const char *top, const char *dir, const char 
 		ret = is_gone(&near) ? -ENOENT : mend_locked(&under, dir, host, top, mode, &near);
 	place_leave(&near);
 	return ret;
-}
-
-/* ---- how much is there ---- */
-
-struct used_arg {
-	uint64_t bytes;
-	int depth;
-};
-
-static int add_used(void *arg, int fd, const char *name, unsigned char type)
-{
-	struct used_arg *ua = arg;
-	struct dirs_sum sum = { 0 };
-	int dir;
-
-	(void)type;
-	if (ua->depth == 2) { /* a container */
-		if (!dirs_measure(fd, name, &sum))
-			ua->bytes += sum.bytes;
-		return 0;
-	}
-	dir = dirs_open(fd, name);
-	if (dir < 0)
-		return 0;
-	ua->depth++;
-	dirs_list(dir, add_used, ua);
-	ua->depth--;
-	io_close(dir);
-	return 0;
-}
-
-uint64_t place_used(const struct place_settings *ps)
-{
-	struct used_arg ua = { 0 };
-	int fd = place_open_user(ps), dir;
-
-	if (fd < 0)
-		return fd == -ENOENT ? 0 : UINT64_MAX;
-	dir = dirs_open(fd, ".");
-	sys_fd_close(&fd);
-	if (dir < 0)
-		return UINT64_MAX;
-	dirs_list(dir, add_used, &ua);
-	io_close(dir);
-	return ua.bytes;
 }

@@ -22,6 +22,7 @@
 #include "core/backend/near_host.h"
 #include "core/store/store.h"
 
+#define PLACE_SHARED_END "-shared"
 #define PLACE_LOG_MAX ((uint64_t)1 << 30) /* unless log-max= says otherwise */
 
 enum place_drain { DRAIN_HELPER, DRAIN_NONE, DRAIN_CLOSE }; /* the words of drain= */
@@ -33,7 +34,7 @@ struct place_settings {
 	const char *near; /* the directory NEAR */
 	uint64_t max;     /* bytes of one user there; 0: no limit */
 	const char *home; /* the backend's path */
-	char backend_id[17];
+	char backend_id[17 + sizeof(PLACE_SHARED_END)]; /* that behind it: another backend (spread.h) */
 	unsigned drain;   /* enum place_drain: who moves closed logs home */
 	uint64_t log_max; /* a log that is so long ends, so that it can be moved */
 	unsigned sync;    /* enum place_sync: where a sync leaves what it covers */
@@ -41,6 +42,7 @@ struct place_settings {
 	unsigned writers;   /* processes of all hosts that copy to the backend at a time; 0: any number */
 	unsigned exit_wait; /* seconds that the end of a process waits for its logs to be moved */
 	unsigned release; /* enum place_release: where other hosts find what a process has released */
+	uint32_t features; /* of the near.HOST; PLACE_SHARED and more: another backend (spread.h) */
 };
 
 /* Fill in @backend_id from @home. */
@@ -50,6 +52,8 @@ void place_settings_init(struct place_settings *ps);
 struct place_dir {
 	struct store store; /* its root is the hostdir */
 	int lock;           /* with place_begin(): the near.HOST in it, locked; else -1 */
+	unsigned slot;      /* N of the spread.N.HOST that leads there; 0: near */
+	uint32_t features;  /* of the near.HOST or spread.N.HOST */
 };
 
 /*
@@ -71,12 +75,21 @@ int place_enter_top(struct store *home, const char *dir, const char *host, size_
 
 /*
  * The same to make a log: what is missing of it is made, with near.HOST at home of @mode. The caller is the
- * owner of the file. -EREMOTE: near.HOST at home is of another place; -ENOSPC: the budget is used up; -EPERM:
- * somebody else may write there (one line); -errno.
+ * owner of the file. -EREMOTE: near.HOST at home is of another place; -EPERM: somebody else may write there
+ * (one line); -errno.
  */
 int place_begin(struct store *home, const char *dir, mode_t mode, struct place_dir *near);
 
 void place_leave(struct place_dir *near);
+
+/*
+ * The same three with @file, "near.HOST" or "spread.N.HOST", for the file that leads there, and @ps for where
+ * that is to be. -EREMOTE of the last: also if it leads to a place with other features.
+ */
+int place_read_as(struct store *home, const char *dir, const char *file, struct place *p);
+int place_enter_as(struct store *home, const char *dir, const char *file, struct place_dir *near, bool top);
+int place_begin_as(struct store *home, const struct place_settings *ps, const char *dir, const char *file,
+		   mode_t mode, struct place_dir *near);
 
 /* Whether a sync of this process leaves bytes of logs near where they are. */
 static inline bool place_syncs_near(const struct store *s)
@@ -101,6 +114,7 @@ int place_sync_file(struct store *home, const char *path);
  * at home, but for the name at home. 0; -ENOENT: there is no near.HOST; -EREMOTE: as place_enter(); -errno.
  */
 int place_sync_names(struct store *home, const char *dir, const char *host, size_t host_len);
+int place_sync_names_as(struct store *home, const char *dir, const char *file);
 
 /* The directory plfs.UID there, if it is this user's alone: a hidden descriptor; -errno. */
 int place_open_user(const struct place_settings *ps);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Putting on stable storage what is in a place, where it is (sync=near).
+ * Putting on stable storage what is in a place, where it is (sync=near), or in another backend (spread.h).
  */
 #include "core/backend/place.h"
 
@@ -60,18 +60,18 @@ static int sync_above(const char *top)
 	return ret;
 }
 
-int place_sync_names(struct store *home, const char *dir, const char *host, size_t host_len)
+int place_sync_names_as(struct store *home, const char *dir, const char *file)
 {
 	char path[STORE_PATH_LEN];
 	struct place_dir top;
 	struct place p;
-	int ret = place_read(home, dir, host, host_len, &p);
+	int ret = place_read_as(home, dir, file, &p);
 
 	if (ret)
 		return ret == -EBADMSG ? -EREMOTE : ret;
-	if (snprintf(path, sizeof(path), "%s/near.%.*s", dir, (int)host_len, host) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "%s/%s", dir, file) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
-	ret = place_enter_top(home, dir, host, host_len, &top);
+	ret = place_enter_as(home, dir, file, &top, true);
 	if (ret)
 		return ret;
 	ret = store_sync_path(&top.store, strchr(path, '/') + 1, false);
@@ -81,4 +81,12 @@ int place_sync_names(struct store *home, const char *dir, const char *host, size
 	if (!ret)
 		ret = sync_above(p.path);
 	return ret ? ret : store_sync_path(home, path, false);
+}
+
+int place_sync_names(struct store *home, const char *dir, const char *host, size_t host_len)
+{
+	char file[STORE_PATH_LEN];
+
+	snprintf(file, sizeof(file), "near.%.*s", (int)host_len, host);
+	return place_sync_names_as(home, dir, file);
 }

@@ -402,6 +402,14 @@ static int has_group(struct store *s, int h, mode_t mode, gid_t gid)
 	return ret || st.st_gid == gid || !(mode & S_IRWXG) ? ret : store_chown(s, h, (uid_t)-1, gid);
 }
 
+/* -ENOSPC: the budget is used up. */
+static int begin(struct store *s, const char *dir, mode_t mode, struct place_dir *near)
+{
+	if (s->near->max && place_used(s->near) >= s->near->max)
+		return -ENOSPC;
+	return place_begin(s, dir, mode, near);
+}
+
 int placed_create(struct store *s, const char *path, mode_t mode, gid_t gid, mode_t home_mode,
 		  struct place_dir *hold)
 {
@@ -409,9 +417,9 @@ int placed_create(struct store *s, const char *path, mode_t mode, gid_t gid, mod
 	struct parts p;
 	int ret, h;
 
-	if (!s->near || !s->under || !take_apart(path, &p))
+	if ((!hold && (!s->near || !s->under)) || !take_apart(path, &p))
 		return -EOPNOTSUPP;
-	ret = hold ? 0 : place_begin(s, p.dir, home_mode, &near);
+	ret = hold ? 0 : begin(s, p.dir, home_mode, &near);
 	if (ret)
 		return ret;
 	near = hold ? *hold : near;
@@ -428,7 +436,7 @@ int placed_create(struct store *s, const char *path, mode_t mode, gid_t gid, mod
 
 int placed_hold(struct store *s, const char *dir, mode_t home_mode, struct place_dir *hold)
 {
-	return s->near && s->under ? place_begin(s, dir, home_mode, hold) : -EOPNOTSUPP;
+	return s->near && s->under ? begin(s, dir, home_mode, hold) : -EOPNOTSUPP;
 }
 
 void placed_release(struct place_dir *hold) { place_leave(hold); }
@@ -509,6 +517,8 @@ bool placed_is_elsewhere(struct store *s, const char *path, struct place *place)
 	struct parts p;
 	int ret;
 
+	if (spread_is_elsewhere(s, path, place))
+		return true;
 	if (likely(!s->under) || !take_apart(path, &p))
 		return false;
 	ret = enter(s, &p, &near);

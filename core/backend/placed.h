@@ -10,6 +10,7 @@
 #define PLFS_PLACED_H
 
 #include "core/backend/place.h"
+#include "core/backend/spread_store.h"
 
 /*
  * From here on look into places: a stub has the feature "placed", or the mapping has near=. For a store on a
@@ -21,12 +22,21 @@
  */
 void placed_enable(struct store *s);
 
-static inline bool placed_is_enabled(const struct store *s) { return s->under; }
+/* The same, and spread_enable(), as the header @stub says. */
+static inline void placed_enable_by(struct store *s, const struct stub *stub)
+{
+	if (unlikely(stub->spread))
+		spread_enable(s);
+	if (unlikely(stub->placed))
+		placed_enable(s);
+}
+
+static inline bool placed_is_enabled(const struct store *s) { return s->under || s->base; }
 
 /*
  * Make the log or live file @path near, to read and write. @gid: the group that it must have; @home_mode: of
- * near.HOST; @hold: of placed_hold(), or NULL. A handle; -errno: it cannot be made near, and nothing of it is
- * left.
+ * near.HOST; @hold: of placed_hold() or spread_hold(), or NULL. A handle; -errno: it cannot be made near, and
+ * nothing of it is left.
  */
 int placed_create(struct store *s, const char *path, mode_t mode, gid_t gid, mode_t home_mode,
 		  struct place_dir *hold);
@@ -59,7 +69,10 @@ struct store placed_home(const struct store *s);
  */
 int placed_reserve(struct store *s, int h, uint64_t off, uint64_t len);
 
-/* Whether another host, or this one before it lost a place, has logs of the hostdir of @path elsewhere. */
+/*
+ * Whether another host, or this one before it lost a place, has logs of the hostdir of @path elsewhere; or
+ * another backend that is not there may have it (PLACE_SHARED in @p->features).
+ */
 bool placed_is_elsewhere(struct store *s, const char *path, struct place *p);
 
 #endif

@@ -20,7 +20,8 @@
 #define INCOMPAT_IN_BODY 1
 #define INCOMPAT_MOVING 2
 #define INCOMPAT_PLACED 4
-#define INCOMPAT_KNOWN (INCOMPAT_IN_BODY | INCOMPAT_MOVING | INCOMPAT_PLACED)
+#define INCOMPAT_SPREAD 8
+#define INCOMPAT_KNOWN (INCOMPAT_IN_BODY | INCOMPAT_MOVING | INCOMPAT_PLACED | INCOMPAT_SPREAD)
 
 const char stub_sentence[] =
 	"\nThis file is a stub: its data lies in the directory .plfs at the top of this tree, or behind this header.\n"
@@ -39,7 +40,7 @@ void stub_encode(const struct stub *stub, void *buf)
 	put_le32(p + 8, STUB_VERSION);
 	put_le32(p + 16, (stub->clocks ? COMPAT_CLOCKS : 0) | (stub->has_maker ? COMPAT_MAKER : 0));
 	put_le32(p + 20, (stub->in_body ? INCOMPAT_IN_BODY : 0) | (stub->moving ? INCOMPAT_MOVING : 0) |
-				 (stub->placed ? INCOMPAT_PLACED : 0));
+				 (stub->placed ? INCOMPAT_PLACED : 0) | (stub->spread ? INCOMPAT_SPREAD : 0));
 	memcpy(p + 24, stub->id, STUB_ID_LEN);
 	put_le64(p + 40, stub->generation_ns);
 	put_le64(p + 48, stub->created_ns);
@@ -113,6 +114,7 @@ int stub_decode(struct stub *stub, const void *buf, size_t len)
 	stub->in_body = get_le32(copy + 20) & INCOMPAT_IN_BODY;
 	stub->moving = get_le32(copy + 20) & INCOMPAT_MOVING;
 	stub->placed = get_le32(copy + 20) & INCOMPAT_PLACED;
+	stub->spread = get_le32(copy + 20) & INCOMPAT_SPREAD;
 	stub->has_container = !is_zero(copy + 24, STUB_ID_LEN);
 	memcpy(stub->id, copy + 24, STUB_ID_LEN);
 	stub->generation_ns = get_le64(copy + 40);

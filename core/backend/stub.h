@@ -9,7 +9,7 @@
  *     8   4  version        1
  *    12   4  crc            CRC-32C of bytes 0..127 with this field 0
  *    16   4  compat         features that a reader may ignore: 1 clocks, 2 maker
- *    20   4  incompat       features that a reader must know: 1 in_body, 2 moving, 4 placed
+ *    20   4  incompat       features that a reader must know: 1 in_body, 2 moving, 4 placed, 8 spread
  *    24  16  id             the container's, random; zeros: there is none
  *    40   8  generation_ns  records stamped at or before this are void (a truncation to 0)
  *    48   8  created_ns
@@ -33,6 +33,7 @@
  * and make the container. No user but these two may own it (container_check()).
  * in_body: the body holds all of the file, for good, and there is no container.
  * placed: logs may lie in other places as well (place.h). Once set it stays, until the body is the file.
+ * spread: logs may lie in other backends as well (spread.h). It stays likewise.
  * moving: the mover, which holds byte 0, copies the logs into the body. If byte 0 is free the mover has died,
  * and the logs are the file as before.
  *
@@ -83,7 +84,7 @@ struct stub {
 	bool has_container;
 	bool in_body;
 	bool moving;
-	bool placed;
+	bool placed, spread;
 	bool clocks;
 	bool has_maker;
 	uint32_t maker;

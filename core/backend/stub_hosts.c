@@ -94,7 +94,8 @@ void stub_hosts_saw(struct stub_hosts *hosts, const char *name)
 	const char *host = name_host(name, &len);
 	uint32_t key;
 
-	if (!host || !hosts->nr || name_is_near(name)) /* what that leads to may be gone */
+	/* what these lead to may be gone */
+	if (!host || !hosts->nr || name_is_near(name) || name_spread_slot(name))
 		return;
 	key = key_of(host, len);
 	for (unsigned i = 0; i < hosts->nr; i++)

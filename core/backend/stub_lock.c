@@ -252,8 +252,8 @@ int stub_mark_synced(int fd)
 	return ret;
 }
 
-/* Raise the generation to @generation_ns, and add @clocks and @placed. */
-static int change_header(int fd, struct stub *stub, uint64_t generation_ns, bool clocks, bool placed)
+/* Raise the generation to that in @want, and add its features. */
+static int change_header(int fd, struct stub *stub, const struct stub *want)
 {
 	int ret = lock_header_too(fd);
 
@@ -261,10 +261,12 @@ static int change_header(int fd, struct stub *stub, uint64_t generation_ns, bool
 		return ret;
 	ret = stub_read_known(fd, stub, stub);
 	if (!ret && stub->has_container &&
-	    (stub->generation_ns < generation_ns || stub->clocks < clocks || stub->placed < placed)) {
-		stub->generation_ns = max_u64(stub->generation_ns, generation_ns);
-		stub->clocks |= clocks;
-		stub->placed |= placed;
+	    (stub->generation_ns < want->generation_ns || stub->clocks < want->clocks ||
+	     stub->placed < want->placed || stub->spread < want->spread)) {
+		stub->generation_ns = max_u64(stub->generation_ns, want->generation_ns);
+		stub->clocks |= want->clocks;
+		stub->placed |= want->placed;
+		stub->spread |= want->spread;
 		ret = write_header(fd, stub, HEADER);
 	}
 	unlock_header(fd);
@@ -273,12 +275,23 @@ static int change_header(int fd, struct stub *stub, uint64_t generation_ns, bool
 
 int stub_set_generation(int fd, struct stub *stub, uint64_t generation_ns)
 {
-	return change_header(fd, stub, generation_ns, false, false);
+	return change_header(fd, stub, &(struct stub){ .generation_ns = generation_ns });
 }
 
-int stub_set_clocks(int fd, struct stub *stub) { return change_header(fd, stub, 0, true, false); }
+int stub_set_clocks(int fd, struct stub *stub)
+{
+	return change_header(fd, stub, &(struct stub){ .clocks = true });
+}
 
-int stub_set_placed(int fd, struct stub *stub) { return change_header(fd, stub, 0, false, true); }
+int stub_set_placed(int fd, struct stub *stub)
+{
+	return change_header(fd, stub, &(struct stub){ .placed = true });
+}
+
+int stub_set_spread(int fd, struct stub *stub)
+{
+	return change_header(fd, stub, &(struct stub){ .spread = true });
+}
 
 int stub_set_number(int fd, const struct stub *stub, ino_t number)
 {
@@ -409,7 +422,7 @@ int stub_end_move(int fd, struct stub *stub, bool in_body)
 		goto out;
 	stub->in_body = in_body;
 	if (in_body) {
-		stub->has_container = stub->placed = false;
+		stub->has_container = stub->placed = stub->spread = false;
 		memset(stub->id, 0, STUB_ID_LEN);
 	}
 	ret = write_header(fd, stub, HEADER);

@@ -79,6 +79,9 @@ int stub_set_clocks(int fd, struct stub *stub);
 /* Set "placed": logs may lie elsewhere from here on. Conditions as for the last. 0; -errno. */
 int stub_set_placed(int fd, struct stub *stub);
 
+/* The same of "spread": they may lie in other backends. */
+int stub_set_spread(int fd, struct stub *stub);
+
 /*
  * stub_set_synced() under the header's lock: a process that is claiming the stub has finished, or will find
  * the word. Conditions as for stub_claim(). 0; -errno.

@@ -38,10 +38,10 @@ static int write_log_header(const struct container *c, int h, uint64_t now_ns, c
 	return n == sizeof(buf) ? 0 : n < 0 ? (int)n : -ENOSPC;
 }
 
-/* No log at home may have its name: it may have been near once. */
-static int create_near(const struct container *c, const char *path)
+/* No log at home may have its name: it may have been elsewhere once. */
+static int create_elsewhere(const struct container *c, const char *path)
 {
-	struct store home = placed_home(c->store);
+	struct store home = store_bare(c->store);
 	struct stat st;
 	int ret = home.ops->stat(&home, path, &st);
 
@@ -56,6 +56,7 @@ int datalog_create(const struct container *c, uint64_t now_ns, char *name)
 	static unsigned next_seq;
 	char rest[CONTAINER_PATH_LEN], path[CONTAINER_PATH_LEN];
 	int tries = 0;
+	uint32_t seq;
 	int h, ret;
 
 	/*
@@ -63,13 +64,15 @@ int datalog_create(const struct container *c, uint64_t now_ns, char *name)
 	 * after an exec: a reader's older map may lead to that name.
 	 */
 	for (;;) {
-		name_make_log((uint32_t)(now_ns >> 20) + __atomic_fetch_add(&next_seq, 1, __ATOMIC_RELAXED),
-			      name);
+		seq = (uint32_t)(now_ns >> 20) + __atomic_fetch_add(&next_seq, 1, __ATOMIC_RELAXED);
+		if (c->spreads) /* the lowest bits say where it is (spread.h) */
+			seq = seq * (SPREAD_SLOTS + 1) + (c->hold ? c->hold->slot : 0);
+		name_make_log(seq, name);
 		name_here(c, name, rest);
 		container_path(c, rest, path);
-		h = c->near ? create_near(c, path) :
-			      container_open(c, path, O_RDWR | O_CREAT | O_EXCL,
-					     container_file_mode(c, false));
+		h = c->near || c->hold ? create_elsewhere(c, path) :
+					 container_open(c, path, O_RDWR | O_CREAT | O_EXCL,
+							container_file_mode(c, false));
 		if (h == -EEXIST) /* of another process with our number, of another pid namespace */
 			continue;
 		if (h != -ENOENT || tries++)

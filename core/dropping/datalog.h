@@ -48,8 +48,8 @@
 
 /*
  * Make a new log, and this host's hostdir if it is missing. @name (INDEX_LOG_NAME_LEN): its file name. With
- * c->near it is made near, or not at all. >= 0: a handle, for appending; -EIDRM: the container has gone, or
- * was purged; -errno.
+ * c->near it is made near, or with c->hold there, or not at all. >= 0: a handle, for appending; -EIDRM: the
+ * container has gone, or was purged; -errno.
  */
 int datalog_create(const struct container *c, uint64_t now_ns, char *name);
 

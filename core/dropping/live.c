@@ -124,10 +124,10 @@ static int open_locked(const struct container *c, const char *path)
 	int h = -EBUSY, ret = -EBUSY;
 
 	for (int tries = 0; tries < LOCK_TRIES && ret == -EBUSY; tries++) {
-		h = c->near ? placed_create(s, path, container_file_mode(c, true), c->gid,
-					    container_file_mode(c, false), c->hold) :
-			      container_open(c, path, O_RDWR | O_CREAT | O_EXCL,
-					     container_file_mode(c, true));
+		h = c->near || c->hold ?
+			    placed_create(s, path, container_file_mode(c, true), c->gid,
+					  container_file_mode(c, false), c->hold) :
+			    container_open(c, path, O_RDWR | O_CREAT | O_EXCL, container_file_mode(c, true));
 		if (h < 0 || !s->remote)
 			return h;
 		ret = store_try_lock(s, h);

@@ -40,7 +40,8 @@ static int loaded(struct inode *ino, int ret)
 		return acquire_length(ino, fd);
 	}
 	if (fd >= 0 && !ret2 && now.has_container &&
-	    (now.placed != ino->v.stub.placed || now.generation_ns != ino->v.stub.generation_ns ||
+	    (now.placed != ino->v.stub.placed || now.spread != ino->v.stub.spread ||
+	     now.generation_ns != ino->v.stub.generation_ns ||
 	     now.cut_ns != ino->v.stub.cut_ns)) {
 		inode_follow(ino, &now, NULL);
 		return -EAGAIN;
@@ -138,7 +139,7 @@ static bool is_watched(const struct inode *ino)
 {
 	const struct stub *s = &ino->v.stub;
 
-	return !ino->m->store.remote && !s->placed && !s->moving && !s->cut_ns &&
+	return !ino->m->store.remote && !s->placed && !s->spread && !s->moving && !s->cut_ns &&
 	       reader_knows_writers(&ino->v.r);
 }
 

@@ -36,8 +36,7 @@ void inode_follow(struct inode *ino, const struct stub *now, const struct stat *
 		return;
 	}
 	ino->v.stub = *now;
-	if (unlikely(now->placed))
-		placed_enable(&ino->m->store);
+	placed_enable_by(&ino->m->store, now);
 	if (now->has_container && !ino->c.store) {
 		inode_init_container(ino->m, &ino->c, now->id, st);
 		ino->c.maker = now->has_maker ? now->maker : CONTAINER_ANYBODY;
@@ -62,8 +61,7 @@ static bool take_mount(struct inode *ino, struct plfs_mount *m)
 	ino->found = ino->m;
 	ino->m = m;
 	ino->c.store = &m->store;
-	if (ino->v.stub.placed)
-		placed_enable(&m->store);
+	placed_enable_by(&m->store, &ino->v.stub);
 	return true;
 }
 

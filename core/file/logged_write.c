@@ -242,24 +242,38 @@ static void tell_clock(struct inode *ino, int fd)
 }
 
 /*
- * Whether the log is to be near: of a file of this process's user, for what is near belongs to him. Others
- * learn by the header that there may be such logs.
+ * Whether the log may be elsewhere: of a file of this process's user, for what is there belongs to him.
+ * Others learn by the header, of which @has is a feature, that there may be such logs.
  */
-static bool wants_near(struct inode *ino, int fd)
+static bool may_be_elsewhere(struct inode *ino, int fd, const bool *has,
+			     int (*set)(int fd, struct stub *stub))
 {
 	const struct container *c = &ino->c;
 	int ret;
 
-	if (likely(!ino->m->store.near) || ino->near_full || c->listed || c->give || c->uid != geteuid())
+	if (c->listed || c->give || c->uid != geteuid())
 		return false;
-	if (ino->v.stub.placed)
+	if (*has)
 		return true;
 	ret = inode_lock_end(ino);
 	if (ret)
 		return false;
-	ret = stub_set_placed(fd, &ino->v.stub);
+	ret = set(fd, &ino->v.stub);
 	inode_unlock_end(ino);
-	return !ret && ino->v.stub.placed;
+	return !ret && *has;
+}
+
+static bool wants_near(struct inode *ino, int fd)
+{
+	return unlikely(ino->m->store.near) && !ino->near_full &&
+	       may_be_elsewhere(ino, fd, &ino->v.stub.placed, stub_set_placed);
+}
+
+/* The same of several backends. */
+static bool wants_spread(struct inode *ino, int fd)
+{
+	return unlikely(ino->m->store.spread) &&
+	       may_be_elsewhere(ino, fd, &ino->v.stub.spread, stub_set_spread);
 }
 
 int logged_make_writer(struct inode *ino, int fd)
@@ -279,6 +293,7 @@ int logged_make_writer(struct inode *ino, int fd)
 	ino->counted = inode_count(ino);
 	ino->c.filled = ino->v.told_len > 0 && !claimed;
 	ino->c.near = wants_near(ino, fd);
+	ino->c.spreads = wants_spread(ino, fd);
 	ret = writer_open(&ino->w, &ino->c);
 	ino->c.made = false;
 	/* it was missing: made anew here, or it has appeared since */
@@ -361,17 +376,30 @@ static __attribute__((noinline, cold)) int end_log(struct inode *ino, int fd)
 	return ret;
 }
 
+/* Whether a write that ended with @n for want of space may go on in a log elsewhere. */
+static bool may_go_on(const struct inode *ino, ssize_t n)
+{
+	const struct tail *t = &ino->w.tail;
+
+	if (n < 0 && n != -ENOSPC && n != -EDQUOT)
+		return false;
+	return t->near || (ino->c.spreads && !(ino->c.full & 1u << t->backend));
+}
+
 /*
- * Of @len bytes the log near has taken @n, or none and an error, and there is no space any more: the rest
- * goes to a log at home.
+ * Of @len bytes the log has taken @n, or none and an error, and there is no space any more: the rest goes to
+ * a log at home, or in another backend.
  */
-static __attribute__((noinline, cold)) ssize_t go_home(struct inode *ino, int fd, const void *buf, size_t len,
-						       uint64_t logical_off, ssize_t n)
+static __attribute__((noinline, cold)) ssize_t go_on(struct inode *ino, int fd, const void *buf, size_t len,
+						     uint64_t logical_off, ssize_t n)
 {
 	size_t done = n > 0 ? (size_t)n : 0;
 	int ret;
 
-	ino->near_full = true;
+	if (ino->w.tail.near)
+		ino->near_full = true;
+	else
+		ino->c.full |= 1u << ino->w.tail.backend;
 	if (done)
 		view_wrote(&ino->v, logical_off + done);
 	ret = end_log(ino, fd);
@@ -402,8 +430,8 @@ ssize_t logged_write(struct inode *ino, int fd, const void *buf, size_t len, uin
 	n = writer_write(&ino->w, buf, len, logical_off);
 	if (unlikely(live_is_broken(&ino->w.tail.live)))
 		return inode_mend(ino);
-	if (unlikely(ino->w.tail.near) && n != (ssize_t)len && (n >= 0 || n == -ENOSPC || n == -EDQUOT))
-		return go_home(ino, fd, buf, len, logical_off, n);
+	if (unlikely(n != (ssize_t)len) && may_go_on(ino, n))
+		return go_on(ino, fd, buf, len, logical_off, n);
 	/* moved into its body meanwhile, perhaps without these bytes? */
 	if (unlikely(inode_is_notified(ino))) {
 		ret = inode_heed_notice(ino, fd);

@@ -265,9 +265,14 @@ static __attribute__((noinline, cold)) int find_elsewhere(struct logset *set, co
 	container_path(set->c, log->path, full);
 	if (!placed_is_elsewhere(set->c->store, full, &p))
 		return 0;
-	if (set->waits)
+	if (set->waits && !(p.features & PLACE_SHARED))
 		return -EREMOTE;
 	place_host(&p, host, sizeof(host));
+	if (p.features & PLACE_SHARED) {
+		msg_error("%s: of %s, in another backend, %s, which is not there or cannot be read: see plfs check",
+			  full, host, p.path);
+		return -EIO;
+	}
 	msg_error("%s: on %s in %s, not drained: it cannot be read from here; run plfs drain there", full,
 		  host, p.path);
 	return -EIO;

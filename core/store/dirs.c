@@ -9,7 +9,7 @@
 #include "core/base/msg.h"
 #include "core/base/sys.h"
 
-#define DEPTH_MAX 2 /* of a container */
+#define DEPTH_MAX 3 /* of a container, in another backend (backend/spread.h) */
 
 /* The directory @name, of @len bytes, in @dirfd, which is closed unless it is @top. */
 static int open_component(int dirfd, int top, const char *name, size_t len, int flags)

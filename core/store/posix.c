@@ -537,6 +537,41 @@ static bool shares_names(const struct statfs *sf)
 	return is_one_of(sf, types, ARRAY_SIZE(types));
 }
 
+static void set_kind(struct store *s, const struct statfs *fs)
+{
+	s->remote = !is_local(fs);
+	any_remote |= s->remote;
+	any_fuse |= s->remote && fs->f_type == FUSE_SUPER_MAGIC;
+	s->keeps_order = has_one_order(fs);
+	s->coherent = !s->remote || shares_names(fs);
+	s->zeros_reserve = fs->f_type == EXT4_SUPER_MAGIC || fs->f_type == XFS_SUPER_MAGIC;
+	s->allocates_ahead = fs->f_type == EXT4_SUPER_MAGIC;
+	/*
+	 * A page that ceph-fuse is asked for stays locked in the kernel until it comes, and if ceph-fuse has
+	 * to give up what it knows of the file meanwhile, because another host writes it, it waits for that
+	 * page: for ever. Through FUSE O_DIRECT locks none, and asks for no alignment.
+	 */
+	s->uncached = s->remote && fs->f_type == FUSE_SUPER_MAGIC ? O_DIRECT : 0;
+}
+
+void store_posix_set_kind(struct store *s)
+{
+	struct statfs fs;
+
+	if (sys.fstatfs(s->root, &fs))
+		fs.f_type = 0;
+	set_kind(s, &fs);
+}
+
+void store_posix_join(struct store *s, const struct store *other, bool one)
+{
+	s->remote |= other->remote;
+	s->coherent &= other->coherent;
+	s->keeps_order &= other->keeps_order && one;
+	s->zeros_reserve &= other->zeros_reserve;
+	s->allocates_ahead &= other->allocates_ahead;
+}
+
 int store_posix_open(struct store *s, const char *path)
 {
 	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC };
@@ -554,19 +589,7 @@ int store_posix_open(struct store *s, const char *path)
 	s->path_id = store_path_id(path);
 	if (sys.statfs(path, &fs))
 		fs.f_type = 0;
-	s->remote = !is_local(&fs);
-	any_remote |= s->remote;
-	any_fuse |= s->remote && fs.f_type == FUSE_SUPER_MAGIC;
-	s->keeps_order = has_one_order(&fs);
-	s->coherent = !s->remote || shares_names(&fs);
-	s->zeros_reserve = fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == XFS_SUPER_MAGIC;
-	s->allocates_ahead = fs.f_type == EXT4_SUPER_MAGIC;
-	/*
-	 * A page that ceph-fuse is asked for stays locked in the kernel until it comes, and if ceph-fuse has
-	 * to give up what it knows of the file meanwhile, because another host writes it, it waits for that
-	 * page: for ever. Through FUSE O_DIRECT locks none, and asks for no alignment.
-	 */
-	s->uncached = s->remote && fs.f_type == FUSE_SUPER_MAGIC ? O_DIRECT : 0;
+	set_kind(s, &fs);
 	return 0;
 }
 

@@ -12,6 +12,15 @@
 int store_posix_open(struct store *s, const char *path);
 void store_posix_close(struct store *s);
 
+/* For @s, which has the table of such a store and a directory as its root: what file system that is on. */
+void store_posix_set_kind(struct store *s);
+
+/*
+ * Files of @other are used by handles of @s as well: be as careful as both need. @one: both are on one file
+ * system.
+ */
+void store_posix_join(struct store *s, const struct store *other, bool one);
+
 /* forget() the first @len bytes (0: all) of the file @fd: nothing while no store of the process is remote. */
 void store_posix_forget(int fd, off_t len);
 

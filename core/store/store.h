@@ -39,6 +39,9 @@ struct store {
 	/* Of a store whose logs may lie in other places as well (backend/placed.h). */
 	const struct store_ops *under;      /* the functions for what is at home; NULL: there are no places */
 	const struct place_settings *near; /* where new logs are made; NULL: at home */
+	/* Of one whose logs may lie in several backends (backend/spread.h). */
+	const struct store_ops *base; /* the functions for this backend alone; NULL: there is no other */
+	const struct spread_settings *spread; /* where new logs are made; NULL: here */
 };
 
 /*
@@ -202,6 +205,18 @@ struct store_ops {
 	int (*chmod)(struct store *s, int h, mode_t mode);
 	int (*chown)(struct store *s, int h, uid_t uid, gid_t gid);
 };
+
+/* The same directory by itself: without places and other backends. */
+static inline struct store store_bare(const struct store *s)
+{
+	struct store bare = *s;
+
+	bare.ops = s->base ? s->base : s->under ? s->under : s->ops;
+	bare.under = bare.base = NULL;
+	bare.near = NULL;
+	bare.spread = NULL;
+	return bare;
+}
 
 static inline int store_open(struct store *s, const char *path, int flags, mode_t mode)
 {

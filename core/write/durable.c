@@ -10,6 +10,7 @@
 #include "core/dropping/node_index.h"
 #include "core/dropping/notice.h"
 #include "core/backend/names.h"
+#include "core/backend/spread.h"
 #include "core/backend/host.h"
 #include "core/base/bytes.h"
 #include "core/base/msg.h"
@@ -34,7 +35,9 @@ int durable_sync_names(const struct container *c)
 
 	snprintf(hostdir, sizeof(hostdir), "hostdir.%u", name_hostdir(c));
 	container_path(c, hostdir, path);
-	ret = store_sync_path(c->store, path, true);
+	ret = spread_sync_names(c->store, path);
+	if (!ret)
+		ret = store_sync_path(c->store, path, true);
 	return ret ? ret : store_sync_path(c->store, c->dir, true);
 }
 
@@ -292,7 +295,9 @@ static int sync_hostdir(const struct container *c, const char *dir)
 	struct store *s = c->store;
 	int ret = place_syncs_near(s) ? place_sync_names(s, dir, host_name(), strlen(host_name())) : -ENOENT;
 
-	if (ret && ret != -ENOENT)
+	if (ret == -ENOENT)
+		ret = spread_sync_names(s, dir);
+	if (ret)
 		return ret == -EREMOTE ? -EIO : ret;
 	return store_sync_path(s, dir, true);
 }

@@ -15,6 +15,7 @@
 #include "core/base/stamp.h"
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
+#include "core/backend/spread.h"
 #include "core/dropping/sums.h"
 #include "core/base/event.h"
 
@@ -109,12 +110,40 @@ static int create_near(struct tail *t, const struct container *c)
 	return ret;
 }
 
+/* In the backend that the rule picks; where that cannot be, in the next. */
+static int create_spread(struct tail *t, const struct container *c)
+{
+	unsigned nr = c->store->spread->nr + 1, first = spread_pick(c);
+	struct container in = *c;
+	struct place_dir hold;
+	int ret = -ENOSPC, one;
+
+	for (unsigned i = 0; i < nr && ret; i++) {
+		t->backend = (first + i) % nr;
+		if (c->full & 1u << t->backend)
+			continue;
+		in.hold = t->backend ? &hold : NULL;
+		one = t->backend ? spread_hold(c, t->backend, &hold) : 0;
+		if (!one) {
+			one = create_in(t, &in);
+			if (t->backend)
+				placed_release(&hold);
+		}
+		if (one == -EIDRM || one == -EMFILE || one == -ENFILE)
+			return one;
+		ret = !one || !t->backend || ret == -ENOSPC ? one : ret;
+	}
+	return ret;
+}
+
 int tail_create(struct tail *t, const struct container *c)
 {
 	struct container home = *c;
 	int ret = -EOPNOTSUPP;
 
 	t->c = c;
+	if (unlikely(c->spreads))
+		return create_spread(t, c);
 	home.near = false;
 	if (c->near)
 		ret = create_near(t, c);
@@ -125,6 +154,7 @@ int tail_continue(struct tail *t, const struct live_start *start)
 {
 	struct container c = *t->c;
 	char path[CONTAINER_PATH_LEN];
+	struct place_dir hold;
 	int ret = 0;
 
 	container_path(&c, t->log_path, path);
@@ -134,7 +164,17 @@ int tail_continue(struct tail *t, const struct live_start *start)
 		t->released_len = 0;
 		ret = reserve_near(t, start->flushed_len, false);
 	}
-	return ret ? ret : live_create(&t->live, &c, t->log_name, start);
+	if (unlikely(c.store->base)) {
+		ret = spread_hold_of(c.store, path, &hold);
+		c.hold = ret ? NULL : &hold;
+		t->backend = c.hold ? hold.slot : 0; /* as a rule */
+		ret = ret == -ENOENT ? 0 : ret;
+	}
+	if (!ret)
+		ret = live_create(&t->live, &c, t->log_name, start);
+	if (c.hold)
+		placed_release(&hold);
+	return ret;
 }
 
 void tail_remove(struct tail *t)

@@ -40,12 +40,14 @@ struct tail {
 	uint64_t allocated_end; /* position in the log up to which space is allocated; UINT64_MAX: none is */
 	bool near;      /* the log is near (core/backend/place.h): space is reserved before it is written */
 	uint64_t released_len; /* so much of it is at home too (tail_release()) */
+	unsigned backend; /* with spread=: its number in the mapping, home being 0 */
 	bool near_full; /* there is no more space: the log takes no more writes, and can be closed */
 	struct live live; /* last, so that the fields of each write are neighbours of the writer's */
 };
 
 /*
- * Make a log and its live file. With c->near both are near, if they can be; else at home. -errno: nothing is
+ * Make a log and its live file. With c->near both are near, if they can be; else at home. With c->spreads
+ * both are in the backend that the rule picks, or another one. -errno: nothing is
  * left behind.
  */
 int tail_create(struct tail *t, const struct container *c);

@@ -8,6 +8,7 @@
 #include "test/lib/scratch.h"
 
 #include "test/lib/calls.h"
+#include "test/lib/near.h"
 
 #include <criterion/criterion.h>
 #include <sys/mman.h>
@@ -690,3 +691,42 @@ FAILING_RELEASE(failing_unlinkat, CALL_UNLINKAT, EIO, false)
 FAILING_RELEASE(a_refused_allocation, CALL_ALLOC, ENOMEM, false)
 FAILING_RELEASE(a_full_disk, CALL_PWRITE, ENOSPC, true)
 FAILING_RELEASE(a_process_without_descriptors, CALL_OPENAT, EMFILE, true)
+
+/* The same for a file whose logs are in two backends (spread=). */
+static void spread_each(enum call call, int err, bool from_there_on)
+{
+	char spread[100];
+
+	near_backends("process", spread, sizeof(spread));
+	options = spread;
+	fail_each(call, err, from_there_on);
+	near_lose();
+}
+
+#define FAILING_SPREAD(call_name, call, err, from_there_on) \
+	Test(fault_spread, call_name##_loses_nothing, .timeout = TIMEOUT_S) \
+	{ \
+		spread_each(call, err, from_there_on); \
+	}
+
+FAILING_SPREAD(failing_openat, CALL_OPENAT, EMFILE, false)
+FAILING_SPREAD(failing_open, CALL_OPEN, EIO, false)
+FAILING_SPREAD(failing_pwrite, CALL_PWRITE, EIO, false)
+FAILING_SPREAD(failing_pread, CALL_PREAD, EIO, false)
+FAILING_SPREAD(failing_fallocate, CALL_FALLOCATE, EIO, false)
+FAILING_SPREAD(failing_ftruncate, CALL_FTRUNCATE, EIO, false)
+FAILING_SPREAD(failing_fdatasync, CALL_FDATASYNC, EIO, false)
+FAILING_SPREAD(failing_fsync, CALL_FSYNC, EIO, false)
+FAILING_SPREAD(failing_unlinkat, CALL_UNLINKAT, EIO, false)
+FAILING_SPREAD(failing_renameat, CALL_RENAMEAT, EIO, false)
+FAILING_SPREAD(failing_mkdirat, CALL_MKDIRAT, EIO, false)
+FAILING_SPREAD(failing_fstat, CALL_FSTAT, EIO, false)
+FAILING_SPREAD(failing_fstatat, CALL_FSTATAT, EIO, false)
+FAILING_SPREAD(failing_getdents, CALL_GETDENTS, EIO, false)
+FAILING_SPREAD(failing_fcntl, CALL_FCNTL, EMFILE, false)
+FAILING_SPREAD(a_refused_allocation, CALL_ALLOC, ENOMEM, false)
+FAILING_SPREAD(a_full_disk, CALL_PWRITE, ENOSPC, true)
+FAILING_SPREAD(a_full_disk_that_allocates, CALL_FALLOCATE, ENOSPC, true)
+FAILING_SPREAD(a_process_without_descriptors, CALL_OPENAT, EMFILE, true)
+FAILING_SPREAD(short_writes, CALL_PWRITE, CALL_SHORT, true)
+FAILING_SPREAD(short_reads, CALL_PREAD, CALL_SHORT, true)

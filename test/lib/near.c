@@ -21,6 +21,27 @@ void near_setup(const char *options)
 	scratch_map(text);
 }
 
+void near_backends(const char *rule, char *options, size_t len)
+{
+	char path[100];
+
+	new_dir(near_dir, sizeof(near_dir));
+	for (int i = 2; i < 4; i++) {
+		snprintf(path, sizeof(path), "%s/%d", near_dir, i);
+		if (mkdir(path, 0755))
+			die("mkdir %s", path);
+	}
+	snprintf(options, len, ",%s/2,%s/3{small=0,spread=%s}", near_dir, near_dir, rule);
+}
+
+void near_spread(const char *rule)
+{
+	char options[200];
+
+	near_backends(rule, options, sizeof(options));
+	scratch_map(options);
+}
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)st, (void)type;

@@ -12,6 +12,15 @@ extern char near_dir[64]; /* of near= */
 /* Map the scratch directory with "small=0,near=...", and @options, which begin with a comma. */
 void near_setup(const char *options);
 
+/*
+ * Map it with other backends, NEAR_DIR/2 and NEAR_DIR/3, and "small=0,spread=RULE". Those are what the
+ * functions below find and count.
+ */
+void near_spread(const char *rule);
+
+/* Make those, and write the options of such a mapping into @options. */
+void near_backends(const char *rule, char *options, size_t len);
+
 void near_remove(void);
 
 /* The number of files near whose names begin with @prefix. */

@@ -5,6 +5,8 @@
  */
 #include "core/admin/gc/gc_remove.h"
 
+#include "core/backend/spread_tops.h"
+
 #include "core/admin/gc/gc_proc.h"
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
@@ -295,6 +297,7 @@ void gc_remove_container(struct gc_run *run, const struct gc_container *c)
 	char dir[64], path[80], why[WHY_LEN] = "";
 	struct plfs_gc_item item = { .kind = PLFS_GC_CONTAINER, .path = path, .why = why };
 	struct dirs_sum sum = { 0 };
+	struct spread_tops *others;
 	int fd, ret;
 
 	container_name(c, dir);
@@ -314,7 +317,9 @@ void gc_remove_container(struct gc_run *run, const struct gc_container *c)
 	} else if (!ret && run->gc->dry) {
 		item.fate = PLFS_GC_WOULD_BE;
 	} else if (!ret) {
+		others = spread_tops_open(&run->m->store, path);
 		ret = remove_it(run, dir, !sum.nr_files);
+		spread_tops_close(others, path, ret ? NULL : container_has);
 		item.fate = PLFS_GC_REMOVED;
 	}
 	if (ret < 0) {

@@ -261,6 +261,14 @@ static void remove_orphan(struct placing *p, int dir, const char *name)
 		p->d->nr_left++;
 }
 
+/* A removal was killed, or is at it: what two remove goes all the same. */
+static bool is_being_removed(const char *name)
+{
+	size_t len = strlen(name), end = strlen(STORE_GONE);
+
+	return len == 2 * STUB_ID_LEN + end && !strcmp(name + len - end, STORE_GONE);
+}
+
 static int drain_id(struct placing *p, int dir, const char *name)
 {
 	struct store *s = &p->m->store;
@@ -270,6 +278,10 @@ static int drain_id(struct placing *p, int dir, const char *name)
 	struct drain_open open = { .nr = 0 };
 	int ret;
 
+	if (is_being_removed(name)) {
+		remove_orphan(p, dir, name);
+		return 0;
+	}
 	if (!parse_id(name, id) || (p->d->closed_only && !ready_look(dir, name, p->d)))
 		return 0;
 	container_init(&c, s, id, 0);
@@ -357,6 +369,13 @@ static bool has_backend(struct plfs_mount *m)
 	return !m->store.ops->stat(&m->store, PLFS_DIR_NAME "/format", &st);
 }
 
+bool plfs_place_is_shared(const char *top)
+{
+	size_t len = strlen(top), end = strlen(PLACE_SHARED_END);
+
+	return len > end && !strcmp(top + len - end, PLACE_SHARED_END);
+}
+
 int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, struct plfs_drain *d)
 {
 	int saved ERRNO_KEPT = errno;
@@ -367,6 +386,8 @@ int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, s
 
 	if (!has_backend(m))
 		return -ENXIO;
+	if (!only_orphans && plfs_place_is_shared(top))
+		return -EINVAL;
 	d->of_place = true;
 	p.fd = sys_fd_hide(io_open(top, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 	if (p.fd < 0)

@@ -32,7 +32,7 @@ static int open_container(struct plfs_mount *m, int dirfd, const char *path, enu
 	ret = sys.fstat(fd, &st) ? -errno : 0;
 	if (!ret && S_ISREG(st.st_mode) && st.st_size && stub_is_by_header(fd, &st)) {
 		ret = stub_read(fd, &stub);
-		if (!ret && stub.has_container && stub.placed) {
+		if (!ret && stub.has_container && (stub.placed || stub.spread)) {
 			nested_init_container(m, c, fd, &stub, &st);
 			ret = container_check(c, use);
 			ret = ret ? ret : 1;
@@ -48,6 +48,8 @@ struct looking {
 	const struct container *c;
 	struct plfs_place one;
 	struct place_dir near;
+	const char *host; /* HOST in the name, of @host_len bytes */
+	size_t host_len;
 	int (*fn)(void *arg, const struct plfs_place *place);
 	void *arg;
 };
@@ -65,28 +67,52 @@ static int count(void *arg, const char *name)
 	return 0;
 }
 
+/* The logs of a host in another backend may be in directories of their own, or beside those of others. */
+static int count_own(void *arg, const char *name)
+{
+	struct looking *g = arg;
+	struct store *s = &g->near.store;
+	size_t len;
+	const char *host = name_host(name, &len);
+	int h, ret, top = s->root;
+
+	if (host && len == g->host_len && !memcmp(host, g->host, len))
+		return count(g, name);
+	if (!name_is_own_dir(name) || strncmp(name + 4, g->host, g->host_len) ||
+	    (name[4 + g->host_len] && name[4 + g->host_len] != '.'))
+		return 0;
+	h = store_open(s, name, O_RDONLY | O_DIRECTORY | STORE_BRIEFLY, 0);
+	if (h < 0)
+		return 0;
+	s->root = h;
+	ret = s->ops->list(s, ".", count, g);
+	store_close(s, &h);
+	s->root = top;
+	return ret;
+}
+
 static int look(void *arg, const char *path, const char *name, enum dropping_kind kind)
 {
 	struct looking *g = arg;
 	char dir[CONTAINER_PATH_LEN], full[CONTAINER_PATH_LEN], text[64];
 	struct place p;
-	size_t len;
-	const char *host;
 	int ret;
 
-	if (kind != DROPPING_NEAR)
+	if (kind != DROPPING_NEAR && kind != DROPPING_SPREAD)
 		return 0;
-	host = name_host(name, &len);
 	container_path(g->c, path, full);
 	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(full, '/') - full), full);
-	ret = place_read(g->c->store, dir, host, len, &p);
+	ret = place_read_as(g->c->store, dir, name, &p);
 	if (ret && ret != -EBADMSG)
 		return ret == -ENOENT ? 0 : ret;
 	place_host(&p, text, sizeof(text));
-	g->one = (struct plfs_place){ .host = text, .path = p.path, .name = p.host };
-	g->one.here = !place_enter(g->c->store, dir, host, len, &g->near);
+	g->one = (struct plfs_place){
+		.host = text, .path = p.path, .name = p.host, .shared = kind == DROPPING_SPREAD
+	};
+	g->one.here = !place_enter_as(g->c->store, dir, name, &g->near, false);
+	g->host = name_host(name, &g->host_len);
 	if (g->one.here) {
-		g->near.store.ops->list(&g->near.store, ".", count, g);
+		g->near.store.ops->list(&g->near.store, ".", g->one.shared ? count_own : count, g);
 		place_leave(&g->near);
 	}
 	return g->fn(g->arg, &g->one);
@@ -98,9 +124,14 @@ int plfs_places_of(struct plfs_mount *m, int dirfd, const char *path,
 	int saved ERRNO_KEPT = errno;
 	struct container c;
 	struct looking g = { .c = &c, .fn = fn, .arg = arg };
+	struct store bare;
 	int ret = open_container(m, dirfd, path, CONTAINER_READ, &c);
 
-	return ret > 0 ? container_list(&c, look, &g) : ret;
+	if (ret <= 0)
+		return ret;
+	bare = store_bare(c.store); /* each place and backend is looked into by itself, if it is there */
+	c.store = &bare;
+	return container_list(&c, look, &g);
 }
 
 /* ---- giving up ---- */

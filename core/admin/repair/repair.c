@@ -380,6 +380,12 @@ static int scan_again(struct repair *r, struct scan *l, struct findings *found)
 	return ret;
 }
 
+/* publish_size() before finish_logs(): then no stat() asks live files any more. */
+static int (*const STEPS[])(struct repair *r) = {
+	mend_all,    set_all_aside, rebuild_indexes, cut_body,	     publish_size, end_cut,
+	finish_logs, drop_global,   drop_void,	     drop_leftovers, forget_hosts,
+};
+
 /* Scan again, now that other processes are locked out if possible, and take all steps. */
 static int run(struct repair *r)
 {
@@ -392,28 +398,8 @@ static int run(struct repair *r)
 	r->l = &l;
 	ret = scan_again(r, &l, &found);
 	r->k->check->quick = quick;
-	if (!ret && !r->k->gone)
-		ret = mend_all(r);
-	if (!ret && !r->k->gone)
-		ret = set_all_aside(r);
-	if (!ret && !r->k->gone)
-		ret = rebuild_indexes(r);
-	if (!ret && !r->k->gone)
-		ret = cut_body(r);
-	if (!ret && !r->k->gone)
-		ret = publish_size(r); /* before finish_logs(): then no stat() asks live files any more */
-	if (!ret && !r->k->gone)
-		ret = end_cut(r);
-	if (!ret && !r->k->gone)
-		ret = finish_logs(r);
-	if (!ret && !r->k->gone)
-		ret = drop_global(r);
-	if (!ret && !r->k->gone)
-		ret = drop_void(r);
-	if (!ret && !r->k->gone)
-		ret = drop_leftovers(r);
-	if (!ret && !r->k->gone)
-		ret = forget_hosts(r);
+	for (size_t i = 0; i < ARRAY_SIZE(STEPS) && !ret && !r->k->gone && !l.gone; i++)
+		ret = STEPS[i](r);
 	findings_release(&found);
 	scan_release(&l);
 	return ret;

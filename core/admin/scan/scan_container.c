@@ -7,6 +7,7 @@
 
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
+#include "core/backend/spread_store.h"
 #include "core/admin/scan/lost.h"
 #include "core/admin/scan/scan_global.h"
 #include "core/admin/scan/scan_index.h"
@@ -88,6 +89,30 @@ static int check_near(struct scan *l, const char *path, const char *name)
 			    host, p.path, host) ? 0 : -ENOMEM;
 }
 
+/* What another backend has cannot be told while it is not there. */
+static int check_spread(struct scan *l, const char *path, const char *name)
+{
+	char full[CONTAINER_PATH_LEN];
+	struct place_dir there;
+	struct place p;
+	int ret;
+
+	container_path(l->c, path, full);
+	*strrchr(full, '/') = '\0';
+	ret = spread_enter(l->c->store, full, name, NULL, &there);
+	if (!ret)
+		place_leave(&there);
+	if (ret != -EREMOTE)
+		return ret == -ENOENT ? 0 : ret;
+	ret = place_read_as(l->c->store, full, name, &p);
+	l->gone = true;
+	return findings_add(l->found, PLFS_DAMAGED, ret == -EBADMSG ? "spread-damaged" : "backend-gone",
+			    path, 0, ret == -EBADMSG ? "damaged: what it leads to, in another backend, cannot be read" :
+					      "the backend %s is not there, or cannot be read: logs of killed "
+					      "processes may be in it too; nothing is repaired until it is back",
+			    p.path) ? 0 : -ENOMEM;
+}
+
 static int add_regular(struct scan *l, const char *path, const char *name)
 {
 	struct scan_log *log;
@@ -118,6 +143,8 @@ static int add_regular(struct scan *l, const char *path, const char *name)
 		return l->indexes[l->nr_indexes++].path ? 0 : -ENOMEM;
 	case DROPPING_NEAR:
 		return check_near(l, path, name);
+	case DROPPING_SPREAD:
+		return check_spread(l, path, name);
 	default:
 		return name_is_notice(name) ? 0 : add_foreign(l, path, S_IFREG);
 	}
@@ -182,7 +209,7 @@ static int list_entry(void *arg, const char *name)
 		container_path(l->c, name, full);
 		l->nr_hostdirs++;
 		ret = l->c->store->ops->list(l->c->store, full, list_hostdir_entry, &la);
-		return ret == -ENOENT ? 0 : ret;
+		return ret == -ENOENT || (ret == -EIO && l->gone) ? 0 : ret;
 	}
 	if (S_ISREG(mode) &&
 	    (!strcmp(name, "index.global") || !strcmp(name, "lock") || !strncmp(name, "for.", 4)))
@@ -292,7 +319,7 @@ static void check_hosts(struct scan *l)
 {
 	unsigned missing = stub_hosts_missing(&l->hosts);
 
-	if (missing)
+	if (missing && !l->gone)
 		findings_add(l->found, PLFS_DAMAGED, "missing-host", "", 0,
 			     "%u of the %u hosts that wrote it have no file in the container any more (a purge "
 			     "of old files, or a copy of a part?): what no other host has written cannot be "

@@ -341,6 +341,11 @@ static int report_elsewhere(struct scan *l, struct scan_log *log, const struct p
 	place_host(p, host, sizeof(host));
 	if (!log->needed || log->records_end <= log->len)
 		return 0;
+	if (p->features & PLACE_SHARED)
+		return scan_add_bad(l, log, log->len, INT64_MAX - log->len,
+				    findings_add(l->found, PLFS_DAMAGED, "elsewhere", log->path, 0,
+						 "the log is in the backend %s, which is not there or cannot be read",
+						 p->path));
 	f = findings_add(l->found, PLFS_DAMAGED, "elsewhere", log->path, 0,
 			 "the log is on %s in %s, and was not drained: run plfs drain there; if the host is lost, "
 			 "give up with: plfs places --forget %s FILE", host, p->path, host);

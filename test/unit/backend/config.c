@@ -38,6 +38,28 @@ Test(config, a_mapping_has_a_prefix_and_backends)
 	cr_assert_eq(c.specs[0].mode, MOUNT_LOG);
 }
 
+Test(config, several_backends_may_share_the_logs_by_a_rule)
+{
+	cr_assert_eq(parse("/p=/a,/b{spread=host}:/q=/a,/b,/c{spread=process}:/r=/a,/b{spread=file}:/s=/a,/b"), 0,
+		     "%s", err);
+	cr_assert_eq(c.specs[0].spread, SPREAD_HOST);
+	cr_assert_eq(c.specs[1].spread, SPREAD_PROCESS);
+	cr_assert_eq(c.specs[2].spread, SPREAD_FILE);
+	cr_assert_eq(c.specs[3].spread, SPREAD_NONE);
+}
+
+Test(config_errors, a_rule_for_one_backend_or_with_a_place)
+{
+	cr_assert_eq(parse("/p=/a{spread=host}"), -EINVAL);
+	cr_assert(strstr(err, "several backends"), "%s", err);
+	config_release(&c);
+	cr_assert_eq(parse("/p=/a,/b{spread=host,near=/n}"), -EINVAL);
+	cr_assert(strstr(err, "near="), "%s", err);
+	config_release(&c);
+	cr_assert_eq(parse("/p=/a,/b{spread=node}"), -EINVAL);
+	cr_assert(strstr(err, "host|process|file"), "%s", err);
+}
+
 Test(config, a_place_may_be_named_by_the_environment)
 {
 	setenv("PLFS_TEST_TMP", "/local/job.17", 1);

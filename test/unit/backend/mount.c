@@ -261,7 +261,7 @@ static int set_up_badly(void *arg)
 
 Test(mount_setup, bad_settings_end_the_process_with_78_before_anything_is_written)
 {
-	char file[100], inside[100], map[300];
+	char file[100], inside[100], map[400];
 
 	snprintf(file, sizeof(file), "%s/file", scratch);
 	cr_assert_eq(close(creat(file, 0644)), 0);
@@ -282,6 +282,14 @@ Test(mount_setup, bad_settings_end_the_process_with_78_before_anything_is_writte
 	snprintf(map, sizeof(map), "/p/.plfs/x=%s", scratch);
 	cr_expect_eq(in_child(set_up_badly, NULL), 78);
 	cr_assert_eq(rmdir(inside), 0);
+	snprintf(map, sizeof(map), "/p=%s,%s{spread=host}", scratch, scratch);
+	cr_expect_eq(in_child(set_up_badly, NULL), 78);
+	snprintf(map, sizeof(map), "/p=%s,%s/missing{spread=host}", dir_a, scratch);
+	cr_expect_eq(in_child(set_up_badly, NULL), 78);
+	snprintf(map, sizeof(map), "/p=%s,%s,%s{spread=host}", dir_a, dir_b, dir_b);
+	cr_expect_eq(in_child(set_up_badly, NULL), 78);
+	snprintf(map, sizeof(map), "/p=%s,%s{spread=host}", scratch, file);
+	cr_expect_eq(in_child(set_up_badly, NULL), 78);
 	cr_assert_eq(count_files(""), 1);
 }
 

@@ -120,3 +120,22 @@ Test(names, that_lead_elsewhere_are_no_logs)
 	cr_assert(!name_is_log("live.x.1.2"));
 	cr_assert(!name_is_our_live("live.otherhost-00000000.1.2"));
 }
+
+Test(names, a_way_to_another_backend_has_a_number_and_a_host)
+{
+	size_t len;
+	const char *host = name_host("spread.3.host-1a2b", &len);
+	char own[INDEX_LOG_NAME_LEN];
+
+	cr_assert_eq(name_spread_slot("spread.3.host-1a2b"), 3);
+	cr_assert_eq(name_kind("spread.7.host-1a2b"), DROPPING_SPREAD);
+	cr_assert(host && len == 9 && !strcmp(host, "host-1a2b"));
+	cr_assert_eq(name_spread_slot("spread.0.host-1a2b"), 0);
+	cr_assert_eq(name_spread_slot("spread.8.host-1a2b"), 0);
+	cr_assert_eq(name_spread_slot("spread.12.host"), 0);
+	cr_assert_eq(name_spread_slot("spread.1."), 0);
+	cr_assert_eq(name_kind("spread.1.host.tmp.7"), DROPPING_OTHER);
+	cr_assert(name_own_dir("data.host-1a2b.17.3", false, own) && !strcmp(own, "own.host-1a2b"));
+	cr_assert(name_own_dir("live.host-1a2b.17.3", true, own) && !strcmp(own, "own.host-1a2b.17"));
+	cr_assert(!name_own_dir("data.host", true, own));
+}

@@ -76,7 +76,7 @@ Test(place, later_versions_and_unknown_features_are_refused)
 	seal();
 	cr_assert_eq(place_decode(&q, buf), -EPROTONOSUPPORT);
 	encoded();
-	put_le32(buf + 60, 1);
+	put_le32(buf + 60, 1u << 31);
 	seal();
 	cr_assert_eq(place_decode(&q, buf), -EPROTONOSUPPORT);
 	encoded();

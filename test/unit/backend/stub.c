@@ -179,7 +179,7 @@ Test(stub_codec, later_versions_and_unknown_features_are_refused)
 	put_le32(buf + 8, STUB_VERSION + 1);
 	cr_assert_eq(stub_decode(&stub, buf, sizeof(buf)), -EPROTONOSUPPORT);
 	stub_encode(&sample, buf);
-	put_le32(buf + 20, 8);
+	put_le32(buf + 20, 1u << 31);
 	cr_assert_eq(stub_decode(&stub, buf, sizeof(buf)), -EPROTONOSUPPORT);
 }
 

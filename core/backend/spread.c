@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Several backends: choosing one for a new log, and making what leads there.
+ */
+#include "core/backend/spread.h"
+
+#include "core/backend/container_dirs.h"
+#include "core/backend/host.h"
+#include "core/backend/names.h"
+#include "core/base/crc32c.h"
+#include "core/base/sys.h"
+#include "core/store/posix.h"
+
+#include <stdio.h>
+
+#define OWN_MODE 0755 /* as all directories there have it (place.c) */
+
+static const uint32_t FEATURES[] = {
+	[SPREAD_HOST] = PLACE_SHARED | PLACE_OWN_HOST,
+	[SPREAD_PROCESS] = PLACE_SHARED | PLACE_OWN_PROCESS,
+	[SPREAD_FILE] = PLACE_SHARED,
+};
+
+void spread_setup(struct spread_settings *ss, unsigned rule, const char *home, char *const *others)
+{
+	ss->rule = rule;
+	for (ss->nr = 0; ss->nr < SPREAD_SLOTS && others[ss->nr]; ss->nr++) {
+		struct place_settings *ps = &ss->others[ss->nr];
+
+		*ps = (struct place_settings){
+			.near = others[ss->nr],
+			.home = home,
+			.log_max = PLACE_LOG_MAX,
+			.features = FEATURES[rule],
+		};
+		place_settings_init(ps);
+		strcat(ps->backend_id, PLACE_SHARED_END);
+	}
+}
+
+/* Of neighbours, as processes of a job have them, a CRC differs in few bits (MurmurHash3's last steps). */
+static uint32_t mixed(uint32_t sum)
+{
+	sum = (sum ^ sum >> 16) * 0x85ebca6b;
+	sum = (sum ^ sum >> 13) * 0xc2b2ae35;
+	return sum ^ sum >> 16;
+}
+
+unsigned spread_pick(const struct container *c)
+{
+	const struct spread_settings *ss = c->store->spread;
+	char text[128];
+	uint32_t sum;
+
+	if (ss->rule == SPREAD_FILE) {
+		sum = crc32c(0, c->id, STUB_ID_LEN);
+	} else {
+		int n = snprintf(text, sizeof(text), "%s", host_name());
+
+		if (ss->rule == SPREAD_PROCESS)
+			n += snprintf(text + n, sizeof(text) - (size_t)n, ".%d", (int)sys.getpid());
+		sum = crc32c(0, text, (size_t)n);
+	}
+	return mixed(sum) % (ss->nr + 1);
+}
+
+static void hostdir_path(const struct container *c, char *dir)
+{
+	char hostdir[32];
+
+	snprintf(hostdir, sizeof(hostdir), "hostdir.%u", name_hostdir(c));
+	container_path(c, hostdir, dir);
+}
+
+/* The directory of this host or process, in that which @hold has. */
+static int enter_own(struct place_dir *hold)
+{
+	char log[INDEX_LOG_NAME_LEN], own[INDEX_LOG_NAME_LEN];
+	struct store *s = &hold->store;
+	int h, ret;
+
+	name_make_log(0, log);
+	if (!(hold->features & (PLACE_OWN_HOST | PLACE_OWN_PROCESS)) ||
+	    !name_own_dir(log, hold->features & PLACE_OWN_PROCESS, own))
+		return 0;
+	h = store_open(s, own, O_RDONLY | O_DIRECTORY | STORE_BRIEFLY, 0);
+	if (h == -ENOENT) {
+		ret = s->ops->mkdir(s, own, OWN_MODE);
+		if (!ret || ret == -EEXIST)
+			h = store_open(s, own, O_RDONLY | O_DIRECTORY | STORE_BRIEFLY, 0);
+		else
+			h = ret;
+	}
+	if (h < 0)
+		return h;
+	store_close(s, &s->root);
+	s->root = h;
+	return 0;
+}
+
+/* Of the numbers, its own is the first. Another list of backends may have taken that. */
+static int begin(const struct container *c, unsigned backend, const char *dir, struct place_dir *hold)
+{
+	const struct place_settings *ps = &c->store->spread->others[backend - 1];
+	char file[STORE_PATH_LEN];
+	int ret = -EREMOTE;
+
+	for (unsigned i = 0; i < SPREAD_SLOTS && ret == -EREMOTE; i++) {
+		snprintf(file, sizeof(file), "spread.%u.%s", 1 + (backend - 1 + i) % SPREAD_SLOTS,
+			 host_name());
+		ret = place_begin_as(c->store, ps, dir, file, container_file_mode(c, false), hold);
+	}
+	if (ret)
+		return ret;
+	ret = enter_own(hold);
+	if (ret)
+		place_leave(hold);
+	return ret;
+}
+
+int spread_hold(const struct container *c, unsigned backend, struct place_dir *hold)
+{
+	char dir[CONTAINER_PATH_LEN];
+	int ret;
+
+	hostdir_path(c, dir);
+	ret = begin(c, backend, dir, hold);
+	if (ret == -ENOENT && !container_add_hostdir(c, name_hostdir(c)))
+		ret = begin(c, backend, dir, hold);
+	return ret;
+}
+
+int spread_hold_of(struct store *s, const char *path, struct place_dir *hold)
+{
+	char dir[CONTAINER_PATH_LEN], file[STORE_PATH_LEN];
+	const char *name = strrchr(path, '/') + 1;
+	unsigned slot = spread_slot_of(name);
+	struct stat st;
+	int ret;
+
+	if (!s->base || !slot)
+		return -ENOENT;
+	snprintf(dir, sizeof(dir), "%.*s", (int)(name - 1 - path), path);
+	snprintf(file, sizeof(file), "spread.%u.%s", slot, host_name());
+	ret = spread_enter(s, dir, file, name, hold);
+	if (ret)
+		return ret;
+	ret = hold->store.ops->stat(&hold->store, name, &st);
+	if (ret)
+		place_leave(hold);
+	return ret;
+}
+
+/* ---- stable storage ---- */
+
+struct syncing_own {
+	struct store *s;
+	const char *host;
+	int ret;
+};
+
+static int sync_own(void *arg, const char *name)
+{
+	struct syncing_own *so = arg;
+	size_t len = strlen(so->host);
+
+	if (!so->ret && name_is_own_dir(name) && !strncmp(name + 4, so->host, len) &&
+	    (!name[4 + len] || name[4 + len] == '.'))
+		so->ret = store_sync_path(so->s, name, true);
+	return 0;
+}
+
+int spread_sync_names(struct store *s, const char *dir)
+{
+	char file[STORE_PATH_LEN];
+	struct place_dir there;
+	int ret = 0;
+
+	for (unsigned i = 1; s->base && i <= SPREAD_SLOTS && !ret; i++) {
+		snprintf(file, sizeof(file), "spread.%u.%s", i, host_name());
+		ret = spread_enter(s, dir, file, NULL, &there);
+		if (!ret) {
+			struct syncing_own so = { .s = &there.store, .host = host_name() };
+
+			ret = there.store.ops->list(&there.store, ".", sync_own, &so);
+			ret = ret ? ret : so.ret;
+			place_leave(&there);
+			ret = ret ? ret : place_sync_names_as(s, dir, file);
+		}
+		ret = ret == -ENOENT ? 0 : ret;
+	}
+	return ret == -EREMOTE ? -EIO : ret;
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The functions of a store whose logs may be in several backends: each is that of the store on a directory,
+ * called for one directory after the other. They lie below those of a store with places (placed.h), which
+ * take them for what is at home.
+ */
+#include "core/backend/spread_store.h"
+
+#include "core/backend/container_dirs.h"
+#include "core/backend/names.h"
+#include "core/backend/spread_tops.h"
+#include "core/base/alloc.h"
+#include "core/base/critical.h"
+#include "core/base/msg.h"
+#include "core/base/sys.h"
+#include "core/base/vec.h"
+#include "core/store/posix.h"
+
+#include <stdio.h>
+
+#define DAMAGED "damaged."
+
+/* ---- one directory ---- */
+
+/* A path ".plfs/XX/ID/hostdir.K/NAME" of a log or a live file, in parts. */
+struct parts {
+	char dir[CONTAINER_PATH_LEN];
+	const char *name, *as, *host;
+	size_t host_len;
+};
+
+/* "data.HOST.PID.SEQ" of "damaged.N.data.HOST.PID.SEQ": it stays where it was. */
+static const char *undamaged(const char *name)
+{
+	bool is = !strncmp(name, DAMAGED, strlen(DAMAGED));
+	const char *dot = is ? strchr(name + strlen(DAMAGED), '.') : NULL;
+
+	return dot ? dot + 1 : name;
+}
+
+static bool take_apart(const char *path, struct parts *p)
+{
+	const char *slash = strrchr(path, '/');
+	enum dropping_kind kind;
+
+	if (!slash || slash - path >= (ptrdiff_t)sizeof(p->dir))
+		return false;
+	p->name = slash + 1;
+	p->as = undamaged(p->name);
+	kind = name_kind(p->as);
+	if (kind != DROPPING_DATA && kind != DROPPING_LIVE)
+		return false;
+	p->host = name_host(p->as, &p->host_len);
+	if (!p->host)
+		return false;
+	memcpy(p->dir, path, (size_t)(slash - path));
+	p->dir[slash - path] = '\0';
+	return true;
+}
+
+unsigned spread_slot_of(const char *name)
+{
+	uint32_t pid, seq;
+
+	name_log_numbers(name, &pid, &seq);
+	return seq % (SPREAD_SLOTS + 1);
+}
+
+/* What was found there first may be on another kind of file system than home, of which nothing was known. */
+static void join(struct store *s, const struct store *there)
+{
+	if (there->remote > s->remote || there->coherent < s->coherent)
+		store_posix_join(s, there, false);
+}
+
+int spread_enter(struct store *s, const char *dir, const char *file, const char *log, struct place_dir *to)
+{
+	char own[INDEX_LOG_NAME_LEN];
+	int h, ret = place_enter_as(s, dir, file, to, false);
+
+	if (ret)
+		return ret;
+	if (log && to->features & (PLACE_OWN_HOST | PLACE_OWN_PROCESS)) {
+		h = name_own_dir(log, to->features & PLACE_OWN_PROCESS, own) ?
+			    store_open(&to->store, own, O_RDONLY | O_DIRECTORY | STORE_BRIEFLY, 0) :
+			    -ENOENT;
+		if (h < 0) {
+			place_leave(to);
+			return h;
+		}
+		store_close(&to->store, &to->store.root);
+		to->store.root = h;
+	}
+	store_posix_set_kind(&to->store);
+	join(s, &to->store);
+	return 0;
+}
+
+static int enter(struct store *s, const struct parts *p, unsigned slot, struct place_dir *to)
+{
+	char file[STORE_PATH_LEN];
+
+	snprintf(file, sizeof(file), "spread.%u.%.*s", slot, (int)p->host_len, p->host);
+	return spread_enter(s, p->dir, file, p->as, to);
+}
+
+/* ---- one log ---- */
+
+/* What is done with a file, by the functions @ops of @s; @there: in another backend. */
+typedef int do_fn(void *arg, const struct store_ops *ops, struct store *s, const char *path, bool there);
+
+static int do_in(struct store *s, const struct parts *p, const char *path, unsigned slot, do_fn *fn,
+		 void *arg)
+{
+	struct place_dir to;
+	int ret;
+
+	if (!slot)
+		return fn(arg, s->base, s, path, false);
+	ret = enter(s, p, slot, &to);
+	if (ret)
+		return ret;
+	ret = fn(arg, to.store.ops, &to.store, p->name, true);
+	place_leave(&to);
+	return ret;
+}
+
+/*
+ * Where the name says, then at home, then everywhere. -ENOENT: it is nowhere; -EREMOTE: and one of the
+ * backends is not there.
+ */
+static int do_somewhere(struct store *s, const struct parts *p, const char *path, do_fn *fn, void *arg)
+{
+	unsigned first = spread_slot_of(p->name);
+	bool elsewhere = false;
+	int ret = -ENOENT;
+
+	for (unsigned i = 0; i <= SPREAD_SLOTS + 1 && (ret == -ENOENT || ret == -EREMOTE); i++) {
+		unsigned slot = !i ? first : i - 1;
+
+		if (i && slot == first)
+			continue;
+		ret = do_in(s, p, path, slot, fn, arg);
+		elsewhere |= ret == -EREMOTE;
+	}
+	return ret == -ENOENT && elsewhere ? -EREMOTE : ret;
+}
+
+struct open_arg {
+	int flags;
+	mode_t mode;
+};
+
+/* What other hosts may write is read past the cache where its own file system asks for that. */
+static int do_open(void *arg, const struct store_ops *ops, struct store *s, const char *path, bool there)
+{
+	const struct open_arg *oa = arg;
+	int flags = oa->flags;
+
+	if (there) {
+		flags &= ~O_DIRECT;
+		if ((flags & O_ACCMODE) == O_RDONLY && !name_is_ours(path))
+			flags |= s->uncached;
+	}
+	return ops->open(s, path, flags, oa->mode);
+}
+
+static int spread_open(struct store *s, const char *path, int flags, mode_t mode)
+{
+	struct open_arg oa = { flags, mode };
+	struct parts p;
+	int ret;
+
+	if (flags & O_CREAT || !take_apart(path, &p))
+		return s->base->open(s, path, flags, mode);
+	ret = do_somewhere(s, &p, path, do_open, &oa);
+	/* Of a live file that is not there nothing can be known: it is as one that has gone. */
+	return ret == -EREMOTE && name_is_live(p.name) ? -ENOENT : ret;
+}
+
+static int do_stat(void *arg, const struct store_ops *ops, struct store *s, const char *path, bool there)
+{
+	(void)there;
+	return ops->stat(s, path, arg);
+}
+
+static int spread_stat(struct store *s, const char *path, struct stat *st)
+{
+	struct parts p;
+
+	return take_apart(path, &p) ? do_somewhere(s, &p, path, do_stat, st) : s->base->stat(s, path, st);
+}
+
+static int do_unlink(void *arg, const struct store_ops *ops, struct store *s, const char *path, bool there)
+{
+	*(bool *)arg = there;
+	return ops->unlink(s, path);
+}
+
+/* A log that a killed command has left twice goes for good, the one that readers see first. */
+static int spread_unlink(struct store *s, const char *path)
+{
+	struct parts p;
+	bool there = false;
+	int ret, home;
+
+	if (!take_apart(path, &p))
+		return s->base->unlink(s, path);
+	ret = do_somewhere(s, &p, path, do_unlink, &there);
+	if (ret || !there)
+		return ret;
+	home = s->base->unlink(s, path);
+	return home == -ENOENT ? 0 : home;
+}
+
+static int do_rename(void *arg, const struct store_ops *ops, struct store *s, const char *path, bool there)
+{
+	const char *to = arg, *slash = strrchr(to, '/');
+
+	return ops->rename(s, path, there && slash ? slash + 1 : to);
+}
+
+static int spread_rename(struct store *s, const char *from, const char *to)
+{
+	struct parts p;
+
+	return take_apart(from, &p) ? do_somewhere(s, &p, from, do_rename, (void *)to) :
+				      s->base->rename(s, from, to);
+}
+
+bool spread_is_elsewhere(struct store *s, const char *path, struct place *place)
+{
+	char file[STORE_PATH_LEN];
+	struct place_dir to;
+	struct parts p;
+	unsigned first;
+
+	if (likely(!s->base) || !take_apart(path, &p))
+		return false;
+	first = spread_slot_of(p.name);
+	for (unsigned i = 0; i <= SPREAD_SLOTS; i++) {
+		unsigned slot = !i ? first : i;
+		int ret = slot && (!i || slot != first) ? enter(s, &p, slot, &to) : -ENOENT;
+
+		if (!ret)
+			place_leave(&to);
+		if (ret != -EREMOTE)
+			continue;
+		snprintf(file, sizeof(file), "spread.%u.%.*s", slot, (int)p.host_len, p.host);
+		ret = place_read_as(s, p.dir, file, place);
+		if (!ret || ret == -EBADMSG)
+			return true;
+	}
+	return false;
+}
+
+/* ---- lists ---- */
+
+struct names {
+	char **v;
+	size_t nr, cap;
+	const char *host; /* whose names are wanted */
+	size_t host_len;
+	const struct store *in; /* where directories of hosts and processes are looked into; NULL: nowhere */
+};
+
+static int add_name(void *arg, const char *name)
+{
+	struct names *n = arg;
+	char **v = vec_room(n->v, &n->cap, n->nr + 1, sizeof(*v));
+
+	if (!v)
+		return -ENOMEM;
+	n->v = v;
+	v[n->nr] = mem_strdup(name);
+	return v[n->nr++] ? 0 : -ENOMEM;
+}
+
+static void drop_names(struct names *n)
+{
+	for (size_t i = 0; i < n->nr; i++)
+		mem_free(n->v[i]);
+	mem_free(n->v);
+	*n = (struct names){ .nr = 0 };
+}
+
+static bool has_name(const struct names *n, const char *name)
+{
+	for (size_t i = 0; i < n->nr; i++)
+		if (!strcmp(n->v[i], name))
+			return true;
+	return false;
+}
+
+static int add_log(void *arg, const char *name)
+{
+	struct names *n = arg;
+	const char *as = undamaged(name), *host;
+	enum dropping_kind kind = name_kind(as);
+	size_t len;
+
+	host = kind == DROPPING_DATA || kind == DROPPING_LIVE ? name_host(as, &len) : NULL;
+	return host && len == n->host_len && !memcmp(host, n->host, len) ? add_name(n, name) : 0;
+}
+
+/* "own.HOST" and "own.HOST.PID" of the host. */
+static bool is_own_dir_of(const char *name, const struct names *n)
+{
+	return name_is_own_dir(name) && !strncmp(name + 4, n->host, n->host_len) &&
+	       (!name[4 + n->host_len] || name[4 + n->host_len] == '.');
+}
+
+static int add_there(void *arg, const char *name)
+{
+	struct names *n = arg;
+	struct store *in = (struct store *)n->in;
+	int ret;
+
+	if (!is_own_dir_of(name, n))
+		return add_log(n, name);
+	ret = in->ops->list(in, name, add_log, n);
+	return ret == -ENOENT ? 0 : ret;
+}
+
+/* Once for several listings of one directory after the other. */
+static void tell_gone(struct store *s, const char *dir, const char *file)
+{
+	static char last[CONTAINER_PATH_LEN];
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	struct place p;
+	int ret = place_read_as(s, dir, file, &p);
+	bool same;
+
+	mutex_lock(&lock);
+	same = !strcmp(last, dir);
+	snprintf(last, sizeof(last), "%s", dir);
+	mutex_unlock(&lock);
+	if (!same && (!ret || ret == -EBADMSG))
+		msg_error("%s/%s: the backend %s is not there, or cannot be read: what has been written last may be in it",
+			  dir, file, p.path);
+}
+
+/* What the spread.N.HOST called @file leads to. */
+static int list_one(struct store *s, const char *dir, const char *file, struct names *there)
+{
+	struct place_dir to;
+	int ret = spread_enter(s, dir, file, NULL, &to);
+
+	if (ret == -EREMOTE)
+		tell_gone(s, dir, file);
+	if (ret)
+		return ret == -EREMOTE ? -EIO : ret == -ENOENT ? 0 : ret;
+	there->host = name_host(file, &there->host_len);
+	there->in = &to.store;
+	ret = to.store.ops->list(&to.store, ".", add_there, there);
+	place_leave(&to);
+	return ret;
+}
+
+static int list_all(struct store *s, const char *dir, const struct names *home, struct names *there,
+		    bool *any)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < home->nr; i++)
+		if (name_spread_slot(home->v[i])) {
+			int one = list_one(s, dir, home->v[i], there);
+
+			*any = true;
+			ret = ret ? ret : one;
+		}
+	return ret;
+}
+
+/* Only a command that brings logs home leaves one twice. */
+static bool is_twice(const struct names *there, const char *name)
+{
+	enum dropping_kind kind = name_kind(name);
+
+	return (kind == DROPPING_DATA || kind == DROPPING_LIVE) && spread_slot_of(name) &&
+	       has_name(there, name);
+}
+
+/* Home is listed last, once more: a log that was brought home meanwhile is there by then. */
+static int list_hostdir(struct store *s, const char *path, int (*fn)(void *arg, const char *name), void *arg)
+{
+	struct names home = { .nr = 0 }, there = { .nr = 0 };
+	int ret = s->base->list(s, path, add_name, &home), gone = 0, told = 0;
+	bool any = false;
+
+	if (!ret)
+		gone = list_all(s, path, &home, &there, &any);
+	if (gone && gone != -EIO)
+		ret = gone;
+	if (any && !ret) {
+		drop_names(&home);
+		ret = s->base->list(s, path, add_name, &home);
+	}
+	for (size_t i = 0; i < there.nr && !ret && !told; i++)
+		told = fn(arg, there.v[i]);
+	for (size_t i = 0; i < home.nr && !ret && !told; i++)
+		told = is_twice(&there, home.v[i]) ? 0 : fn(arg, home.v[i]);
+	drop_names(&home);
+	drop_names(&there);
+	return ret ? ret : told ? told : gone;
+}
+
+static int spread_list(struct store *s, const char *path, int (*fn)(void *arg, const char *name), void *arg)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && !strncmp(slash + 1, "hostdir.", 8) ? list_hostdir(s, path, fn, arg) :
+							     s->base->list(s, path, fn, arg);
+}
+
+/* ---- removal ---- */
+
+/* What is in others goes after what is at home: until then the file has all its bytes. */
+static int spread_remove_tree(struct store *s, const char *path, dirs_known *known)
+{
+	struct spread_tops *tops = spread_tops_open(s, path);
+	int ret = s->base->remove_tree(s, path, known);
+
+	spread_tops_close(tops, path, ret ? NULL : known);
+	return ret;
+}
+
+/* ---- all ---- */
+
+static struct store_ops spread_ops;
+
+void spread_enable(struct store *s)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	const struct store_ops **slot;
+
+	if (__atomic_load_n(&s->base, __ATOMIC_ACQUIRE))
+		return;
+	mutex_lock(&lock);
+	slot = s->under ? &s->under : &s->ops;
+	if (!s->base && (*slot)->remove_tree) {
+		if (!spread_ops.open) {
+			spread_ops = **slot;
+			spread_ops.stat = spread_stat;
+			spread_ops.unlink = spread_unlink;
+			spread_ops.rename = spread_rename;
+			spread_ops.list = spread_list;
+			spread_ops.remove_tree = spread_remove_tree;
+			spread_ops.open = spread_open;
+		}
+		__atomic_store_n(&s->base, *slot, __ATOMIC_RELEASE);
+		__atomic_store_n(slot, &spread_ops, __ATOMIC_RELEASE);
+	}
+	mutex_unlock(&lock);
+}

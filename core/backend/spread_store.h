@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A store whose data logs and live files may lie in several backends (spread.h). To all that is above, a log
+ * has its path in the container, wherever its bytes are.
+ */
+#ifndef PLFS_SPREAD_STORE_H
+#define PLFS_SPREAD_STORE_H
+
+#include "core/backend/place.h"
+
+#define SPREAD_SLOTS 7 /* the highest N */
+
+/*
+ * From here on look for logs in other backends: the mapping has spread=, or a stub has the feature "spread".
+ * For a store on a directory. Thread-safe. What changes is as in placed_enable(), but list() tells all names
+ * that it finds, and is -EIO then (one line) if another backend cannot be listed.
+ */
+void spread_enable(struct store *s);
+
+/* The N at which to look first for the log or live file called @name. */
+unsigned spread_slot_of(const char *name);
+
+/*
+ * Open the directory in which logs of the name @log would be, by the file @file, "spread.N.HOST", in the
+ * hostdir @dir at home. As place_enter().
+ */
+int spread_enter(struct store *s, const char *dir, const char *file, const char *log, struct place_dir *to);
+
+/* Whether the log at @path may be in a backend that is not there, or cannot be read. *@p: which. */
+bool spread_is_elsewhere(struct store *s, const char *path, struct place *p);
+
+#endif

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Files in several backends (spread=), sourced by run: what the commands say of them, what users do to them, hosts,
+# backends that are gone or full.
+
+two=$work/b2 three=$work/b3
+
+spread_setup() { # RULE
+	rm -rf "$two" "$three"
+	mkdir "$two" "$three"
+	map="/plfs=$back,$two,$three{small=0,spread=$1}"
+}
+
+there_logs() { find "$two" "$three" -name 'data.*' | wc -l; }
+
+spread_file() { # NAME: four writers each time, until other backends have some of the logs
+	rm -f "$work/plain/$1"
+	until strided "$1" && [ "$(there_logs)" -ge 2 ]; do :; done
+}
+
+spread_shown() { # by all commands, also without the other backends in the mapping
+	local map
+	spread_setup process
+	spread_file s
+	"$plfs" run -m "$map" cmp "$work/plain/s" /plfs/s
+	"$plfs" run -m "/plfs=$back" cmp "$work/plain/s" /plfs/s
+	"$plfs" check "$back/s"
+	"$plfs" places "$back/s" | grep "shared, of .* in $work/b[23]/plfs.*-shared: [1-9][0-9]* logs (0 open)"
+	"$plfs" places --json "$back/s" | python3 -c 'import json, sys; assert all(json.loads(l)["shared"] for l in sys.stdin)'
+	"$plfs" places --wait "$back/s"
+	wrong 2 'its logs stay there' "$plfs" drain "$(find "$two" "$three" -name 'data.*' | sed 's,\(.*/b[23]\)/.*,\1,' | head -1)"
+	"$plfs" drain "$back/s" | grep '^0 logs'
+	"$plfs" map "$back/s" | grep data.
+	"$plfs" compact "$back/s"
+	"$plfs" run -m "$map" cmp "$work/plain/s" /plfs/s
+	# Without the others in the mapping a copy is at home.
+	"$plfs" run -m "/plfs=$back{small=0}" sh -c 'cp -p /plfs/s /plfs/s.new && mv /plfs/s.new /plfs/s'
+	[ "$(there_logs)" = 0 ]
+	"$plfs" run -m "$map" cmp "$work/plain/s" /plfs/s
+	spread_file s
+	"$plfs" flatten "$back/s"
+	cmp "$work/plain/s" "$back/s"
+	[ "$(there_logs)" = 0 ]
+}
+
+spread_habits() { # chmod, mv, rm; rm without the library, and gc
+	local map
+	spread_setup process
+	spread_file h
+	chmod 644 "$back/h" # takes the mark
+	"$plfs" run -m "$map" cmp "$work/plain/h" /plfs/h
+	mkdir "$back/dir"
+	mv "$back/h" "$back/dir/h2"
+	"$plfs" run -m "$map" cmp "$work/plain/h" /plfs/dir/h2
+	"$plfs" run -m "$map" rm /plfs/dir/h2
+	[ "$(there_logs)" = 0 ]
+	[ -z "$(find "$two" "$three" -name 'spread.*')" ]
+	spread_file h
+	rm "$back/h"
+	[ "$(there_logs)" -ge 2 ]
+	"$plfs" gc -a 0 "$back"
+	[ "$(there_logs)" = 0 ]
+	spread_file h
+	rm -r "$back/h" "$back"/.plfs/??/* # and not what is in the others
+	"$plfs" gc --places "$two" "$three"
+	[ "$(there_logs)" = 0 ]
+}
+
+spread_copied() { # a copy of the first backend does not lead to the logs of the original
+	local map copy=$work/copy.back logs
+	spread_setup process
+	spread_file c
+	logs=$(there_logs)
+	rm -rf "$copy"
+	cp -a "$back" "$copy"
+	! "$plfs" run -m "/plfs=$copy" cat /plfs/c >"$work/out" 2>"$work/err" || return 1
+	[ ! -s "$work/out" ]
+	grep 'not there' "$work/err"
+	"$plfs" run -m "/plfs=$copy" rm /plfs/c
+	[ "$(there_logs)" = "$logs" ]
+	"$plfs" run -m "$map" cmp "$work/plain/c" /plfs/c
+	rm -rf "$copy"
+	mv "$back" "$copy"
+	"$plfs" run -m "/plfs=$copy" cmp "$work/plain/c" /plfs/c
+	mv "$copy" "$back"
+}
+
+spread_hosts() { # each has its own directory, and reads what the others have written
+	local map rule i
+	[ "$(id -u)" = 0 ] || { echo "needs root, for other names of this host"; exit 77; }
+	for rule in process host file; do
+		spread_setup $rule
+		rm -f "$back/n" "$work/plain/n"
+		for i in 0 1 2 3 4 5 6 7; do
+			unshare -u sh -c 'hostname "$1"; shift; exec "$@"' - "node$i" "$plfs" run -m "$map" "$bin/writer" /plfs/n $i 8 50 1000 "$([ $i = 5 ] && echo kill || echo close)" || [ $i = 5 ]
+			"$bin/writer" "$work/plain/n" $i 8 50 1000 close
+		done
+		[ "$rule" != process ] || [ "$(there_logs)" -ge 1 ]
+		[ "$rule" != host ] || [ "$(find "$two" "$three" -name 'data.*' | sed 's,/data.*,,' | sort | uniq -d | wc -l)" = 0 ]
+		for i in 1 6; do
+			unshare -u sh -c 'hostname "$1"; shift; exec "$@"' - "node$i" "$plfs" run -m "$map" cmp "$work/plain/n" /plfs/n
+		done
+		"$plfs" run -m "/plfs=$back" cmp "$work/plain/n" /plfs/n
+		"$plfs" repair "$back/n"
+		"$plfs" check "$back/n"
+	done
+}
+
+spread_gone() { # a backend that is not mounted: an error and a line, nothing is written there; then all is there again
+	local map
+	[ "$(id -u)" = 0 ] || { echo "needs root, to mount"; exit 77; }
+	spread_setup process
+	mkdir -p "$work/real"
+	mount --bind "$work/real" "$two" || { echo "no mounts here"; exit 77; }
+	trap 'umount -l "$two"' EXIT
+	rm -f "$work/plain/g"
+	until strided g && [ "$(find "$two" -name 'data.*' | wc -l)" -ge 1 ]; do :; done
+	umount "$two"
+	! "$plfs" run -m "$map" cat /plfs/g >"$work/out" 2>"$work/err" || return 1
+	grep "$two/plfs.*not there" "$work/err"
+	! "$plfs" check "$back/g" >"$work/out" || return 1
+	grep "$two/plfs.* is not there" "$work/out"
+	grep 'lost' "$work/out"
+	! "$plfs" repair --partial "$back/g" >"$work/out" || return 1
+	strided g2
+	strided g2
+	"$plfs" run -m "$map" cmp "$work/plain/g2" /plfs/g2
+	strided g 2>"$work/err"
+	[ -z "$(find "$two" -path '*/plfs.*' -name 'data.*' -newer "$work/err")" ]
+	mount --bind "$work/real" "$two"
+	"$plfs" run -m "$map" cmp "$work/plain/g" /plfs/g
+	"$plfs" check "$back/g"
+	umount "$two"
+	trap - EXIT
+	rmdir "$two" 2>/dev/null || rm -r "$two"
+	wrong 78 'No such file or directory' "$plfs" run -m "$map" true
+}
+
+spread_full() { # backends without space: the next one has the rest
+	local map i
+	[ "$(id -u)" = 0 ] || { echo "needs root, for a small file system"; exit 77; }
+	spread_setup process
+	mount -t tmpfs -o size=5m none "$two" || { echo "no mounts here"; exit 77; }
+	trap 'umount -l "$two"' EXIT
+	head -c 20000000 /dev/urandom >"$work/plain/f"
+	for i in 1 2 3 4 5 6; do
+		"$plfs" run -m "$map" dd if="$work/plain/f" of=/plfs/f$i bs=1000000 status=none
+		"$plfs" run -m "$map" dd if="$work/plain/f" of=/plfs/f$i bs=7000 conv=notrunc status=none
+	done
+	[ "$(find "$two" -name 'data.*' | wc -l)" -ge 1 ]
+	for i in 1 2 3 4 5 6; do
+		"$plfs" run -m "$map" cmp "$work/plain/f" /plfs/f$i
+		"$plfs" check "$back/f$i"
+	done
+	umount -l "$two"
+	trap - EXIT
+}
+
+spread_users() { # others read as the mode says; what others write to a file is in the first backend
+	local map
+	[ "$(id -u)" = 0 ] || { echo "needs root, to be other users"; exit 77; }
+	spread_setup process
+	chmod 755 "$work" "$two" "$three"
+	chmod 755 "$work/plfs" "$work/libplfs.so" "$work/plain" "$back"
+	spread_file u
+	chmod 644 "$work/plain/u"
+	chmod 600 "$back/u" && "$plfs" run -m "$map" chmod 644 /plfs/u
+	setpriv --reuid 41001 --regid 41001 --clear-groups "$work/plfs" run -m "$map" cmp "$work/plain/u" /plfs/u
+	"$plfs" run -m "$map" chmod 600 /plfs/u
+	! setpriv --reuid 41001 --regid 41001 --clear-groups "$work/plfs" run -m "$map" cat /plfs/u || return 1
+	[ -z "$(find "$two" "$three" -name 'data.*' -perm /077)" ]
+}
