@@ -183,17 +183,20 @@ struct plfs_drain {
 	/* Logs of processes that write are left alone; of a place, those of killed processes as well. */
 	bool closed_only;
 	bool of_place; /* the drain's own: places of other hosts are not counted, they drain theirs */
+	bool keep; /* logs that are moved stay in the place as staged copies, if it is that of the mapping */
 	uint64_t until_ns; /* by CLOCK_MONOTONIC: what is not copied by then stays; 0: no end */
 	void (*progress)(void *arg, const struct plfs_drain *d);           /* may be NULL, as the next */
 	void (*trouble)(void *arg, const char *path, const char *why); /* of one log or near.HOST */
 	void *arg;
 	uint64_t rate;           /* bytes a second to copy at most; 0: no limit */
+	unsigned writers;        /* processes of all hosts that copy at a time; 0: as the mapping says */
 	uint64_t due_ns;         /* when they may go on; the drain's own */
 	uint64_t nr_logs, bytes; /* moved, copied */
 	uint64_t nr_copies;      /* made in other backends (mirror=); their bytes are among those */
 	uint64_t nr_left;        /* logs that stay near, or get no copy: open, or what they go to fails */
 	uint64_t nr_elsewhere;   /* near.HOSTs that lead to places that are not on this host */
 	uint64_t nr_lost;        /* logs that are damaged */
+	uint64_t nr_there;       /* of a staging: logs that are on this node already */
 	uint64_t nr_orphans;     /* containers near, of which no file is left */
 	uint64_t nr_open;        /* with closed_only: logs with a live file, */
 	uint64_t nr_dead;        /* and of these those whose process has gone */
@@ -220,6 +223,17 @@ int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, s
  */
 int plfs_drain_queue(struct plfs_mount *m, int fd, uint64_t *end, struct plfs_drain *d);
 void plfs_queue_path(const struct plfs_mount *m, char *path);
+
+/*
+ * Copy the closed logs of the file to the place of this node, near= of the mapping of @m, for its readers.
+ * The originals stay. Killed at any moment, nothing is lost, and the next call goes on. With @drops: remove
+ * such copies. Results as of a drain, @d->nr_left with the logs for which there is no room. 0;
+ * -EOPNOTSUPP: the mapping has no near=; -errno: the first that failed.
+ */
+int plfs_stage_file(struct plfs_mount *m, int dirfd, const char *path, bool drops, struct plfs_drain *d);
+
+/* How many logs of the file have a copy on this node, and the sum of their bytes. 0; -errno. */
+int plfs_staged_of(struct plfs_mount *m, int dirfd, const char *path, uint64_t *nr, uint64_t *bytes);
 
 /*
  * Call @fn for each such directory in the directory @near that is this user's, all users' for root, with the
@@ -250,6 +264,25 @@ int plfs_places_of(struct plfs_mount *m, int dirfd, const char *path,
  * near.HOSTs were removed. -EBUSY: the place is on this host, drain it.
  */
 int plfs_places_forget(struct plfs_mount *m, int dirfd, const char *path, const char *host, unsigned *nr);
+
+/* A directory that near=auto looks at. */
+struct plfs_auto {
+	const char *dir, *fs;
+	const char *from; /* the variable that names it; "": none */
+	const char *why;  /* words: why it cannot be taken; NULL: it could */
+	bool exists;      /* on a file system of this node: what follows is known */
+	bool writable;
+	uint64_t size, free; /* bytes, of the file system */
+	uint64_t max;        /* bytes of the user's logs there at most; 0: no limit */
+	bool taken;
+	bool chosen; /* taken, as a process of this job on this node has left it for all */
+};
+
+/* Whether the mapping of @m has near=auto. */
+bool plfs_finds_near(const struct plfs_mount *m);
+
+/* Call @fn for each. @backend: a path, or NULL. 0; the first non-zero of @fn; -errno: nothing was found. */
+int plfs_auto_each(const char *backend, int (*fn)(void *arg, const struct plfs_auto *a), void *arg);
 
 /* ---- looking inside ---- */
 

@@ -30,6 +30,7 @@ struct background {
 	uint64_t nr_dead; /* logs of killed processes that were tried */
 	unsigned patience_ms;
 	uint64_t rate;    /* bytes a second; 0: no limit */
+	unsigned writers; /* processes that copy at a time; 0: as the mapping says */
 };
 
 /* ---- the process ---- */
@@ -145,7 +146,8 @@ static int look(struct background *b, struct plfs_drain *d)
 	uint64_t nr_dead;
 	int ret;
 
-	*d = (struct plfs_drain){ .closed_only = true, .trouble = trouble, .arg = b, .rate = b->rate };
+	*d = (struct plfs_drain){ .closed_only = true, .trouble = trouble, .arg = b,
+				  .rate = b->rate, .writers = b->writers };
 	ret = plfs_drain_place(b->m, b->top, false, d);
 	nr_dead = d->nr_dead;
 	if (ret || d->nr_logs || nr_dead <= b->nr_dead) {
@@ -210,7 +212,7 @@ static int drain(struct background *b)
 	while (work(b)) {
 		/* Who closed a log while the lock was held relies on this look. */
 		set_lock(b, F_UNLCK);
-		d = (struct plfs_drain){ .closed_only = true, .rate = b->rate };
+		d = (struct plfs_drain){ .closed_only = true, .rate = b->rate, .writers = b->writers };
 		plfs_drain_place(b->m, b->top, false, &d);
 		if (!d.nr_logs && !d.nr_left)
 			return TOOL_OK;
@@ -238,9 +240,10 @@ static int no_file(void *arg, const char *name, const char *path, struct plfs_mo
 	return -EINVAL;
 }
 
-int background_drain(const char *top, unsigned patience_s, uint64_t rate)
+int background_drain(const char *top, unsigned patience_s, const struct plfs_drain *limits)
 {
-	struct background b = { .top = top, .patience_ms = patience_s * 1000, .rate = rate };
+	struct background b = { .top = top, .patience_ms = patience_s * 1000,
+				.rate = limits->rate, .writers = limits->writers };
 	char near[PATH_MAX], *slash = NULL;
 	char *names[] = { near };
 

@@ -2,6 +2,7 @@
 /*
  * plfs drain: options, output and exit codes. Core moves the logs.
  */
+#include "auto.h"
 #include "background.h"
 #include "copying.h"
 #include "options.h"
@@ -29,6 +30,8 @@ struct run {
 	uint64_t nr_tried; /* logs of killed processes for which the backend was searched */
 	unsigned nr_passes; /* since then */
 	char why[2 * PATH_MAX]; /* with --wait: the last trouble of the last pass */
+	char **named; /* with --auto: the arguments */
+	int nr_named; /* -1: there is no --auto */
 	bool failed, gone; /* something could not be looked at; will never be */
 	bool misused; /* a backend of spread= was named */
 };
@@ -66,10 +69,28 @@ static int add_wanted(struct run *r, const char *name, const char *path, struct 
 	return v[r->nr].name && v[r->nr].path ? (r->nr++, 0) : -ENOMEM;
 }
 
+/*
+ * Whether --auto alone leads to it, and it is of a backend of another job: one that no near=auto of the
+ * settings has, if there is any.
+ */
+static bool is_of_others(const struct run *r, const struct top *top, const struct plfs_mount *m)
+{
+	bool finds = false;
+
+	for (int i = 0; i < r->nr_named; i++)
+		if (!strncmp(top->path, r->named[i], strlen(r->named[i])))
+			return false;
+	for (int i = 0; plfs_mount_at(i); i++)
+		finds |= plfs_finds_near(plfs_mount_at(i));
+	return r->nr_named >= 0 && finds && (!m || !plfs_finds_near(m));
+}
+
 static int add_top(void *arg, struct top *top, struct plfs_mount *m)
 {
 	struct run *r = arg;
 
+	if (is_of_others(r, top, m))
+		return 0;
 	if (!plfs_place_is_shared(top->path))
 		return add_wanted(r, top->path, top->path, m, true);
 	tool_error("%s: of a backend of spread=, and no place: its logs stay there", top->path);
@@ -198,27 +219,37 @@ static int run_drain(const struct verb *v, int argc, char **argv)
 {
 	struct run r = { .drain = { .progress = show, .trouble = trouble } };
 	int rc, ret, c;
-	bool background = false, copies = false;
+	bool background = false, copies = false, is_auto = false;
+	char **names;
 
 	r.drain.arg = &r;
 	while ((c = options_next(v, argc, argv)) != -1) {
 		background |= c == OPT_BACKGROUND;
 		copies |= c == OPT_COPIES;
+		is_auto |= c == OPT_AUTO;
 		if (c == OPT_RATE)
 			r.drain.rate = options_size(v, "rate");
+		if (c == OPT_WRITERS)
+			r.drain.writers = options_number(v, "writers", 4096);
 		waiting_take(&r.w, v, c);
 	}
-	if (optind == argc)
+	if (optind == argc && (!is_auto || background || copies))
 		return tool_misuse(v->name, "no place and no file given");
 	if (background)
-		return background_drain(argv[optind], BACKGROUND_PATIENCE_S, r.drain.rate);
+		return background_drain(argv[optind], BACKGROUND_PATIENCE_S, &r.drain);
 	if (copies)
-		return copying_run(argv[optind], BACKGROUND_PATIENCE_S, r.drain.rate);
+		return copying_run(argv[optind], BACKGROUND_PATIENCE_S, &r.drain);
 	rc = waiting_begin(&r.w, v);
 	if (rc)
 		return rc;
-	ret = places_each(argv + optind, argc - optind, add_top, add_file, &r);
-	progress_begin(&r.progress, argv[optind], 0);
+	names = argv + optind;
+	c = argc - optind;
+	r.named = names;
+	r.nr_named = is_auto ? c : -1;
+	if (is_auto && !auto_add(&names, &c))
+		return tool_finish(TOOL_FAILED);
+	ret = places_each(names, c, add_top, add_file, &r);
+	progress_begin(&r.progress, c ? names[0] : "", 0);
 	rc = drain_and_wait(&r);
 	progress_end(&r.progress);
 	rc = ret && rc == TOOL_OK ? DRAIN_LEFT : rc;
@@ -230,16 +261,18 @@ const struct verb verb_drain = {
 	.name = "drain",
 	.run = run_drain,
 	.what = "move logs from a node-local place to the backend",
-	.arguments = "NEAR|FILE...",
+	.arguments = "NEAR|FILE...\n--auto [NEAR|FILE...]",
 	.about = "Move the closed logs of files, or all that this user has in the place NEAR (near= in libplfs(7)),\n"
 		 "to the backend. Killed at any moment, it loses nothing, and goes on when it is run again.\n",
 	.end = "Exit status: 0 all is in the backend; 75 something is not yet, try again; 1 something is damaged.\n",
 	.options = (const struct verb_option[]){
+		{ OPT_AUTO, "auto", NULL, "also all places of this node that near=auto may have taken" },
 		{ OPT_BACKGROUND, "background", NULL, "be the helper that the library starts (drain=helper); NEAR is PLACE/plfs.UID/ID" },
 		{ OPT_COPIES, "copies", NULL, "be the helper that the library starts with mirror=; NEAR is the backend" },
 		{ OPT_WAIT, "wait", NULL, "wait until all is in the backend, also what is being written" },
 		{ OPT_TIMEOUT, "timeout", "SECONDS", "with --wait: so long at most" },
 		{ OPT_RATE, "rate", "SIZE", "copy so many bytes a second at most: a number, and K, M, G or T" },
+		{ OPT_WRITERS, "writers", "NUMBER", "copy while no more than so many processes of all hosts do" },
 		{ 0 },
 	},
 };

@@ -2,6 +2,7 @@
 /*
  * plfs places: options, output and exit codes.
  */
+#include "auto.h"
 #include "options.h"
 #include "places.h"
 #include "tool.h"
@@ -105,6 +106,26 @@ static int wait_for(struct listing *l, const char *path, struct plfs_mount *m)
 	return ret;
 }
 
+static int list_staged(struct listing *l, const char *path, struct plfs_mount *m)
+{
+	char size[TOOL_SIZE_LEN];
+	uint64_t nr, bytes;
+	int ret = plfs_staged_of(m, AT_FDCWD, path, &nr, &bytes);
+
+	if (ret || !nr)
+		return ret;
+	if (opt.json) {
+		printf("{\"file\": ");
+		tool_print_json(l->name);
+		printf(", \"staged\": %llu, \"bytes\": %llu}\n", (unsigned long long)nr,
+		       (unsigned long long)bytes);
+	} else {
+		tool_print("%s: %llu logs staged on this node, %s", l->name, (unsigned long long)nr,
+			   tool_size(bytes, size));
+	}
+	return 0;
+}
+
 static int list_one(void *arg, const char *name, const char *path, struct plfs_mount *m)
 {
 	struct listing *l = arg;
@@ -116,6 +137,8 @@ static int list_one(void *arg, const char *name, const char *path, struct plfs_m
 	ret = l->w.waits ? wait_for(l, path, m) : 1;
 	if (ret > 0)
 		ret = plfs_places_of(m, AT_FDCWD, path, print_place, l);
+	if (!ret && !l->w.waits)
+		ret = list_staged(l, path, m);
 	if (ret < 0) {
 		tool_error("%s: %s", name, strerror(-ret));
 		l->failed = true;
@@ -126,13 +149,19 @@ static int list_one(void *arg, const char *name, const char *path, struct plfs_m
 static int run_places(const struct verb *v, int argc, char **argv)
 {
 	struct listing l = { .name = "" };
+	bool is_auto = false;
 	int c, ret;
 
 	while ((c = options_next(v, argc, argv)) != -1) {
 		if (c == OPT_FORGET)
 			l.forget = optarg;
+		is_auto |= c == OPT_AUTO;
 		waiting_take(&l.w, v, c);
 	}
+	if (is_auto && (l.forget || l.w.waits))
+		return tool_misuse(v->name, "--auto goes with no other option");
+	if (is_auto)
+		return auto_explain(argv + optind, argc - optind);
 	if (optind == argc)
 		return tool_misuse(v->name, "no place and no file given");
 	if (l.forget && l.w.waits)
@@ -148,10 +177,11 @@ const struct verb verb_places = {
 	.name = "places",
 	.run = run_places,
 	.what = "show what of a file is in node-local places",
-	.arguments = "NEAR|FILE...",
+	.arguments = "NEAR|FILE...\n--auto [BACKEND...]",
 	.about = "Show in which places logs of files are (near= in libplfs(7)), or of which backends NEAR has some.\n",
 	.end = "Exit status: 0 all was shown, given up, or flushed; 75 the time is over; 1 something could not be done.\n",
 	.options = (const struct verb_option[]){
+		{ OPT_AUTO, "auto", NULL, "explain what near=auto takes on this node" },
 		{ OPT_FORGET, "forget", "HOST", "give up on what the files have on HOST, which is lost" },
 		{ OPT_WAIT, "wait", NULL, "wait until no log of the files is in a place, on any host" },
 		{ OPT_TIMEOUT, "timeout", "SECONDS", "with --wait: so long at most" },

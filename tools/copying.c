@@ -18,7 +18,8 @@ struct copying {
 	struct plfs_mount *m;
 	char path[PATH_MAX]; /* of the queue */
 	uint64_t end;        /* bytes of it that are done */
-	uint64_t rate;
+	uint64_t rate;    /* bytes a second; 0: no limit */
+	unsigned writers; /* processes that copy at a time; 0: as the mapping says */
 };
 
 /* Who starts a helper has the lock already, and leaves it to this process with the descriptor. */
@@ -46,7 +47,7 @@ static bool open_queue(const struct copying *c)
 /* True: all that the queue has is done. */
 static bool pass(struct copying *c, struct plfs_drain *d)
 {
-	*d = (struct plfs_drain){ .closed_only = true, .rate = c->rate };
+	*d = (struct plfs_drain){ .closed_only = true, .rate = c->rate, .writers = c->writers };
 	return !plfs_drain_queue(c->m, LOCK_FD, &c->end, d) && !d->nr_left;
 }
 
@@ -85,9 +86,9 @@ static bool work(struct copying *c, unsigned patience_ms)
 	return idle_ms >= IDLE_MS;
 }
 
-int copying_run(const char *backend, unsigned patience_s, uint64_t rate)
+int copying_run(const char *backend, unsigned patience_s, const struct plfs_drain *limits)
 {
-	struct copying c = { .rate = rate };
+	struct copying c = { .rate = limits->rate, .writers = limits->writers };
 	char *names[] = { (char *)backend };
 	struct plfs_drain d;
 	char path[PATH_MAX];

@@ -5,13 +5,13 @@
 #ifndef PLFS_TOOL_COPYING_H
 #define PLFS_TOOL_COPYING_H
 
-#include "core/base/base.h"
+#include "core/plfs_admin.h"
 
 /*
  * Make the copies of logs that are wanted in the queue of the backend @backend, until there is nothing left
  * to do, or nothing could be done for @patience_s. One process of a host and user does; another returns at
- * once. An exit code of plfs drain. @rate: bytes a second to copy at most; 0: no limit.
+ * once. An exit code of plfs drain. @limits: the rate and the writers.
  */
-int copying_run(const char *backend, unsigned patience_s, uint64_t rate);
+int copying_run(const char *backend, unsigned patience_s, const struct plfs_drain *limits);
 
 #endif

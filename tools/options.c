@@ -271,6 +271,15 @@ unsigned options_jobs(const struct verb *v)
 	return (unsigned)nr;
 }
 
+unsigned options_number(const struct verb *v, const char *name, unsigned most)
+{
+	uint64_t n;
+
+	if (!tool_number(optarg, 1, most, &n))
+		end(tool_misuse(v->name, "\"--%s=%s\" is no number from 1 to %u", name, optarg, most));
+	return (unsigned)n;
+}
+
 uint64_t options_size(const struct verb *v, const char *name)
 {
 	static const char units[] = "KMGT";

@@ -32,6 +32,10 @@ enum {
 	OPT_RATE,
 	OPT_WAIT,
 	OPT_TIMEOUT,
+	OPT_AUTO,
+	OPT_TO,
+	OPT_DROP,
+	OPT_WRITERS,
 };
 
 struct verb_option {
@@ -78,6 +82,9 @@ int options_next(const struct verb *v, int argc, char **argv);
 /* The number that optarg has for -j. */
 unsigned options_jobs(const struct verb *v);
 
+/* The number from 1 to @most that optarg has for --@name. */
+unsigned options_number(const struct verb *v, const char *name, unsigned most);
+
 /* The size above 0 that optarg has for --@name: a number, then nothing or one of K, M, G, T. */
 uint64_t options_size(const struct verb *v, const char *name);
 
@@ -87,7 +94,7 @@ unsigned options_seconds(const struct verb *v, const char *name);
 /* Each in its cmd_*.c. */
 extern const struct verb verb_run, verb_init, verb_stat, verb_map, verb_du, verb_df, verb_gc, verb_flatten,
 	verb_compact, verb_check, verb_doctor, verb_repair, verb_stats, verb_watch, verb_advise, verb_drain,
-	verb_places;
+	verb_places, verb_stage;
 
 /* The options that all verbs have; some verbs lack some of them. */
 extern const struct verb_option COMMON_OPTIONS[];

@@ -9,7 +9,7 @@
 static const struct verb *const VERBS[] = {
 	&verb_run,     &verb_init,    &verb_stat,  &verb_map,    &verb_report, &verb_du,    &verb_df,
 	&verb_gc,      &verb_flatten, &verb_compact, &verb_check, &verb_doctor, &verb_repair,
-	&verb_stats,   &verb_watch,   &verb_advise, &verb_drain,  &verb_places, NULL,
+	&verb_stats,   &verb_watch,   &verb_advise, &verb_drain,  &verb_places, &verb_stage, NULL,
 };
 
 /* What people try. */
@@ -19,7 +19,7 @@ static const char *const MEANT[][2] = {
 	{ "fix", "repair" },   { "clean", "gc" },    { "prune", "gc" },	       { "recover", "repair" },
 	{ "copy", "flatten" }, { "cat", "flatten" }, { "export", "flatten" },  { "defrag", "compact" },
 	{ "plot", "report" },  { "draw", "report" },
-	{ "create", "init" },  { "flush", "drain" }, { "stage-out", "drain" },  { "quota", "du" },    { "diagnose", "doctor" }, { "counters", "stats" }, { "top", "watch" }, { "tune", "advise" }, { "hints", "advise" },
+	{ "create", "init" },  { "flush", "drain" }, { "stage-out", "drain" }, { "stage-in", "stage" },  { "quota", "du" },    { "diagnose", "doctor" }, { "counters", "stats" }, { "top", "watch" }, { "tune", "advise" }, { "hints", "advise" },
 };
 
 static int help(void)

@@ -7,10 +7,11 @@
  *   MAPPING = ( PREFIX "=" BACKEND *( "," BACKEND ) / DIR ) [ "{" OPTION *( "," OPTION ) "}" ]
  *   OPTION  = "mode=" ( "log" / "flat" ) / "match=" GLOB / "exclude=" GLOB /
  *             "small=" NUMBER [ "K" / "M" ] / "hostdirs=" NUMBER /
- *             "near=" DIR / "near-max=" NUMBER [ "K" / "M" / "G" / "T" ] /
+ *             "near=" ( DIR / "auto" ) / "near-max=" NUMBER [ "K" / "M" / "G" / "T" ] /
  *             "drain=" ( "helper" / "none" / "close" ) / "sync=" ( "home" / "near" ) /
  *             "release=" ( "near" / "home" ) / "rate=" NUMBER [ "K" / "M" / "G" / "T" ] /
- *             "wait=" NUMBER / "spread=" ( "host" / "process" / "file" ) / "mirror=" NUMBER
+ *             "wait=" NUMBER / "writers=" NUMBER / "exit-wait=" NUMBER /
+ *             "spread=" ( "host" / "process" / "file" ) / "mirror=" NUMBER
  *
  * In the DIR of near= "$NAME" stands for the environment variable NAME.
  *

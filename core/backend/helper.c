@@ -74,7 +74,7 @@ static bool find_command(char *out)
 struct start {
 	char command[PATH_MAX], top[PATH_MAX];
 	const char *map; /* of the backend @top, for copies of its logs; NULL: it is a place */
-	char rate[32]; /* the option; empty: none */
+	char rate[32], writers[32]; /* the options; empty: none */
 	int lock;      /* descriptor */
 	char *stack;   /* of the second */
 	int error;     /* errno of what failed; 0: the helper runs */
@@ -87,15 +87,19 @@ static int become_helper(void *arg)
 	/* the kernel's struct sigaction: glibc's call refuses the two signals of its own */
 	static const unsigned long by_default[8];
 	char *argv[] = { (char *)COMMAND, (char *)"drain", (char *)(s->map ? "--copies" : "--background"),
-			 s->top, *s->rate ? s->rate : NULL, NULL, NULL, NULL };
+			 s->top, NULL, NULL, NULL, NULL, NULL };
 	char *envp[] = { (char *)"PATH=/usr/local/bin:/usr/bin:/bin", (char *)"LC_ALL=C", NULL };
-	unsigned nr = *s->rate ? 5 : 4;
 	sigset_t none;
+	int argc = 4;
 	long null;
 
+	if (*s->rate)
+		argv[argc++] = s->rate;
+	if (*s->writers)
+		argv[argc++] = s->writers;
 	if (s->map) {
-		argv[nr++] = (char *)"--map";
-		argv[nr] = (char *)s->map;
+		argv[argc++] = (char *)"--map";
+		argv[argc] = (char *)s->map;
 	}
 	sys.syscall(SYS_setsid);
 	sys.syscall(SYS_dup3, s->lock, HELPER_LOCK_FD, 0);
@@ -197,10 +201,12 @@ static void tell_none(const struct place_settings *ps, int fd, const char *why)
 }
 
 /* Have the command go on with the lock. NULL, or why not. */
-static const char *start(struct start *s, uint64_t rate)
+static const char *start(struct start *s, const struct place_settings *ps)
 {
-	if (rate)
-		snprintf(s->rate, sizeof(s->rate), "--rate=%llu", (unsigned long long)rate);
+	if (ps->rate)
+		snprintf(s->rate, sizeof(s->rate), "--rate=%llu", (unsigned long long)ps->rate);
+	if (ps->writers)
+		snprintf(s->writers, sizeof(s->writers), "--writers=%u", ps->writers);
 	if (sys.getpid() == 1)
 		return "this is the first process of a container, which would be its parent";
 	if (geteuid() != getuid())
@@ -210,44 +216,45 @@ static const char *start(struct start *s, uint64_t rate)
 	return run(s) ? strerror(s->error) : NULL;
 }
 
-void helper_copy(struct store *home, int h, const char *backend, const char *map, uint64_t rate)
+void helper_copy(struct store *home, int h, const struct place_settings *ps, const char *map)
 {
 	struct flock lk = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
 	int saved ERRNO_KEPT = errno;
-	struct start s = { .error = 0, .rate = "", .map = map, .lock = store_fd(home, h) };
+	struct start s = { .error = 0, .map = map, .lock = store_fd(home, h) };
 	static bool told;
 	const char *why;
 
 	if (!enabled || s.lock < 0 || sys.fcntl(s.lock, F_OFD_SETLK, &lk))
 		return;
-	snprintf(s.top, sizeof(s.top), "%s", backend);
-	why = start(&s, rate);
+	snprintf(s.top, sizeof(s.top), "%s", ps->home);
+	why = start(&s, ps);
 	if (!why)
 		return;
 	lk.l_type = F_UNLCK;
 	sys.fcntl(s.lock, F_OFD_SETLK, &lk);
 	if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
 		msg_error("%s: no helper can be started (%s): logs get their copies by plfs drain",
-			  backend, why);
+			  ps->home, why);
 }
 
-void helper_start(const struct place_settings *ps)
+bool helper_start(const struct place_settings *ps)
 {
 	int saved ERRNO_KEPT = errno;
-	struct start s = { .error = 0, .rate = "" };
+	struct start s = { .error = 0 };
 	const char *why;
 
 	if (!enabled || ps->drain != DRAIN_HELPER)
-		return;
+		return false;
 	s.lock = take_lock(ps);
 	if (s.lock < 0) {
 		if (s.lock != -EAGAIN && s.lock != -EACCES)
 			msg_debug(MSG_WRITE, "no helper: %s", strerror(-s.lock));
-		return;
+		return s.lock == -EAGAIN || s.lock == -EACCES;
 	}
 	snprintf(s.top, sizeof(s.top), "%s/plfs.%u/%s", ps->near, (unsigned)geteuid(), ps->backend_id);
-	why = start(&s, ps->rate);
+	why = start(&s, ps);
 	if (why)
 		tell_none(ps, s.lock, why);
 	sys_fd_close(&s.lock);
+	return !why;
 }

@@ -24,15 +24,15 @@
 void helper_enable(void);
 
 /*
- * Start a helper for @ps, unless there is one. If none can be started, one line says so, once an hour and
- * host. Async-signal-unsafe; thread-safe.
+ * Start a helper for @ps, unless there is one. False: none runs. If none can be started, one line says so,
+ * once an hour and host. Async-signal-unsafe; thread-safe.
  */
-void helper_start(const struct place_settings *ps);
+bool helper_start(const struct place_settings *ps);
 
 /*
- * Start a helper that takes the queue @h (queue.h) of the backend @backend, mapped by @map, unless there is
+ * Start a helper that takes the queue @h (queue.h) of the backend @ps->home, mapped by @map, unless there is
  * one. If none can be started, one line says so, once a process. Conditions as for the last.
  */
-void helper_copy(struct store *home, int h, const char *backend, const char *map, uint64_t rate);
+void helper_copy(struct store *home, int h, const struct place_settings *ps, const char *map);
 
 #endif

@@ -4,6 +4,7 @@
  */
 #include "core/backend/mount.h"
 
+#include "core/backend/auto_take.h"
 #include "core/backend/placed.h"
 #include "core/backend/stub.h"
 #include "core/base/alloc.h"
@@ -79,6 +80,19 @@ static int check_backend(struct mount_spec *spec, const char *path, char *canoni
 		return -EINVAL;
 	}
 	return 0;
+}
+
+/* near=auto: the directory, and a limit where the mapping has none. */
+static int find_near(const struct plfs_mount *m, struct mount_spec *spec)
+{
+	char dir[CONFIG_NEAR_MAX + 1];
+	uint64_t max;
+
+	if (!spec->near_auto || spec->near || !auto_take(m->backend, dir, &max))
+		return 0;
+	spec->near = mem_strdup(dir);
+	spec->near_max = spec->near_max ? spec->near_max : max;
+	return spec->near ? 0 : -ENOMEM;
 }
 
 /* One of several backends must be another directory, and none that the programs see. */
@@ -162,6 +176,8 @@ static int mount_open(struct plfs_mount *m, struct mount_spec *spec, char *err, 
 		m->dirfd = store_fd(&m->store, m->store.root);
 		ret = m->dirfd < 0 ? m->dirfd : sys.fstat(m->dirfd, &st) ? -errno : 0;
 	}
+	if (!ret)
+		ret = find_near(m, spec);
 	if (ret) {
 		snprintf(err, err_len, "backend \"%s\": %s", m->backend, strerror(-ret));
 		return ret;
@@ -174,6 +190,8 @@ static int mount_open(struct plfs_mount *m, struct mount_spec *spec, char *err, 
 			.drain = spec->drain,
 			.log_max = spec->log_max ? spec->log_max : PLACE_LOG_MAX,
 			.rate = spec->rate,
+			.writers = spec->writers,
+			.exit_wait = spec->exit_wait,
 			.sync = spec->sync,
 			.release = spec->release,
 		};

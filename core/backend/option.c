@@ -246,9 +246,10 @@ static int take_near(const struct option *o, struct mount_spec *m, const char *v
 	(void)o;
 	mem_free(m->near);
 	m->near = NULL;
-	if (!ret)
+	m->near_auto = !ret && !strcmp(path, "auto");
+	if (!ret && !m->near_auto)
 		ret = option_path(&m->near, "near", path, err, err_len);
-	if (!ret && strlen(m->near) > CONFIG_NEAR_MAX) {
+	if (!ret && m->near && strlen(m->near) > CONFIG_NEAR_MAX) {
 		snprintf(err, err_len, "near= is longer than %d bytes", CONFIG_NEAR_MAX);
 		ret = -EINVAL;
 	}
@@ -265,11 +266,13 @@ static const struct option OPTIONS[] = {
 	{ "exclude", "GLOB", take_exclude, AT(exclude) },
 	{ "small", "SIZE", take_small, AT(small), .units = "KM" },
 	{ "hostdirs", "NUMBER", take_number, AT(nr_hostdirs), .least = 1, .most = CONFIG_HOSTDIRS_MAX },
-	{ "near", "DIR", take_near, AT(near) },
+	{ "near", "DIR|auto", take_near, AT(near) },
 	{ "near-max", "SIZE", take_size, AT(near_max), .units = "KMGT", .least = 1 },
 	{ "drain", "helper|none|close", take_word, AT(drain) },
 	{ "log-max", "SIZE", take_size, AT(log_max), .units = "KMGT", .least = 1 },
 	{ "rate", "SIZE", take_size, AT(rate), .units = "KMGT", .least = 1 },
+	{ "writers", "NUMBER", take_number, AT(writers), .least = 1, .most = 4096 },
+	{ "exit-wait", "SECONDS", take_number, AT(exit_wait), .least = 0, .most = 86400 },
 	{ "sync", "home|near", take_word, AT(sync) },
 	{ "wait", "SECONDS", take_number, AT(wait), .least = 0, .most = 86400 },
 	{ "mirror", "NUMBER", take_number, AT(mirror), .least = 2, .most = CONFIG_BACKENDS_MAX },
@@ -355,7 +358,7 @@ int option_check(const struct mount_spec *m, char *err, size_t err_len)
 			 "sync=near does not go with release=home: a sync is a release, and copies to the backend then");
 	else if (m->spread && m->nr_backends < 2)
 		snprintf(err, err_len, "spread= is for several backends: PREFIX=BACKEND,BACKEND{spread=...}");
-	else if (m->spread && m->near)
+	else if (m->spread && (m->near || m->near_auto))
 		snprintf(err, err_len, "spread= does not go with near=: what is near is moved to the first backend");
 	else if (m->spread && m->mirror)
 		snprintf(err, err_len, "spread= does not go with mirror=: a copy would lie in the backend of its log");

@@ -33,10 +33,13 @@ struct mount_spec {
 	uint64_t small; /* bytes: up to here a file that one process writes stays in its stub (bare.h) */
 	bool small_given;
 	char *near;        /* the directory in which new logs are made; NULL: the backend */
+	bool near_auto;    /* "auto": found out when the backend is mounted (auto_take.h) */
 	uint64_t near_max; /* bytes of a user there; 0: no limit */
 	unsigned drain;    /* enum place_drain (place.h) */
 	uint64_t log_max;  /* bytes of a log there, about; 0: not given */
 	uint64_t rate;     /* bytes a second that the helper copies at most; 0: no limit */
+	unsigned writers;  /* processes that copy to the backend at a time; 0: any number */
+	unsigned exit_wait; /* seconds that the end of a process waits for its logs to be moved */
 	unsigned sync;     /* enum place_sync */
 	unsigned release;  /* enum place_release */
 	unsigned mirror;   /* copies of each log, with the log itself, in so many backends; 0: not given */

@@ -335,6 +335,26 @@ static int make_way(struct store *s, const struct place_settings *ps, const char
 	return ret;
 }
 
+/* plfs.UID, of a store, with the way @path in it. */
+static int make_own(const struct place_settings *ps, uid_t uid, const char *path, struct store *s)
+{
+	char user[PLACE_PATH_LEN];
+	int ret;
+
+	user_path(ps, uid, user);
+	if (!sys.mkdir(user, DIR_MODE))
+		sys.chmod(user, DIR_MODE); /* the umask has its say in the first */
+	else if (errno != EEXIST)
+		return -errno;
+	s->root = open_user(user, uid);
+	if (s->root < 0)
+		return s->root;
+	ret = make_way(s, ps, path);
+	if (ret)
+		sys_fd_close(&s->root);
+	return ret;
+}
+
 int place_make(struct store *home, const struct place_settings *ps, uid_t uid, const char *dir,
 	       struct place_dir *near)
 {
@@ -343,24 +363,24 @@ int place_make(struct store *home, const struct place_settings *ps, uid_t uid, c
 	int ret;
 
 	snprintf(path, sizeof(path), "%s/%s", ps->backend_id, below(dir));
-	user_path(ps, uid, user);
 	if (ps->features) { /* many hosts share it: mostly there is nothing to make */
+		user_path(ps, uid, user);
 		s.root = open_user(user, uid);
 		ret = s.root < 0 ? s.root : enter(home, s.root, path, near);
 		if (ret != -ENOENT)
 			return ret;
 	}
-	if (!sys.mkdir(user, DIR_MODE))
-		sys.chmod(user, DIR_MODE); /* the umask has its say in the first */
-	else if (errno != EEXIST)
-		return -errno;
-	s.root = open_user(user, uid);
-	if (s.root < 0)
-		return s.root;
-	ret = make_way(&s, ps, path);
+	ret = make_own(ps, uid, path, &s);
+	return ret ? ret : enter(home, s.root, path, near);
+}
+
+int place_make_top(struct store *home)
+{
+	struct store s = store_bare(home);
+	int ret = make_own(home->near, geteuid(), home->near->backend_id, &s);
+
 	if (!ret)
-		return enter(home, s.root, path, near);
-	sys_fd_close(&s.root);
+		sys_fd_close(&s.root);
 	return ret;
 }
 

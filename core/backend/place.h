@@ -39,6 +39,8 @@ struct place_settings {
 	uint64_t log_max; /* a log that is so long ends, so that it can be moved */
 	unsigned sync;    /* enum place_sync: where a sync leaves what it covers */
 	uint64_t rate;    /* bytes a second that the helper copies at most; 0: no limit */
+	unsigned writers;   /* processes of all hosts that copy to the backend at a time; 0: any number */
+	unsigned exit_wait; /* seconds that the end of a process waits for its logs to be moved */
 	unsigned release; /* enum place_release: where other hosts find what a process has released */
 	uint32_t features; /* of the near.HOST; PLACE_SHARED and more: another backend (spread.h) */
 };
@@ -133,6 +135,9 @@ int place_open_user(const struct place_settings *ps);
  * from the other, or both anew. 0; -EREMOTE: that at home leads to another place; -errno.
  */
 int place_mend(struct store *home, const char *top, const char *dir, const char *host, mode_t mode);
+
+/* Make NEAR/plfs.UID/BACKEND-ID with its file "home". 0; -errno. */
+int place_make_top(struct store *home);
 
 /* What one user has there, in bytes: of all backends. UINT64_MAX: that cannot be told. */
 uint64_t place_used(const struct place_settings *ps);

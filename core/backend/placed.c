@@ -5,6 +5,7 @@
 #include "core/backend/placed.h"
 
 #include "core/backend/names.h"
+#include "core/backend/staged.h"
 #include "core/backend/twin.h"
 #include "core/base/alloc.h"
 #include "core/base/critical.h"
@@ -359,6 +360,8 @@ static int placed_remove_tree(struct store *s, const char *path, dirs_known *kno
 			store_remove_tree(top, strchr(path, '/') + 1, known);
 		place_leave(&r->tops[i]);
 	}
+	if (!ret && s->near)
+		staged_remove(s, path);
 	mem_free(r);
 	return ret;
 }

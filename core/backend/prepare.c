@@ -245,6 +245,7 @@ static bool belongs(const char *name, bool parent)
 	return (len == 2 && is_hex(name, 2)) || !strcmp(name, "format") ||
 	       !strncmp(name, "format.tmp.", 11) || !strncmp(name, "writers.", 8) ||
 	       !strncmp(name, "queue.", 6) ||
+	       !strncmp(name, "drains.", 7) ||
 	       !strncmp(name, "gc.tmp.", 7);
 }
 

@@ -62,7 +62,8 @@ int spare_setup(struct spare_settings *ss, const struct mount_spec *spec, const 
 		struct place_settings *ps = &ss->places[ss->nr++];
 		char id[sizeof(ps->backend_id)];
 
-		*ps = (struct place_settings){ .near = others[i - 1], .home = home, .rate = spec->rate };
+		*ps = (struct place_settings){ .near = others[i - 1], .home = home,
+					       .rate = spec->rate, .writers = spec->writers };
 		place_settings_init(ps);
 		snprintf(id, sizeof(id), COPIES "%.16s", ps->backend_id);
 		memcpy(ps->backend_id, id, sizeof(id));

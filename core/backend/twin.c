@@ -11,6 +11,7 @@ enum { NEAR, HOME };
 
 struct twin {
 	bool used;
+	bool staged; /* home has all of it, and may grow; near is a copy to read from */
 	int h[2];
 	uint64_t home_len; /* when it was opened: what comes later is near as well */
 	unsigned preferred;
@@ -22,7 +23,10 @@ static void (*keep_one)(int *h);
 static struct twin *twin_of(int h) { return unlikely(twin_is(h)) ? &twins[h - FIRST] : NULL; }
 
 /* The handle for what is done with one file. */
-static int one(int h) { return unlikely(twin_is(h)) ? twins[h - FIRST].h[NEAR] : h; }
+static int one(int h)
+{
+	return unlikely(twin_is(h)) ? twins[h - FIRST].h[twins[h - FIRST].staged ? HOME : NEAR] : h;
+}
 
 static uint64_t len_of(struct store *s, int h)
 {
@@ -31,7 +35,8 @@ static uint64_t len_of(struct store *s, int h)
 	return s->under->fstat(s, h, &st) ? 0 : (uint64_t)st.st_size;
 }
 
-int twin_make(struct store *s, int near, int home, bool at_home)
+/* One of the table; NULL: there are too many. */
+static struct twin *take(int near, int home, uint64_t home_len, bool staged)
 {
 	for (int i = 0; i < TWINS_MAX; i++) {
 		struct twin *t = &twins[i];
@@ -40,20 +45,39 @@ int twin_make(struct store *s, int near, int home, bool at_home)
 			continue;
 		t->h[NEAR] = near;
 		t->h[HOME] = home;
-		t->home_len = len_of(s, home);
+		t->home_len = home_len;
+		t->preferred = NEAR;
+		t->staged = staged;
+		return t;
+	}
+	return NULL;
+}
+
+int twin_make(struct store *s, int near, int home, bool at_home)
+{
+	struct twin *t = take(near, home, len_of(s, home), false);
+
+	if (t) {
 		t->preferred = at_home ? HOME : NEAR;
-		return FIRST + i;
+		return FIRST + (int)(t - twins);
 	}
 	s->under->close(s, &near);
 	s->under->close(s, &home);
 	return -EMFILE;
 }
 
+int twin_make_staged(int copy, int home)
+{
+	struct twin *t = take(copy, home, UINT64_MAX, true);
+
+	return t ? FIRST + (int)(t - twins) : -EMFILE;
+}
+
 uint64_t twin_home_len(int h)
 {
 	struct twin *t = twin_of(h);
 
-	return t ? t->home_len : 0;
+	return t && !t->staged ? t->home_len : 0;
 }
 
 bool twin_turn(struct store *s, int h)
@@ -165,7 +189,7 @@ static int twin_fstat(struct store *s, int h, struct stat *st)
 	struct twin *t = twin_of(h);
 	int ret = s->under->fstat(s, one(h), st);
 
-	if (unlikely(t) && !ret)
+	if (unlikely(t) && !t->staged && !ret)
 		st->st_size = (off_t)max_u64((uint64_t)st->st_size, t->home_len);
 	return ret;
 }

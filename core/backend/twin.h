@@ -19,6 +19,12 @@
  */
 int twin_make(struct store *s, int near, int home, bool at_home);
 
+/*
+ * The same to read a log that is at home, where it may grow: @copy has the beginning of it, and is preferred.
+ * -EMFILE: there are too many, and both stay open.
+ */
+int twin_make_staged(int copy, int home);
+
 static inline bool twin_is(int h) { return h >= 1 << 30; }
 
 /* Bytes of the file @h that home has too, when it was opened; 0: it has one file alone. */

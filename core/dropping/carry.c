@@ -6,6 +6,7 @@
 
 #include "core/backend/names.h"
 #include "core/backend/placed.h"
+#include "core/backend/staged.h"
 #include "core/backend/twin.h"
 #include "core/base/alloc.h"
 #include "core/base/msg.h"
@@ -30,7 +31,9 @@ struct carried {
 	const char *path; /* relative to the container */
 	char full[CONTAINER_PATH_LEN];
 	int near, from, to; /* near: the file there; from: with what home has of it (twin.h) */
-	int other;          /* -1, or: a copy, for what is damaged in @from */
+	int other;     /* -1, or: a copy, for what is damaged in @from */
+	bool reserves; /* space for a copy, before it is written */
+	bool keeps;    /* what goes near */
 	uint8_t *buf; /* COPY_LEN */
 	bool quiet;   /* what is wrong gets no line */
 	struct log_sums sums;
@@ -284,6 +287,20 @@ static int commit(struct carried *k, const char *tmp, off_t len)
 	return ret ? ret : k->home.ops->rename(&k->home, tmp, k->full);
 }
 
+/* The log near becomes a staged copy. */
+static int keep(struct carried *k, const char *dir, struct place_dir *near, const char *name)
+{
+	struct store to;
+	int ret = staged_enter(k->c->store, dir, &to);
+
+	if (ret)
+		return ret;
+	if (sys.renameat(store_fd(&near->store, near->store.root), name, store_fd(&to, to.root), name))
+		ret = -errno;
+	store_close(&to, &to.root);
+	return ret;
+}
+
 /* The log goes near: from here on it is at home alone. */
 static int leave(struct carried *k, const char *tmp, off_t len)
 {
@@ -300,7 +317,8 @@ static int leave(struct carried *k, const char *tmp, off_t len)
 		ret = place_enter(k->c->store, dir, host, host_len, &near);
 	if (ret)
 		return ret;
-	ret = near.store.ops->unlink(&near.store, slash + 1);
+	if (!k->keeps || keep(k, dir, &near, slash + 1))
+		ret = near.store.ops->unlink(&near.store, slash + 1);
 	place_leave(&near);
 	return ret;
 }
@@ -338,7 +356,11 @@ static int copy_all(struct carried *k, const char *tmp, off_t *len, struct carry
 		return ret;
 	*len = st.st_size;
 	k->to = make(k, tmp);
-	ret = k->to < 0 ? k->to : copy_header(k);
+	ret = k->to < 0 ? k->to : 0;
+	if (!ret && k->reserves)
+		ret = placed_reserve(k->c->store, k->to, 0, (uint64_t)st.st_size);
+	if (!ret)
+		ret = copy_header(k);
 	if (!ret)
 		ret = copy_data(k, 0, datalog_len(&st), true, carry);
 	if (!ret)
@@ -346,13 +368,13 @@ static int copy_all(struct carried *k, const char *tmp, off_t *len, struct carry
 	return ret;
 }
 
-static int name_tmp(const struct carried *k, char *tmp)
+static int name_tmp(const char *name, char *tmp)
 {
 	uint64_t salt;
 
 	if (sys.getrandom(&salt, sizeof(salt), 0) != sizeof(salt))
 		return -EIO;
-	return snprintf(tmp, STORE_PATH_LEN, "%s.tmp.%016llx", k->full, (unsigned long long)salt) <
+	return snprintf(tmp, STORE_PATH_LEN, "%s.tmp.%016llx", name, (unsigned long long)salt) <
 			       CONTAINER_PATH_LEN ?
 		       0 :
 		       -ENAMETOOLONG;
@@ -381,8 +403,9 @@ int carry_log(const struct container *c, const char *path, struct carry *carry)
 
 	if (!ret || ret == -EIO)
 		ret = is_being_made(&k) ? -EBUSY : ret;
+	k.keeps = carry->keep;
 	if (!ret)
-		ret = name_tmp(&k, tmp);
+		ret = name_tmp(k.full, tmp);
 	if (!ret) {
 		ret = copy_all(&k, tmp, &len, carry);
 		if (!ret)
@@ -399,6 +422,69 @@ int carry_log(const struct container *c, const char *path, struct carry *carry)
 	return ret;
 }
 
+/* ---- a staged copy ---- */
+
+static int remove_tmp(void *arg, const char *name)
+{
+	struct store *to = arg;
+
+	if (strstr(name, ".tmp."))
+		to->ops->unlink(to, name);
+	return 0;
+}
+
+/* Into the directory of copies, k->home: under a temporary name. Those of processes that were killed go. */
+static int stage(struct carried *k, const char *name, struct carry *carry)
+{
+	char tmp[STORE_PATH_LEN];
+	off_t len;
+	int ret = name_tmp(name, tmp);
+
+	if (ret)
+		return ret;
+	k->home.ops->list(&k->home, ".", remove_tmp, &k->home);
+	ret = copy_all(k, tmp, &len, carry);
+	if (!ret)
+		ret = is_same(k, len);
+	if (!ret)
+		ret = k->home.ops->rename(&k->home, tmp, name);
+	if (ret)
+		k->home.ops->unlink(&k->home, tmp);
+	return ret ? ret : store_sync_path(&k->home, ".", true);
+}
+
+int carry_stage(const struct container *c, const char *path, struct carry *carry)
+{
+	struct carried k = { .c = c, .path = path, .near = -1, .from = -1, .other = -1, .to = -1,
+			     .reserves = true };
+	char dir[CONTAINER_PATH_LEN];
+	struct store to;
+	struct stat st;
+	uint64_t len;
+	int ret;
+
+	container_path(c, path, k.full);
+	if (placed_is_near(c->store, k.full))
+		return -EALREADY;
+	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(k.full, '/') - k.full), k.full);
+	k.from = datalog_open(c, path, false);
+	ret = k.from < 0 ? k.from : c->store->ops->fstat(c->store, k.from, &st);
+	if (!ret && staged_find(c->store, k.full, &len) && len == (uint64_t)st.st_size)
+		ret = -EALREADY;
+	k.buf = ret ? NULL : mem_alloc(COPY_LEN);
+	if (!ret)
+		ret = !k.buf ? -ENOMEM : is_open(&k) ? -EBUSY : staged_enter(c->store, dir, &to);
+	if (!ret) {
+		k.home = to;
+		ret = stage(&k, strrchr(k.full, '/') + 1, carry);
+	}
+	carry->nr_logs += !ret;
+	end(&k);
+	if (k.home.ops)
+		store_close(&to, &to.root);
+	return ret;
+}
+
 /* ---- copies elsewhere ---- */
 
 /* k->from is open: copy it to k->home under the name k->full, beside which others are put first. */
@@ -406,7 +492,7 @@ static int copy_to(struct carried *k, struct carry *carry)
 {
 	char tmp[STORE_PATH_LEN] = "";
 	off_t len = 0;
-	int ret = name_tmp(k, tmp);
+	int ret = name_tmp(k->full, tmp);
 
 	k->buf = mem_alloc(COPY_LEN);
 	if (!k->buf)

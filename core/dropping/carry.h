@@ -22,6 +22,7 @@ struct carry {
 	int (*copied)(void *arg, uint64_t len);
 	void *arg;
 	size_t piece;    /* bytes to copy at a time, whole chunks; 0: any number */
+	bool keep;       /* what goes near stays there as a staged copy (core/backend/staged.h) */
 	uint64_t bytes;  /* copied, of all logs */
 	unsigned nr_logs; /* moved */
 };
@@ -52,6 +53,13 @@ int carry_back(const struct container *c, const char *path, int from, int other,
  * those at @other do (-1: none). 0; -EIO, without a line: they do not, or it has none; -errno.
  */
 int carry_prove(const struct container *c, const char *path, int h, int other, uint64_t len);
+
+/*
+ * Make a staged copy of the closed log @path of the container, which is at home, or put it in the place of
+ * one that is shorter. staged_lock() is held. 0; -EALREADY: there is one, or the log is near; -EBUSY: it is
+ * being written; -ENOSPC, -EDQUOT: the place is full; -EIO: as carry_log(); -errno.
+ */
+int carry_stage(const struct container *c, const char *path, struct carry *carry);
 
 /*
  * Remove near.HOST, in the place and at home, if no log of it is there. @hostdir: "hostdir.K". 0; -EBUSY:

@@ -7,6 +7,7 @@
 #include "core/file/logged.h"
 #include "core/file/release.h"
 #include "core/observe/hooks.h"
+#include "core/write/exit_wait.h"
 
 static void sync_one(struct inode *ino, int fd)
 {
@@ -99,6 +100,7 @@ void plfs_exit_prepare(void)
 
 	inode_exiting = true;
 	inode_each(inode_finish);
+	exit_wait();
 	if (unlikely(observing)) {
 		hooks_exit();
 		observe_exit();

@@ -5,6 +5,7 @@
 #include "core/read/logset.h"
 
 #include "core/backend/names.h"
+#include "core/backend/staged.h"
 #include "core/backend/twin.h"
 #include "core/backend/spare.h"
 #include "core/dropping/datalog.h"
@@ -303,6 +304,15 @@ static __attribute__((noinline, cold)) int open_copy(struct logset *set, struct 
 	return h < 0 ? err : h;
 }
 
+/* A copy on this node is read in the place of what is far. */
+static __attribute__((noinline, cold)) int use_staged(struct logset *set, const struct logset_log *log, int h)
+{
+	char full[CONTAINER_PATH_LEN];
+
+	container_path(set->c, log->path, full);
+	return staged_use(set->c->store, full, h);
+}
+
 static int open_log(struct logset *set, struct logset_log *log)
 {
 	struct log_handle *handle;
@@ -337,6 +347,8 @@ static int open_log(struct logset *set, struct logset_log *log)
 			h = find_elsewhere(set, log);
 		return h ? h : -EIO;
 	}
+	if (unlikely(set->c->store->near) && !log->growing && !log->turned.no)
+		h = use_staged(set, log, h);
 	take_handle(set, log, handle, h);
 	return 0;
 }

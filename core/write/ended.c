@@ -9,7 +9,9 @@
 #include "core/backend/queue.h"
 #include "core/backend/names.h"
 #include "core/base/msg.h"
+#include "core/dropping/carry.h"
 #include "core/dropping/copies.h"
+#include "core/write/exit_wait.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -61,7 +63,7 @@ void ended_copied(const struct container *c, const char *path)
 		return;
 	h = queue_add(&home, c->id);
 	if (h >= 0)
-		helper_copy(&home, h, ss->places[0].home, ss->map, ss->places[0].rate);
+		helper_copy(&home, h, &ss->places[0], ss->map);
 	if (h >= 0)
 		store_close(&home, &h);
 }
@@ -76,7 +78,7 @@ int ended_near(const struct container *c, const char *path)
 		return 0;
 	if (ps->drain == DRAIN_CLOSE || ps->release == RELEASE_HOME)
 		ret = move_home(c, path);
-	if (ret || ps->release != RELEASE_HOME)
-		helper_start(ps);
+	if ((ret || ps->release != RELEASE_HOME) && helper_start(ps) && ps->exit_wait)
+		exit_wait_for(c, path);
 	return ps->release == RELEASE_HOME ? ret : 0;
 }

@@ -189,14 +189,6 @@ static int repair(void *arg)
 
 /* ---- compacting ---- */
 
-static int stop_at_last(enum call call)
-{
-	(void)call;
-	if (!--calls_left)
-		raise(SIGSTOP);
-	return 0;
-}
-
 static int compact(void *hook)
 {
 	struct plfs_progress watch = { .arg = NULL };

@@ -197,14 +197,6 @@ static int check(void *arg)
 
 /* ---- draining ---- */
 
-static int stop_at_last(enum call call)
-{
-	(void)call;
-	if (!--calls_left)
-		raise(SIGSTOP);
-	return 0;
-}
-
 static void trouble(void *arg, const char *path, const char *why)
 {
 	(void)arg;

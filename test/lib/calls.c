@@ -215,6 +215,14 @@ int die_at_last(enum call call)
 	return 0;
 }
 
+int stop_at_last(enum call call)
+{
+	(void)call;
+	if (!--calls_left)
+		raise(SIGSTOP);
+	return 0;
+}
+
 int die_in_last_write(enum call call)
 {
 	if (call != CALL_PWRITE)

@@ -34,12 +34,15 @@ extern struct sys_table calls_real;
 int call_openat2(int dirfd, const char *path, struct open_how *how, size_t size);
 int call_unlinkat(int dirfd, const char *path, int flags);
 
-/* ---- hooks that kill the process ---- */
+/* ---- hooks that kill or stop the process ---- */
 
 extern long calls_left; /* set by the test, counted down by these hooks */
 
 /* Die before the last of @calls_left calls. */
 int die_at_last(enum call call);
+
+/* Stop before it (SIGSTOP). */
+int stop_at_last(enum call call);
 
 /* Die in the middle of the last of @calls_left writes: before the write of its second half. */
 int die_in_last_write(enum call call);

@@ -135,14 +135,6 @@ void end_looker(struct looker *k)
 
 /* ---- the process that changes it ---- */
 
-static int stop_at_last(enum call call)
-{
-	(void)call;
-	if (!--calls_left)
-		raise(SIGSTOP);
-	return 0;
-}
-
 static int (*at_last)(enum call call);
 
 int cut_change_file(void *arg)

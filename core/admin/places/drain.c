@@ -5,11 +5,13 @@
 #include "core/admin/places/drain.h"
 
 #include "core/admin/places/leftovers.h"
-#include "core/admin/places/logs.h"
+#include "core/admin/places/listed.h"
 #include "core/admin/places/mend.h"
 #include "core/admin/places/mirror.h"
 #include "core/admin/places/pace.h"
 #include "core/admin/places/ready.h"
+#include "core/admin/places/stage.h"
+#include "core/admin/places/tokens.h"
 #include "core/admin/walk/walk.h"
 #include "core/backend/container_dirs.h"
 #include "core/backend/container_remove.h"
@@ -37,23 +39,28 @@ struct draining {
 	const struct container *c;
 	struct plfs_drain *d;
 	struct drain_open *open;
+	unsigned writers; /* of the mapping */
 	const char *hostdir;
 };
 
 static int drain_log(struct draining *g, const char *log)
 {
-	struct carry carry = { .copied = pace_copied, .arg = g->d, .piece = pace_piece(g->d) };
+	struct carry carry = {
+		.copied = pace_copied, .arg = g->d, .piece = pace_piece(g->d), .keep = g->d->keep,
+	};
 	char full[CONTAINER_PATH_LEN];
-	int ret;
+	int ret, token;
 
 	container_path(g->c, log, full);
 	if (!placed_is_near(g->c->store, full))
 		return 0;
-	if (logs_has_live(g->c, log)) {
-		logs_note_open(g->open, log);
+	if (listed_has_live(g->c, log)) {
+		listed_note_open(g->open, log);
 		return 0;
 	}
-	ret = pace_is_over(g->d) ? -ETIME : carry_log(g->c, log, &carry);
+	token = token_take(g->c->store, g->writers, g->d);
+	ret = token == -ETIME || pace_is_over(g->d) ? -ETIME : carry_log(g->c, log, &carry);
+	token_give(g->c->store, token);
 	g->d->nr_logs += carry.nr_logs;
 	if (!ret || ret == -ENOENT || (ret == -EBUSY && !placed_is_near(g->c->store, full)))
 		return 0; /* or another drain has moved it */
@@ -98,16 +105,17 @@ static int end_place(void *arg, const char *path, const char *name, enum droppin
 
 int drain_container(const struct container *c, struct plfs_drain *d, struct drain_open *open)
 {
-	struct draining g = { .c = c, .d = d, .open = open };
-	struct logs logs = { .nr = 0 };
-	int ret = logs_list(&logs, c), one;
+	const struct place_settings *ps = c->store->near;
+	struct draining g = { .c = c, .d = d, .open = open, .writers = ps ? ps->writers : 0 };
+	struct listed logs;
+	int ret = listed_take(&logs, c), one;
 
 	for (size_t i = 0; i < logs.nr; i++) {
 		one = drain_log(&g, logs.v[i]);
 		ret = ret ? ret : one;
 	}
 	one = container_list(c, end_place, &g);
-	logs_release(&logs);
+	listed_release(&logs);
 	return ret == -ENOENT ? 0 : ret ? ret : one == -ENOENT ? 0 : one;
 }
 
@@ -397,6 +405,8 @@ int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, s
 		placed_enable(&m->store);
 		as_owner_begin(&owner, st.st_uid, st.st_gid);
 		dirs_list(p.fd, visit, &p);
+		if (!d->closed_only)
+			stage_collect(m, p.fd, d);
 		as_owner_end(&owner);
 		if (p.killed.nr)
 			drain_killed(&p);

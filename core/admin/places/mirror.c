@@ -4,9 +4,10 @@
  */
 #include "core/admin/places/mirror.h"
 
-#include "core/admin/places/logs.h"
+#include "core/admin/places/listed.h"
 #include "core/admin/places/mend.h"
 #include "core/admin/places/pace.h"
+#include "core/admin/places/tokens.h"
 #include "core/backend/placed.h"
 #include "core/dropping/copies.h"
 
@@ -17,8 +18,10 @@ static int mirror_log(const struct container *c, const char *log, const struct p
 		      struct plfs_drain *d)
 {
 	struct carry carry = { .copied = pace_copied, .arg = d, .piece = pace_piece(d) };
-	int ret = pace_is_over(d) ? -ETIME : copies_make(c, log, ps, &carry);
+	int token = token_take(c->store, ps->writers, d);
+	int ret = token == -ETIME || pace_is_over(d) ? -ETIME : copies_make(c, log, ps, &carry);
 
+	token_give(c->store, token);
 	d->nr_copies += carry.nr_logs;
 	if (!ret || ret == -ENOENT) /* it was removed meanwhile */
 		return 0;
@@ -43,28 +46,28 @@ static bool is_near(const struct container *c, const char *log)
 
 int mirror_open(const struct container *c, struct drain_open *open)
 {
-	struct logs logs = { .nr = 0 };
-	int ret = c->store->spares ? logs_list(&logs, c) : 0;
+	struct listed logs = { .nr = 0 };
+	int ret = c->store->spares ? listed_take(&logs, c) : 0;
 
 	for (size_t k = 0; k < logs.nr; k++)
-		if (logs_has_live(c, logs.v[k]) && !is_near(c, logs.v[k]))
-			logs_note_open(open, logs.v[k]);
-	logs_release(&logs);
+		if (listed_has_live(c, logs.v[k]) && !is_near(c, logs.v[k]))
+			listed_note_open(open, logs.v[k]);
+	listed_release(&logs);
 	return ret == -ENOENT ? 0 : ret;
 }
 
 int mirror_container(const struct container *c, struct plfs_drain *d)
 {
 	const struct spare_settings *ss = c->store->spares;
-	struct logs logs = { .nr = 0 };
+	struct listed logs = { .nr = 0 };
 	int ret, one;
 
 	if (!ss)
 		return 0;
-	ret = logs_list(&logs, c);
+	ret = listed_take(&logs, c);
 	for (unsigned i = 0; i < ss->nr; i++)
 		for (size_t k = 0; k < logs.nr; k++) {
-			if (logs_has_live(c, logs.v[k])) /* who closes it has it copied */
+			if (listed_has_live(c, logs.v[k])) /* who closes it has it copied */
 				continue;
 			if (is_near(c, logs.v[k])) {
 				d->nr_left += d->closed_only;
@@ -75,6 +78,6 @@ int mirror_container(const struct container *c, struct plfs_drain *d)
 			if (one)
 				break;
 		}
-	logs_release(&logs);
+	listed_release(&logs);
 	return ret == -ENOENT ? 0 : ret;
 }

@@ -5,7 +5,7 @@
 #ifndef PLFS_MIRROR_H
 #define PLFS_MIRROR_H
 
-#include "core/admin/places/logs.h"
+#include "core/admin/places/listed.h"
 #include "core/backend/container.h"
 #include "core/plfs_admin.h"
 

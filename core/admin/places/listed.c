@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Listing the logs of a container.
+ * Lists of logs.
  */
-#include "core/admin/places/logs.h"
+#include "core/admin/places/listed.h"
 
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
@@ -11,31 +11,34 @@
 
 static int note_log(void *arg, const char *path, const char *name, enum dropping_kind kind)
 {
-	struct logs *logs = arg;
+	struct listed *l = arg;
 	char **v;
 
 	(void)name;
 	if (kind != DROPPING_DATA)
 		return 0;
-	v = vec_room(logs->v, &logs->cap, logs->nr + 1, sizeof(*v));
+	v = vec_room(l->v, &l->cap, l->nr + 1, sizeof(*v));
 	if (!v)
 		return -ENOMEM;
-	logs->v = v;
-	v[logs->nr] = mem_strdup(path);
-	return v[logs->nr] ? (logs->nr++, 0) : -ENOMEM;
+	l->v = v;
+	v[l->nr] = mem_strdup(path);
+	return v[l->nr] ? (l->nr++, 0) : -ENOMEM;
 }
 
-int logs_list(struct logs *logs, const struct container *c) { return container_list(c, note_log, logs); }
-
-void logs_release(struct logs *logs)
+int listed_take(struct listed *l, const struct container *c)
 {
-	for (size_t i = 0; i < logs->nr; i++)
-		mem_free(logs->v[i]);
-	mem_free(logs->v);
-	*logs = (struct logs){ .nr = 0 };
+	*l = (struct listed){ .nr = 0 };
+	return container_list(c, note_log, l);
 }
 
-bool logs_has_live(const struct container *c, const char *log)
+void listed_release(struct listed *l)
+{
+	for (size_t i = 0; i < l->nr; i++)
+		mem_free(l->v[i]);
+	mem_free(l->v);
+}
+
+bool listed_has_live(const struct container *c, const char *log)
 {
 	char live[CONTAINER_PATH_LEN], full[CONTAINER_PATH_LEN];
 	struct stat st;
@@ -45,7 +48,7 @@ bool logs_has_live(const struct container *c, const char *log)
 	return !c->store->ops->stat(c->store, full, &st);
 }
 
-void logs_note_open(struct drain_open *open, const char *log)
+void listed_note_open(struct drain_open *open, const char *log)
 {
 	char live[CONTAINER_PATH_LEN];
 
