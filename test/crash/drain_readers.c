@@ -36,14 +36,6 @@ static int drain(void *arg)
 	return plfs_drain_file(m, AT_FDCWD, path, &d) || d.nr_left || d.nr_lost;
 }
 
-static int stop_at_last(enum call call)
-{
-	(void)call;
-	if (!--calls_left)
-		raise(SIGSTOP);
-	return 0;
-}
-
 static void begin_calls(void)
 {
 	calls_intercept();
