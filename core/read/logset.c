@@ -1,34 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Descriptors and windows of logs, and the choice between a window and a read of its own.
+ * Windows of logs, and the choice between a window and a read of its own.
  */
 #include "core/read/logset.h"
 
 #include "core/backend/names.h"
-#include "core/backend/staged.h"
 #include "core/backend/twin.h"
 #include "core/backend/spare.h"
 #include "core/dropping/datalog.h"
 #include "core/dropping/synced.h"
 #include "core/base/msg.h"
 #include "core/dropping/live.h"
-#include "core/base/sys.h"
 #include "core/base/vec.h"
 
 #include <stdio.h>
-
-#define OPEN_LOGS_MAX 64 /* and no more than a quarter of what the process may have */
 
 /*
  * Windows of a few logs stay in the processor's cache between their two copies: larger ones are slower (by a
  * quarter at 1 MiB), smaller ones cost calls.
  */
-#define WINDOW_MIN 4096
 #define WINDOW_FIRST 65536
 #define WINDOW_MAX (128 * 1024)
-#define WINDOWS_BUDGET \
-	(16 * 1024 * 1024) /* for all; where there are thousands of logs they get smaller ones */
-#define WINDOW_UNIT 512
 
 /*
  * What is still to be compared is read in whole chunks. Less than one comes through a window: the rest of its
@@ -43,12 +35,7 @@
  */
 #define DIRECT_LEN 8192
 
-/*
- * A file system that likes to be read in blocks of more than a few pages is one across a network (4 MiB on
- * CephFS and Lustre, 1 MiB on NFS, 128 KiB through FUSE), where a read may be a message: when another host
- * writes the log, nothing is cached here.
- */
-#define FAR_BLOCK_LEN (64 * 1024)
+/* Across a network a read may be a message (open_logs.c). */
 #define FAR_WINDOW_MAX (512 * 1024)
 #define FAR_DIRECT_LEN (128 * 1024)
 
@@ -67,12 +54,6 @@ void logset_init(struct logset *set, const struct container *c)
 }
 
 static size_t window_max(const struct logset *set) { return set->far ? FAR_WINDOW_MAX : WINDOW_MAX; }
-static uint32_t window_min(const struct logset *set)
-{
-	uint32_t share = WINDOWS_BUDGET / WINDOW_UNIT / (set->nr + 1) * WINDOW_UNIT;
-
-	return share < WINDOW_UNIT ? WINDOW_UNIT : (uint32_t)min_u64(share, WINDOW_MIN);
-}
 
 /* @done: nothing is to be compared. */
 static size_t direct_len(const struct logset *set, bool done)
@@ -82,87 +63,18 @@ static size_t direct_len(const struct logset *set, bool done)
 	return done ? DIRECT_LEN : CHUNK;
 }
 
-/* ---- handles ---- */
-
-static bool let_go(struct log_handle *handle)
-{
-	return !__atomic_sub_fetch(&handle->refs, 1, __ATOMIC_ACQ_REL);
-}
-
-bool log_handle_put(struct log_handle *handle)
-{
-	/* first: the handle may be gone afterwards */
-	__atomic_sub_fetch(&handle->set->nr_taken, 1, __ATOMIC_RELAXED);
-	return let_go(handle);
-}
-
-void logset_bury(struct logset *set)
-{
-	struct log_handle **at = &set->let_go;
-
-	while (*at) {
-		struct log_handle *handle = *at;
-
-		if (__atomic_load_n(&handle->refs, __ATOMIC_ACQUIRE)) {
-			at = &handle->next;
-			continue;
-		}
-		*at = handle->next;
-		store_close(set->c->store, &handle->h);
-		mem_free(handle);
-	}
-}
-
-static void close_log(struct logset *set, struct logset_log *log)
-{
-	struct log_handle *handle = log->handle;
-
-	if (!handle)
-		return;
-	log->handle = NULL;
-	set->nr_open--;
-	handle->next = set->let_go; /* before the reference is dropped: the last user looks for it there */
-	set->let_go = handle;
-	if (let_go(handle))
-		logset_bury(set);
-}
-
-static bool is_read_from(const struct logset_log *log)
-{
-	return log->handle && __atomic_load_n(&log->handle->refs, __ATOMIC_RELAXED) > 1;
-}
-
-void logset_after_fork(struct logset *set)
-{
-	for (uint32_t i = 0; i < set->nr; i++)
-		if (set->logs[i].handle)
-			set->logs[i].handle->refs = 1;
-	for (struct log_handle *handle = set->let_go; handle; handle = handle->next)
-		handle->refs = 0;
-	set->nr_taken = 0;
-	logset_bury(set);
-}
-
-static void drop_window(struct logset *set, struct logset_log *log)
-{
-	set->window_bytes -= log->win_cap;
-	mem_free(log->window);
-	log->window = NULL;
-	log->win_len = log->win_cap = 0;
-}
-
 void logset_set_verify(struct logset *set, enum sums_verify how)
 {
 	for (uint32_t i = 0; i < set->nr; i++) /* of whole chunks, and checked, or not */
-		drop_window(set, &set->logs[i]);
+		logset_drop_window(set, &set->logs[i]);
 	set->compared.how = how;
 }
 
 void logset_clear(struct logset *set)
 {
 	for (uint32_t i = 0; i < set->nr; i++) {
-		drop_window(set, &set->logs[i]);
-		close_log(set, &set->logs[i]);
+		logset_drop_window(set, &set->logs[i]);
+		logset_close(set, &set->logs[i]);
 		sums_release(&set->logs[i].compared.sums);
 		mem_free(set->logs[i].path);
 	}
@@ -189,175 +101,6 @@ int logset_add(struct logset *set, char *path)
 	set->logs = logs;
 	logs[set->nr] = (struct logset_log){ .path = path, .ahead = WINDOW_FIRST / 2 };
 	return (int)set->nr++;
-}
-
-/* Take descriptors or windows from other logs, in turn, until there is room. */
-static void make_room(struct logset *set, const struct logset_log *keep, size_t window)
-{
-	for (uint32_t i = 0; i < set->nr; i++) {
-		struct logset_log *log = &set->logs[set->hand];
-
-		if (set->nr_open < set->max_open && set->window_bytes + window <= WINDOWS_BUDGET)
-			return;
-		set->hand = (set->hand + 1) % set->nr;
-		if (log == keep)
-			continue;
-		if (set->nr_open >= set->max_open && !is_read_from(log))
-			close_log(set, log);
-		if (set->window_bytes + window > WINDOWS_BUDGET && log->window) {
-			drop_window(set, log);
-			log->ahead = window_min(set) / 2; /* there are too many: smaller ones from now on */
-		}
-	}
-}
-
-static void close_others(struct logset *set, const struct logset_log *keep)
-{
-	for (uint32_t i = 0; i < set->nr; i++)
-		if (&set->logs[i] != keep && !is_read_from(&set->logs[i]))
-			close_log(set, &set->logs[i]);
-}
-
-bool logset_give_back(struct logset *set)
-{
-	uint32_t before = set->nr_open;
-
-	close_others(set, NULL);
-	return set->nr_open < before;
-}
-
-/* With the first log. */
-static void look_how_far(struct logset *set, int h)
-{
-	struct stat st;
-
-	set->looked = true;
-	set->far = !set->c->store->ops->fstat(set->c->store, h, &st) && st.st_blksize >= FAR_BLOCK_LEN;
-}
-
-static uint32_t max_open(struct logset *set)
-{
-	struct rlimit limit;
-
-	if (!set->max_open) {
-		set->max_open = OPEN_LOGS_MAX;
-		if (!sys.getrlimit(RLIMIT_NOFILE, &limit))
-			set->max_open = (uint32_t)max_u64(1, min_u64(OPEN_LOGS_MAX, limit.rlim_cur / 4));
-	}
-	return set->max_open;
-}
-
-uint32_t logset_at_once(struct logset *set)
-{
-	uint32_t max = max_open(set), taken = __atomic_load_n(&set->nr_taken, __ATOMIC_RELAXED);
-
-	return taken < max ? (max - taken + 1) / 2 : 0;
-}
-
-/*
- * 0: no part of the log is in a place that is not on this host; -EIO: it is, and one line says where;
- * -EREMOTE: the same for a caller that waits.
- */
-static __attribute__((noinline, cold)) int find_elsewhere(struct logset *set, const struct logset_log *log)
-{
-	char full[CONTAINER_PATH_LEN], host[64];
-	struct place p;
-
-	container_path(set->c, log->path, full);
-	if (!placed_is_elsewhere(set->c->store, full, &p))
-		return 0;
-	if (set->waits && !(p.features & PLACE_SHARED))
-		return -EREMOTE;
-	place_host(&p, host, sizeof(host));
-	if (p.features & PLACE_SHARED) {
-		msg_error("%s: of %s, in another backend, %s, which is not there or cannot be read: see plfs check",
-			  full, host, p.path);
-		return -EIO;
-	}
-	msg_error("%s: on %s in %s, not drained: it cannot be read from here; run plfs drain there", full,
-		  host, p.path);
-	return -EIO;
-}
-
-/* Let @h be what is read of the log. */
-static void take_handle(struct logset *set, struct logset_log *log, struct log_handle *handle, int h)
-{
-	if (!set->looked)
-		look_how_far(set, h);
-	*handle = (struct log_handle){ .set = set, .h = h, .refs = 1 };
-	store_keep(set->c->store, &handle->h);
-	log->handle = handle;
-	set->nr_open++;
-}
-
-/* The log cannot be opened, for @err. A handle of a copy; else @err. */
-static __attribute__((noinline, cold)) int open_copy(struct logset *set, struct logset_log *log, int err)
-{
-	int h;
-
-	if (log->growing || name_is_lost(log->path) ||
-	    (err == -ENOENT ? !set->missing_is_lost : !turned_may_help(err)))
-		return err;
-	h = turned_next(&log->turned, set->c, log->path,
-			err == -ENOENT ? "the data log is missing" :
-			err == -EIO ? "the data log is damaged" : strerror(-err), &set->told_copy);
-	return h < 0 ? err : h;
-}
-
-/* A copy on this node is read in the place of what is far. */
-static __attribute__((noinline, cold)) int use_staged(struct logset *set, const struct logset_log *log, int h)
-{
-	char full[CONTAINER_PATH_LEN];
-
-	container_path(set->c, log->path, full);
-	return staged_use(set->c->store, full, h);
-}
-
-static int open_log(struct logset *set, struct logset_log *log)
-{
-	struct log_handle *handle;
-	int h;
-
-	if (log->handle)
-		return 0;
-	max_open(set);
-	make_room(set, log, 0);
-	handle = mem_alloc(sizeof(*handle));
-	if (!handle)
-		return -ENOMEM;
-	h = turned_open(&log->turned, set->c, log->path, log->growing);
-	if (h == -EMFILE || h == -ENFILE) { /* give back what we hold and try once more */
-		close_others(set, log);
-		h = turned_open(&log->turned, set->c, log->path, log->growing);
-	}
-	if (unlikely(h < 0))
-		h = open_copy(set, log, h);
-	if (h < 0) {
-		mem_free(handle);
-		set->missing = (uint32_t)(log - set->logs);
-		if (name_is_lost(log->path)) {
-			msg_error(
-				"%s/%s: the last writes before its host went down were not synced, and may be lost",
-				set->c->dir, log->path);
-			return -EIO;
-		}
-		if (h == -EIO)
-			msg_error("%s/%s: the data log is damaged", set->c->dir, log->path);
-		if (h == -EREMOTE)
-			h = find_elsewhere(set, log);
-		return h ? h : -EIO;
-	}
-	if (unlikely(set->c->store->near) && !log->growing && !log->turned.no)
-		h = use_staged(set, log, h);
-	take_handle(set, log, handle, h);
-	return 0;
-}
-
-int logset_open(struct logset *set, uint32_t no)
-{
-	int ret = open_log(set, &set->logs[no]);
-
-	return ret ? ret : set->logs[no].handle->h;
 }
 
 /* ---- checksums ---- */
@@ -395,12 +138,12 @@ static __attribute__((noinline, cold)) bool turn(struct logset *set, struct logs
 		return false;
 	}
 	set->turns++;
-	drop_window(set, log);
+	logset_drop_window(set, log);
 	drop_sums(set, log);
 	log->compared = (struct compared_log){ .part_end = 0 };
 	compared_release(&set->compared); /* what was compared was another file's */
-	close_log(set, log);
-	take_handle(set, log, handle, h);
+	logset_close(set, log);
+	logset_take_handle(set, log, handle, h);
 	return true;
 }
 
@@ -537,7 +280,7 @@ static int verify(struct logset *set, uint32_t no, uint64_t log_off, uint64_t le
 {
 	struct logset_log *log = &set->logs[no];
 	uint64_t end = log_off + len;
-	int ret = open_log(set, log);
+	int ret = logset_open_log(set, log);
 	char *buf = NULL;
 
 	for (uint64_t off = log_off, to; off < end && !ret; off = to) {
@@ -596,7 +339,7 @@ static ssize_t read_log(struct logset *set, struct logset_log *log, void *buf, s
 		name_live_of_log(log->path, live);
 		n = live_load_bytes(set->c, live, log_off + done, (char *)buf + done, len - done);
 		if (n == -EMFILE || n == -ENFILE) {
-			close_others(set, log);
+			logset_close_others(set, log);
 			n = live_load_bytes(set->c, live, log_off + done, (char *)buf + done, len - done);
 		}
 		if (n < 0 && n != -ENOENT)
@@ -627,12 +370,12 @@ static ssize_t read_checked(struct logset *set, struct logset_log *log, void *bu
  */
 static int too_short(struct logset *set, struct logset_log *log, uint64_t log_off)
 {
-	int ret = find_elsewhere(set, log);
+	int ret = logset_find_elsewhere(set, log);
 
 	if (unlikely(placed_is_enabled(set->c->store))) {
-		drop_window(set, log);
+		logset_drop_window(set, log);
 		drop_sums(set, log);
-		close_log(set, log);
+		logset_close(set, log);
 	}
 	if (!ret && !set->reopened && !log->handle)
 		ret = -ESTALE;
@@ -675,7 +418,7 @@ static int fill_window(struct logset *set, struct logset_log *log, size_t len, u
 	if (is_in_order(log, log_off))
 		log->ahead = (uint32_t)min_size(2 * (size_t)log->ahead, window_max(set));
 	else
-		log->ahead = (uint32_t)max_u64(log->ahead / 2, window_min(set));
+		log->ahead = (uint32_t)max_u64(log->ahead / 2, logset_window_min(set));
 	len += (size_t)(log_off - from);
 	want = log->ahead > len ? log->ahead : (uint32_t)round_up_u64(len, WINDOW_UNIT);
 	unsummed = log->growing ? sums_unsummed(&log->compared.sums, from) : 0;
@@ -685,8 +428,8 @@ static int fill_window(struct logset *set, struct logset_log *log, size_t len, u
 		want = (uint32_t)(round_up_u64(from + want, CHUNK) - from);
 	log->win_len = 0;
 	if (want > log->win_cap) {
-		drop_window(set, log);
-		make_room(set, log, want);
+		logset_drop_window(set, log);
+		logset_make_room(set, log, want);
 		log->window = mem_alloc(want);
 		if (!log->window)
 			return -ENOMEM;
@@ -723,7 +466,7 @@ static int read_once(struct logset *set, uint32_t no, void *buf, size_t len, uin
 		len -= n;
 	}
 	if (!is_in_window(log, log_off, len)) {
-		ret = open_log(set, log);
+		ret = logset_open_log(set, log);
 		if (ret)
 			return ret;
 		if (len >= DIRECT_LEN && len >= direct_len(set, is_done(set, log, log_off, len)))
@@ -784,7 +527,7 @@ int logset_take(struct logset *set, uint32_t no, uint64_t log_off, size_t len, u
 
 	if (is_in_window(log, log_off, len))
 		return 0;
-	ret = open_log(set, log);
+	ret = logset_open_log(set, log);
 	if (ret || needs_check(set, log) || !is_direct(set, log, log_off, len, nr_pieces))
 		return ret;
 	log->next_off = log_off + len;
