@@ -149,3 +149,24 @@ copies_of_a_copied_backend() { # cp -a of home: what is removed there takes noth
 	mv "$back.moved" "$back"
 	[ "$(copies)" = 0 ]
 }
+
+copies_take_turns() { # with a drain that has the one token; the helper is told of writers= and rate=
+	local map slow rc=0
+	slow_drain
+	copies_setup
+	"$plfs" run -m "/plfs=$back,$other{small=0,mirror=2,drain=none}" cp "$work/plain/slow" /plfs/turn
+	map="/plfs=$back,$other{small=0,mirror=2,writers=1}"
+	wrong 75 'not all is in the backend' "$plfs" drain -q -m "$map" --wait --timeout=1 "$back/turn"
+	has_copies 0
+	kill -KILL $slow
+	wait $slow || rc=$?
+	[ $rc = 137 ]
+	"$plfs" drain -m "$map" "$back/turn" | tee "$work/out"
+	grep '^1 logs copied to other backends' "$work/out"
+	map="/plfs=$back,$other{small=0,mirror=2,writers=3,rate=200M}"
+	"$plfs" run -m "$map" sh -c 'echo x >/plfs/x'
+	until_so "there is a copier" eval '! no_copier'
+	helper=$(copiers | head -n 1)
+	tr '\0' ' ' <"/proc/$helper/cmdline" | grep -e ' --rate=209715200 --writers=3 --map /plfs='
+	all_copied 2
+}
