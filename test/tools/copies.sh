@@ -170,3 +170,35 @@ copies_take_turns() { # with a drain that has the one token; the helper is told 
 	tr '\0' ' ' <"/proc/$helper/cmdline" | grep -e ' --rate=209715200 --writers=3 --map /plfs='
 	all_copied 2
 }
+
+spoil() { # LOG: one byte of the data
+	printf 'X' | dd of="$1" bs=1 seek=165536 conv=notrunc status=none
+}
+
+copies_beside_staged() { # of home, the staged copy and that in the other backend any one has the bytes
+	local map log
+	near_setup
+	copies_setup
+	map="/plfs=$back,$other{small=0,mirror=2,near=$near,drain=none}"
+	head -c 300000 /dev/zero >"$work/plain/t"
+	"$plfs" run -m "$map" cp "$work/plain/t" /plfs/t
+	"$plfs" drain -m "$map" "$back/t" | tee "$work/out"
+	grep '^1 logs moved home' "$work/out"
+	has_copies 1
+	"$plfs" stage -m "$map" "$back/t"
+	[ "$(near_logs)" = 1 ]
+	spoil "$(find "$back/.plfs" -name 'data.*')"
+	"$plfs" run -m "$map" cmp "$work/plain/t" /plfs/t 2>"$work/err"
+	[ ! -s "$work/err" ]
+	spoil "$(find "$near" -name 'data.*')"
+	"$plfs" run -m "$map" cmp "$work/plain/t" /plfs/t 2>"$work/err"
+	grep "its copy in $other/.* is read instead" "$work/err"
+	log=$(find "$other" -name 'data.*')
+	spoil "$log"
+	! "$plfs" run -m "$map" cmp "$work/plain/t" /plfs/t || return 1
+	printf '\0' | dd of="$log" bs=1 seek=165536 conv=notrunc status=none
+	lose_logs
+	"$plfs" run -m "$map" cmp "$work/plain/t" /plfs/t
+	"$plfs" repair -m "$map" "$back/t"
+	"$plfs" run -m "/plfs=$back" cmp "$work/plain/t" /plfs/t
+}
