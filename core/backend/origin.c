@@ -28,17 +28,48 @@ static ssize_t read_file(int dir, const char *path, char *buf, size_t len)
 	return n;
 }
 
-int origin_read(int user, const char *id, char *path)
+uint64_t origin_identity(const char *path)
 {
-	char name[STORE_PATH_LEN];
+	char format[PATH_MAX + 16];
+	struct statx stx;
+
+	snprintf(format, sizeof(format), "%s/.plfs/format", path);
+	if (sys.statx(AT_FDCWD, format, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &stx))
+		return 0;
+	if (!(stx.stx_mask & STATX_BTIME))
+		return stx.stx_ino;
+	return stx.stx_ino ^ ((uint64_t)stx.stx_btime.tv_sec * 1000000000 + stx.stx_btime.tv_nsec);
+}
+
+void origin_line(const char *path, char *line)
+{
+	snprintf(line, ORIGIN_ID_LEN + 1, "%016llx\n", (unsigned long long)origin_identity(path));
+}
+
+int origin_read(int user, const char *id, char *path, uint64_t *identity)
+{
+	char name[STORE_PATH_LEN], *end;
+	unsigned long long number = 0;
 	ssize_t n;
 
 	snprintf(name, sizeof(name), "%s/" ORIGIN_HOME, id);
 	n = read_file(user, name, path, PATH_MAX - 1);
-	if (n < 2 || path[n - 1] != '\n' || *path != '/')
+	path[n < 0 ? 0 : n] = '\0';
+	end = strchr(path, '\n');
+	if (*path != '/' || !end || end - path < 1)
 		return -ENODATA;
-	path[n - 1] = '\0';
+	*end = '\0';
+	if (identity)
+		*identity = sscanf(end + 1, "%16llx\n", &number) == 1 ? number : 0;
 	return 0;
+}
+
+bool origin_is(int user, const char *id, const char *path)
+{
+	char origin[PATH_MAX];
+	uint64_t identity;
+
+	return !origin_read(user, id, origin, &identity) && identity && identity == origin_identity(path);
 }
 
 static bool is_gone(int error) { return error == -ENOENT || error == -ENOTDIR; }
@@ -63,7 +94,7 @@ bool origin_is_other(struct store *home, int user, const char *id, const char *n
 	snprintf(own, sizeof(own), "%016llx", (unsigned long long)home->path_id);
 	if (!strncmp(own, id, 16) && (!id[16] || id[16] == '-')) /* "-shared": in another backend */
 		return false;
-	if (origin_read(user, id, origin))
+	if (origin_read(user, id, origin, NULL))
 		return true;
 	if (sys.fstatat(AT_FDCWD, origin, &st, 0))
 		return !is_gone(-errno);

@@ -9,13 +9,29 @@
 
 #include "core/store/store.h"
 
-#define ORIGIN_HOME "home" /* the backend's path, and a newline */
+#define ORIGIN_HOME "home" /* two lines: the backend's path; origin_identity() in 16 hex digits */
+#define ORIGIN_ID_LEN 17   /* bytes of the second line */
 
 /*
- * Read the path in "@id/home" below the directory @user into @path (PATH_MAX). 0; -ENODATA: there is none, or
- * it is damaged.
+#define ORIGIN_HOME "home" /* lines: the backend's path; origin_identity() in 16 hex digits */
+ * processes that see other mounts. 0: it cannot be told.
  */
-int origin_read(int user, const char *id, char *path);
+uint64_t origin_identity(const char *path);
+
+/* The second line of "home", with its newline, into @line (ORIGIN_ID_LEN and a zero). */
+void origin_line(const char *path, char *line);
+
+/*
+ * Read "@id/home" below the directory @user: the path into @path (PATH_MAX); *@identity, unless that is NULL.
+ * 0; -ENODATA: there is none, or it is damaged.
+ */
+int origin_read(int user, const char *id, char *path, uint64_t *identity);
+
+/*
+ * Whether the backend at @path is the one to which the place "@id" below the directory @user belongs, and not
+ * another that has come to that path: what it lacks has been removed. False also if that cannot be told.
+ */
+bool origin_is(int user, const char *id, const char *path);
 
 /*
  * Whether @home, which has the near.HOST @name (relative to its root) with these @len bytes, is a copy of the

@@ -23,8 +23,8 @@
 
 /* ---- near.HOST ---- */
 
-/* The PLACE_LEN bytes of the file @path. -ENODATA: it is shorter. */
-static int read_raw(struct store *s, const char *path, uint8_t *buf)
+/* The first PLACE_LEN bytes of the file @path, or fewer; -errno. */
+static ssize_t read_start(struct store *s, const char *path, uint8_t *buf)
 {
 	int h = store_open(s, path, O_RDONLY | STORE_BRIEFLY | s->uncached, 0);
 	ssize_t n;
@@ -33,6 +33,14 @@ static int read_raw(struct store *s, const char *path, uint8_t *buf)
 		return h;
 	n = s->ops->pread(s, h, buf, PLACE_LEN, 0);
 	store_close(s, &h);
+	return n;
+}
+
+/* The PLACE_LEN bytes of the file @path. -ENODATA: it is shorter. */
+static int read_raw(struct store *s, const char *path, uint8_t *buf)
+{
+	ssize_t n = read_start(s, path, buf);
+
 	return n < 0 ? (int)n : n < PLACE_LEN ? -ENODATA : 0;
 }
 
@@ -105,12 +113,13 @@ static int read_place(struct store *home, const char *dir, const char *file, uin
 {
 	char path[STORE_PATH_LEN];
 	int ret = put_below(path, dir, file);
+	ssize_t n = ret ? ret : read_start(home, path, raw);
 
-	if (!ret)
-		ret = read_raw(home, path, raw);
-	if (ret && ret != -ENODATA)
-		return ret;
-	if (!ret && !place_decode(p, raw) && is_of(p, dir, file))
+	if (n < 0)
+		return (int)n;
+	if (!n && !strncmp(file, "spread.", 7)) /* as yet: write_first() */
+		return -ENOENT;
+	if (n == PLACE_LEN && !place_decode(p, raw) && is_of(p, dir, file))
 		return 0;
 	guess(home, file, p);
 	return -EBADMSG;
@@ -310,12 +319,14 @@ static int make_dir(struct store *s, const char *path)
 /* A power failure may have left it shorter. */
 static void say_home(struct store *s, const struct place_settings *ps)
 {
-	char path[STORE_PATH_LEN];
+	char path[STORE_PATH_LEN], line[1 + ORIGIN_ID_LEN + 1] = "\n";
 	struct stat st;
 
 	snprintf(path, sizeof(path), "%s/" ORIGIN_HOME, ps->backend_id);
-	if (s->ops->stat(s, path, &st) || st.st_size != (off_t)strlen(ps->home) + 1)
-		store_write_file(s, path, 0644, ps->home, strlen(ps->home), "\n", 1);
+	if (!s->ops->stat(s, path, &st) && st.st_size == (off_t)(strlen(ps->home) + 1 + ORIGIN_ID_LEN))
+		return;
+	origin_line(ps->home, line + 1);
+	store_write_file(s, path, 0644, ps->home, strlen(ps->home), line, 1 + ORIGIN_ID_LEN);
 }
 
 /* Each directory from BACKEND-ID to the hostdir. */

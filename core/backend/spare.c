@@ -249,7 +249,7 @@ static bool is_ours(const struct container *c, const char *top)
 		return slash;
 	snprintf(user, sizeof(user), "%.*s", (int)(slash - top), top);
 	fd = sys_fd_hide_briefly(io_open(user, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-	ret = fd < 0 ? -errno : origin_read(fd, slash + 1, origin);
+	ret = fd < 0 ? -errno : origin_read(fd, slash + 1, origin, NULL);
 	sys_fd_close(&fd);
 	if (ret)
 		return false;

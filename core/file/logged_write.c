@@ -406,6 +406,8 @@ static __attribute__((noinline, cold)) ssize_t go_on(struct inode *ino, int fd, 
 		view_wrote(&ino->v, logical_off + done);
 	ret = end_log(ino, fd);
 	n = ret ? ret : logged_write(ino, fd, (const char *)buf + done, len - done, logical_off + done);
+	if (n == -ENOSPC || n == -EDQUOT) /* of all backends: the next write asks them again */
+		ino->c.full = 0;
 	return n >= 0 ? (ssize_t)done + n : done ? (ssize_t)done : n;
 }
 

@@ -195,6 +195,12 @@ moved_near() {
 	"$plfs" run -m "/plfs=$moved" cmp "$work/plain/d1" /plfs/d1
 	mkdir "$back" # another, in its place
 	"$plfs" run -m "/plfs=$moved" cmp "$work/plain/d1" /plfs/d1
+	"$plfs" run -m "/plfs=$back{small=0,near=$near}" sh -c 'head -c 100000 /dev/zero >/plfs/other'
+	for i in $(seq 100); do [ "$i" = 1 ] || sleep 0.1; [ "$(near_logs)" != 1 ] || break; done # its helper
+	"$plfs" drain "$near" 2>"$work/log/err" || [ $? = 75 ]
+	grep "$near/plfs.*: has logs of another backend that was at $back" "$work/log/err"
+	! "$plfs" gc --places "$near" || return 1
+	"$plfs" run -m "/plfs=$moved" cmp "$work/plain/d1" /plfs/d1
 	cp -a "$moved" "$moved.2" && rm -rf "$moved"
 	"$plfs" run -m "/plfs=$moved.2" cmp "$work/plain/d1" /plfs/d1
 	"$plfs" drain -m "/plfs=$moved.2" "$moved.2/d1" | grep '1 logs moved home'

@@ -155,6 +155,35 @@ spread_full() { # backends without space: the next one has the rest
 	trap - EXIT
 }
 
+spread_room_again() { # all backends were full; a process that waits for space goes on
+	local map one=$work/plain/one.back
+	[ "$(id -u)" = 0 ] || { echo "needs root, for a small file system"; exit 77; }
+	spread_setup process
+	mkdir -p "$one"
+	mount -t tmpfs -o size=12m none "$one" || { echo "no mounts here"; exit 77; }
+	trap 'umount -l "$one"' EXIT
+	mkdir "$one/1" "$one/2"
+	"$plfs" run -m "/plfs=$one/1,$one/2{spread=process,small=0}" python3 -c '
+import errno, os, sys
+room = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+os.posix_fallocate(room, 0, 5 << 20)
+f = os.open("/plfs/f", os.O_WRONLY | os.O_CREAT)
+done = 0
+try:
+    while True:
+        done += os.write(f, b"x" * 100000)
+except OSError as e:
+    assert e.errno == errno.ENOSPC, e
+os.unlink(sys.argv[1])
+os.close(room)
+for i in range(10):
+    done += os.write(f, b"x" * 100000)
+os.close(f)
+assert open("/plfs/f", "rb").read() == b"x" * done' "$one/room"
+	umount -l "$one"
+	trap - EXIT
+}
+
 spread_users() { # others read as the mode says; what others write to a file is in the first backend
 	local map
 	[ "$(id -u)" = 0 ] || { echo "needs root, to be other users"; exit 77; }

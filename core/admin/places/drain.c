@@ -228,6 +228,8 @@ struct placing {
 	uid_t uid;       /* whose it is */
 	struct ids killed; /* containers with logs of processes that write, or were killed */
 	bool only_orphans;
+	bool is_its; /* the backend is the one that the place belongs to */
+	bool others; /* there is a container that another backend may have */
 	int depth, ret;
 };
 
@@ -255,9 +257,16 @@ static bool parse_id(const char *name, uint8_t *id)
 	return queue_parse(name, id) && !name[2 * STUB_ID_LEN];
 }
 
-/* No file has it any more: the backend is there, and the container is not. */
+/*
+ * The backend is there, and the container is not: no file has it any more. But another backend may have it,
+ * that was moved away from the path, or is at that path for others.
+ */
 static void remove_orphan(struct placing *p, int dir, const char *name)
 {
+	if (!p->is_its) {
+		p->others = true;
+		return;
+	}
 	p->d->nr_orphans++;
 	if (!p->d->dry && dirs_remove(dir, name, false, container_has))
 		p->d->nr_left++;
@@ -380,6 +389,14 @@ bool plfs_place_is_shared(const char *top)
 	return len > end && !strcmp(top + len - end, PLACE_SHARED_END);
 }
 
+/* They can be drained, or removed with it, under its path. */
+static void tell_others(struct placing *p)
+{
+	p->d->nr_left++;
+	msg_error("%s: has logs of another backend that was at %s: they stay; under a mapping to where that is now, "
+		  "run plfs drain FILE", p->top, plfs_backend(p->m));
+}
+
 int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, struct plfs_drain *d)
 {
 	int saved ERRNO_KEPT = errno;
@@ -402,6 +419,7 @@ int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, s
 	} else {
 		p.uid = st.st_uid;
 		p.only_orphans |= spare_is_top(p.top); /* nothing moves from there */
+		p.is_its = origin_is(p.fd, ".", plfs_backend(m));
 		placed_enable(&m->store);
 		as_owner_begin(&owner, st.st_uid, st.st_gid);
 		dirs_list(p.fd, visit, &p);
@@ -411,6 +429,8 @@ int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, s
 		if (p.killed.nr)
 			drain_killed(&p);
 	}
+	if (p.others && !d->closed_only)
+		tell_others(&p);
 	d->of_place = false;
 	mem_free(p.killed.v);
 	sys_fd_close(&p.fd);
@@ -434,7 +454,7 @@ static int find_top(void *arg, int fd, const char *name, unsigned char type)
 	int dir;
 
 	(void)type;
-	if (origin_read(fd, name, home)) {
+	if (origin_read(fd, name, home, NULL)) {
 		dir = dirs_open(fd, name);
 		if (dir < 0) /* none of ours */
 			return 0;

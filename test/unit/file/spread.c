@@ -517,3 +517,18 @@ Test(spread, a_damaged_way_to_a_backend_is_an_error)
 	close(fd);
 	cr_assert_eq(in_child(read_part, (void *)0), 5);
 }
+
+/* Its maker was killed before it had written the bytes, and so before it made a log there. */
+Test(spread, an_empty_way_to_a_backend_leads_nowhere)
+{
+	char path[PATH_MAX], *dir;
+
+	write_there();
+	cr_assert(find_file("index.", path));
+	dir = strrchr(path, '/');
+	strcpy(dir, "/spread.6.elsewhere-12345678");
+	close(open(path, O_CREAT | O_EXCL | O_WRONLY, 0644));
+	cr_assert_eq(in_child(read_it, (void *)1), 0);
+	cr_assert_eq(in_child(write_it, (void *)1), 0);
+	cr_assert_eq(in_child(read_it, (void *)2), 0);
+}

@@ -150,16 +150,18 @@ Test(dirs, what_is_not_known_stays_with_the_way_to_it)
 	cr_assert(is_there("d/a/not that") && is_there("d/not this/f"));
 }
 
-Test(dirs, nothing_is_removed_two_levels_down)
+Test(dirs, nothing_is_removed_three_levels_down)
 {
 	msg_is_muted = true;
 	make_dir("d");
 	make_dir("d/a");
 	make_dir("d/a/b");
+	make_dir("d/a/b/c");
+	make_file("d/a/b/c/f", 0);
 	make_file("d/a/b/f", 0);
 	make_file("d/a/f", 0);
 	cr_assert_eq(dirs_remove(top, "d", false, known), -ENOTEMPTY);
-	cr_assert(is_there("d/a/b/f") && !is_there("d/a/f"));
+	cr_assert(is_there("d/a/b/c/f") && !is_there("d/a/b/f") && !is_there("d/a/f"));
 	cr_assert_eq(dirs_remove(top, "d/a", false, known), 0);
 	cr_assert_eq(dirs_remove(top, "d", false, known), 0);
 }
