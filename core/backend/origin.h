@@ -9,11 +9,11 @@
 
 #include "core/store/store.h"
 
-#define ORIGIN_HOME "home" /* two lines: the backend's path; origin_identity() in 16 hex digits */
+#define ORIGIN_HOME "home" /* lines: the path of the backend; origin_identity() as 16 hex digits */
 #define ORIGIN_ID_LEN 17   /* bytes of the second line */
 
 /*
-#define ORIGIN_HOME "home" /* lines: the backend's path; origin_identity() in 16 hex digits */
+ * A number for the backend at @path, which no other has that was there before, is there later, or is there for
  * processes that see other mounts. 0: it cannot be told.
  */
 uint64_t origin_identity(const char *path);

@@ -135,7 +135,7 @@ near_lammps_goes_on() { # STACK DIR [FROM]
 	local hosts_of_job=h2:4 on=h2 near_from=$3
 	[ -z "$3" ] || lammps_complete() { echo "$near_from"; }
 	lammps_restarted "$1" 4 "$mnt/$2"
-	lammps_same "$work/plain/lammps" "$mnt/$2"
+	lammps_same "$work/plain/near-lammps" "$mnt/$2"
 	near_drained h2
 	plfs_on h2 check -q -r "$backend"
 }
@@ -145,11 +145,12 @@ near_lammps() { # STACK
 	backend=$store/backend/$dir
 	near_hosts ""
 	under mkdir "$mnt/$dir"
-	lammps_whole "$1" 4 "$work/plain/lammps"
+	rm -rf "$work/plain/near-lammps"
+	lammps_whole "$1" 4 "$work/plain/near-lammps"
 	near_lammps_killed "$1" "$dir" 200 50
 	near_drained h1 h2
 	near_wiped h1
-	on=h2 lammps_torn "$work/plain/lammps" "$mnt/$dir"
+	on=h2 lammps_torn "$work/plain/near-lammps" "$mnt/$dir"
 	near_lammps_goes_on "$1" "$dir"
 }
 
@@ -158,11 +159,12 @@ near_lammps_lost() { # STACK
 	backend=$store/backend/$dir
 	near_hosts rate=400K
 	under mkdir "$mnt/$dir"
-	lammps_whole "$1" 4 "$work/plain/lammps"
+	rm -rf "$work/plain/near-lammps"
+	lammps_whole "$1" 4 "$work/plain/near-lammps"
 	near_lammps_killed "$1" "$dir" 200 50
 	near_drained h2
 	near_lost "$dir"
-	on=h2 under cmp "$work/plain/lammps/ck.50.$lmp_io" "$mnt/$dir/ck.50.$lmp_io"
+	on=h2 under cmp "$work/plain/near-lammps/ck.50.$lmp_io" "$mnt/$dir/ck.50.$lmp_io"
 	# What is lost is given up where it is not written anew.
 	on=h2 under sh -c "cd '$mnt/$dir' && ls | grep -v '^ck.50[.]' | xargs rm"
 	near_lammps_goes_on "$1" "$dir" 50
