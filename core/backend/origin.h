@@ -13,8 +13,8 @@
 #define ORIGIN_ID_LEN 17   /* bytes of the second line */
 
 /*
- * A number for the backend at @path. No other backend has it: one that was there before, comes there later, or
- * is there for processes that see other mounts. 0: it cannot be told.
+ * A number for the backend at @path, which no other backend has: none that was there before, that comes there
+ * later, or that is there for processes with other mounts. 0: it cannot be told.
  */
 uint64_t origin_identity(const char *path);
 
