@@ -77,9 +77,14 @@ static bool is_of_others(const struct run *r, const struct top *top, const struc
 {
 	bool finds = false;
 
-	for (int i = 0; i < r->nr_named; i++)
-		if (!strncmp(top->path, r->named[i], strlen(r->named[i])))
+	for (int i = 0; i < r->nr_named; i++) {
+		size_t len = strlen(r->named[i]);
+
+		while (len && r->named[i][len - 1] == '/')
+			len--;
+		if (!strncmp(top->path, r->named[i], len) && (top->path[len] == '/' || !top->path[len]))
 			return false;
+	}
 	for (int i = 0; plfs_mount_at(i); i++)
 		finds |= plfs_finds_near(plfs_mount_at(i));
 	return r->nr_named >= 0 && finds && (!m || !plfs_finds_near(m));

@@ -291,8 +291,14 @@ static int commit(struct carried *k, const char *tmp, off_t len)
 static int keep(struct carried *k, const char *dir, struct place_dir *near, const char *name)
 {
 	struct store to;
-	int ret = staged_enter(k->c->store, dir, &to);
+	struct stat st;
+	int ret = k->home.ops->fstat(&k->home, k->near, &st);
 
+	if (ret)
+		return ret;
+	if (st.st_uid != geteuid()) /* the directory is called by the user's number */
+		return -EPERM;
+	ret = staged_enter(k->c->store, dir, &to);
 	if (ret)
 		return ret;
 	if (sys.renameat(store_fd(&near->store, near->store.root), name, store_fd(&to, to.root), name))

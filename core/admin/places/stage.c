@@ -110,6 +110,8 @@ int plfs_stage_file(struct plfs_mount *m, int dirfd, const char *path, bool drop
 		return ret;
 	if (!c.store->near)
 		return -EOPNOTSUPP;
+	if (st.st_uid != geteuid()) /* the directory is called by the user's number */
+		return -EPERM;
 	as_owner_begin(&owner, st.st_uid, st.st_gid);
 	ret = drops ? staged_remove(c.store, c.dir) : stage_logs(&g);
 	as_owner_end(&owner);
