@@ -213,10 +213,12 @@ sizes_of_what_was_written_anew() { _mapped _sizes; }
 
 # Bits of the header are lost: that is damage, and what belongs to it stays.
 _damaged_header() {
-	local seek
+	local seek byte
 	for seek in 0 7 12 16 30 127; do
 		_files
-		printf '\377' | dd of="$B/big" bs=1 seek=$seek conv=notrunc status=none
+		byte=$(od -An -tu1 -j$seek -N1 "$B/big")
+		# shellcheck disable=SC2059 # the format is the byte
+		printf "\\x$(printf %x $((byte ^ 255)))" | dd of="$B/big" bs=1 seek=$seek conv=notrunc status=none
 		_agrees big
 		[ $rc != 0 ] || [ $seek = 16 ] || _fail "byte $seek: an error"
 		"$BUILD/plfs" gc -a 0 "$B" >"$W/out" 2>&1
