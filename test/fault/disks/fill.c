@@ -181,7 +181,8 @@ static void check(int fd, long nr, char *buf)
 
 static int be_rank(void)
 {
-	char *buf = malloc((size_t)len);
+	static char few[4096]; /* with little memory there may be no more */
+	char *buf = len <= (long)sizeof(few) ? few : malloc((size_t)len);
 	sigset_t all, now;
 	long first = at >= 0 && at < times ? at : times, nr;
 	int fd = open_file(O_RDWR | O_CREAT | (is("append") ? O_APPEND : 0));

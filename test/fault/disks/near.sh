@@ -225,13 +225,15 @@ file_size() {
 
 # No process more for this user: no helper, one line, and nothing else.
 no_processes() {
+	local OLD_BUILD=$BUILD
 	make_fs tmpfs
 	rm "$fs/ballast"
 	near_map "$work/other" "$fs/d"
 	map=${map/drain=none/drain=helper}
 	chmod 755 "$work"
 	chown 54321 "$fs/d" "$work/other"
-	local AS="setpriv --reuid=54321 --regid=54321 --clear-groups"
+	local AS="setpriv --reuid=54321 --regid=54321 --clear-groups" preload=$work/libplfs.so BUILD=$work
+	cp "$OLD_BUILD/libplfs.so" "$OLD_BUILD/plfs" "$work/" # where another user may read them
 	# shellcheck disable=SC2016
 	near_run bash -c 'ulimit -u 1; exec "$@"' bash dd if=/dev/zero of=/p/f bs=100000 count=20 2>"$work/err" || { cat "$work/err"; return 1; }
 	cat "$work/err"
