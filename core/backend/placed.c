@@ -4,6 +4,7 @@
  */
 #include "core/backend/placed.h"
 
+#include "core/backend/name_list.h"
 #include "core/backend/names.h"
 #include "core/backend/staged.h"
 #include "core/backend/twin.h"
@@ -11,7 +12,6 @@
 #include "core/base/critical.h"
 #include "core/base/io.h"
 #include "core/base/memroom.h"
-#include "core/base/vec.h"
 
 #include <linux/magic.h>
 #include <stdio.h>
@@ -198,42 +198,17 @@ static int placed_rename(struct store *s, const char *from, const char *to)
 
 /* ---- lists ---- */
 
-struct names {
-	char **v;
-	size_t nr, cap;
-};
-
-static int add_name(void *arg, const char *name)
-{
-	struct names *n = arg;
-	char **v = vec_room(n->v, &n->cap, n->nr + 1, sizeof(*v));
-
-	if (!v)
-		return -ENOMEM;
-	n->v = v;
-	v[n->nr] = mem_strdup(name);
-	return v[n->nr++] ? 0 : -ENOMEM;
-}
-
-static void drop_names(struct names *n)
-{
-	for (size_t i = 0; i < n->nr; i++)
-		mem_free(n->v[i]);
-	mem_free(n->v);
-	*n = (struct names){ .nr = 0 };
-}
-
 static int add_movable(void *arg, const char *name)
 {
 	enum dropping_kind kind = name_kind(name);
 
 	return kind == DROPPING_DATA || kind == DROPPING_LIVE || !strncmp(name, DAMAGED, strlen(DAMAGED)) ?
-		       add_name(arg, name) :
+		       name_list_add(arg, name) :
 		       0;
 }
 
 /* Add what lies in the places that @home's near.HOSTs lead to. Returns whether there is one. */
-static int list_places(struct store *s, const char *dir, const struct names *home, struct names *near)
+static int list_places(struct store *s, const char *dir, const struct name_list *home, struct name_list *near)
 {
 	int ret = 0;
 	bool any = false;
@@ -256,16 +231,8 @@ static int list_places(struct store *s, const char *dir, const struct names *hom
 	return ret ? ret : any;
 }
 
-static bool has_name(const struct names *n, const char *name)
-{
-	for (size_t i = 0; i < n->nr; i++)
-		if (!strcmp(n->v[i], name))
-			return true;
-	return false;
-}
-
 /* Those near, then those at home that are not near as well. */
-static int tell_names(const struct names *near, const struct names *home,
+static int tell_names(const struct name_list *near, const struct name_list *home,
 		      int (*fn)(void *arg, const char *name), void *arg)
 {
 	int ret = 0;
@@ -273,26 +240,26 @@ static int tell_names(const struct names *near, const struct names *home,
 	for (size_t i = 0; i < near->nr && !ret; i++)
 		ret = fn(arg, near->v[i]);
 	for (size_t i = 0; i < home->nr && !ret; i++)
-		ret = has_name(near, home->v[i]) ? 0 : fn(arg, home->v[i]);
+		ret = name_list_has(near, home->v[i]) ? 0 : fn(arg, home->v[i]);
 	return ret;
 }
 
 /* Home is listed last, once more: a log that has moved meanwhile is there by then. */
 static int list_hostdir(struct store *s, const char *path, int (*fn)(void *arg, const char *name), void *arg)
 {
-	struct names home = { .nr = 0 }, near = { .nr = 0 };
-	int ret = s->under->list(s, path, add_name, &home);
+	struct name_list home = { .nr = 0 }, near = { .nr = 0 };
+	int ret = s->under->list(s, path, name_list_add, &home);
 
 	if (!ret)
 		ret = list_places(s, path, &home, &near);
 	if (ret > 0) {
-		drop_names(&home);
-		ret = s->under->list(s, path, add_name, &home);
+		name_list_release(&home);
+		ret = s->under->list(s, path, name_list_add, &home);
 	}
 	if (!ret)
 		ret = tell_names(&near, &home, fn, arg);
-	drop_names(&home);
-	drop_names(&near);
+	name_list_release(&home);
+	name_list_release(&near);
 	return ret;
 }
 

@@ -7,13 +7,13 @@
 #include "core/backend/spread_store.h"
 
 #include "core/backend/container_dirs.h"
+#include "core/backend/name_list.h"
 #include "core/backend/names.h"
 #include "core/backend/spread_tops.h"
 #include "core/base/alloc.h"
 #include "core/base/critical.h"
 #include "core/base/msg.h"
 #include "core/base/sys.h"
-#include "core/base/vec.h"
 #include "core/store/posix.h"
 
 #include <stdio.h>
@@ -256,55 +256,27 @@ bool spread_is_elsewhere(struct store *s, const char *path, struct place *place)
 
 /* ---- lists ---- */
 
-struct names {
-	char **v;
-	size_t nr, cap;
+/* What is found in other backends. */
+struct there {
+	struct name_list names;
 	const char *host; /* whose names are wanted */
 	size_t host_len;
-	const struct store *in; /* where directories of hosts and processes are looked into; NULL: nowhere */
+	const struct store *in; /* where directories of hosts and processes are looked into */
 };
-
-static int add_name(void *arg, const char *name)
-{
-	struct names *n = arg;
-	char **v = vec_room(n->v, &n->cap, n->nr + 1, sizeof(*v));
-
-	if (!v)
-		return -ENOMEM;
-	n->v = v;
-	v[n->nr] = mem_strdup(name);
-	return v[n->nr++] ? 0 : -ENOMEM;
-}
-
-static void drop_names(struct names *n)
-{
-	for (size_t i = 0; i < n->nr; i++)
-		mem_free(n->v[i]);
-	mem_free(n->v);
-	*n = (struct names){ .nr = 0 };
-}
-
-static bool has_name(const struct names *n, const char *name)
-{
-	for (size_t i = 0; i < n->nr; i++)
-		if (!strcmp(n->v[i], name))
-			return true;
-	return false;
-}
 
 static int add_log(void *arg, const char *name)
 {
-	struct names *n = arg;
+	struct there *n = arg;
 	const char *as = undamaged(name), *host;
 	enum dropping_kind kind = name_kind(as);
 	size_t len;
 
 	host = kind == DROPPING_DATA || kind == DROPPING_LIVE ? name_host(as, &len) : NULL;
-	return host && len == n->host_len && !memcmp(host, n->host, len) ? add_name(n, name) : 0;
+	return host && len == n->host_len && !memcmp(host, n->host, len) ? name_list_add(&n->names, name) : 0;
 }
 
 /* "own.HOST" and "own.HOST.PID" of the host. */
-static bool is_own_dir_of(const char *name, const struct names *n)
+static bool is_own_dir_of(const char *name, const struct there *n)
 {
 	return name_is_own_dir(name) && !strncmp(name + 4, n->host, n->host_len) &&
 	       (!name[4 + n->host_len] || name[4 + n->host_len] == '.');
@@ -312,7 +284,7 @@ static bool is_own_dir_of(const char *name, const struct names *n)
 
 static int add_there(void *arg, const char *name)
 {
-	struct names *n = arg;
+	struct there *n = arg;
 	struct store *in = (struct store *)n->in;
 	int ret;
 
@@ -341,7 +313,7 @@ static void tell_gone(struct store *s, const char *dir, const char *file)
 }
 
 /* What the spread.N.HOST called @file leads to. */
-static int list_one(struct store *s, const char *dir, const char *file, struct names *there)
+static int list_one(struct store *s, const char *dir, const char *file, struct there *there)
 {
 	struct place_dir to;
 	int ret = spread_enter(s, dir, file, NULL, &to);
@@ -357,7 +329,7 @@ static int list_one(struct store *s, const char *dir, const char *file, struct n
 	return ret;
 }
 
-static int list_all(struct store *s, const char *dir, const struct names *home, struct names *there,
+static int list_all(struct store *s, const char *dir, const struct name_list *home, struct there *there,
 		    bool *any)
 {
 	int ret = 0;
@@ -373,19 +345,20 @@ static int list_all(struct store *s, const char *dir, const struct names *home, 
 }
 
 /* Only a command that brings logs home leaves one twice. */
-static bool is_twice(const struct names *there, const char *name)
+static bool is_twice(const struct name_list *there, const char *name)
 {
 	enum dropping_kind kind = name_kind(name);
 
 	return (kind == DROPPING_DATA || kind == DROPPING_LIVE) && spread_slot_of(name) &&
-	       has_name(there, name);
+	       name_list_has(there, name);
 }
 
 /* Home is listed last, once more: a log that was brought home meanwhile is there by then. */
 static int list_hostdir(struct store *s, const char *path, int (*fn)(void *arg, const char *name), void *arg)
 {
-	struct names home = { .nr = 0 }, there = { .nr = 0 };
-	int ret = s->base->list(s, path, add_name, &home), gone = 0, told = 0;
+	struct name_list home = { .nr = 0 };
+	struct there there = { .in = NULL };
+	int ret = s->base->list(s, path, name_list_add, &home), gone = 0, told = 0;
 	bool any = false;
 
 	if (!ret)
@@ -393,15 +366,15 @@ static int list_hostdir(struct store *s, const char *path, int (*fn)(void *arg, 
 	if (gone && gone != -EIO)
 		ret = gone;
 	if (any && !ret) {
-		drop_names(&home);
-		ret = s->base->list(s, path, add_name, &home);
+		name_list_release(&home);
+		ret = s->base->list(s, path, name_list_add, &home);
 	}
-	for (size_t i = 0; i < there.nr && !ret && !told; i++)
-		told = fn(arg, there.v[i]);
+	for (size_t i = 0; i < there.names.nr && !ret && !told; i++)
+		told = fn(arg, there.names.v[i]);
 	for (size_t i = 0; i < home.nr && !ret && !told; i++)
-		told = is_twice(&there, home.v[i]) ? 0 : fn(arg, home.v[i]);
-	drop_names(&home);
-	drop_names(&there);
+		told = is_twice(&there.names, home.v[i]) ? 0 : fn(arg, home.v[i]);
+	name_list_release(&home);
+	name_list_release(&there.names);
 	return ret ? ret : told ? told : gone;
 }
 
