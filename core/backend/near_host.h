@@ -14,7 +14,8 @@
  *    56   4  compat         features that a reader may ignore: 0
  *    60   4  incompat       features that a reader must know: 1 shared, 2 own_host, 4 own_process
  *    64  64  host           NUL-padded
- *   128 1152 path           of NEAR/plfs.UID/BACKEND-ID, NUL-padded
+ *   128 1144 path           of NEAR/plfs.UID/BACKEND-ID, NUL-padded
+ *  1272   8  origin         which backend has the container (origin.h); 0: not known
  *
  * shared: in a spread.N.HOST: all hosts can read there.
  * own_host, own_process: there, each host, or each process, has its logs in a directory of its own.
@@ -31,13 +32,14 @@
 #define PLACE_OWN_PROCESS 4u
 #define PLACE_INCOMPAT_KNOWN 7u
 #define PLACE_LEN 1280
-#define PLACE_PATH_LEN 1152
+#define PLACE_PATH_LEN 1144
 #define PLACE_TOKEN_LEN 16
 
 struct place {
 	uint8_t id[STUB_ID_LEN];
 	uint8_t token[PLACE_TOKEN_LEN];
 	uint64_t created_ns;
+	uint64_t origin;   /* origin_identity() */
 	uint32_t features; /* PLACE_SHARED and the like */
 	char host[64];
 	char path[PLACE_PATH_LEN];

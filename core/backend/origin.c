@@ -28,22 +28,21 @@ static ssize_t read_file(int dir, const char *path, char *buf, size_t len)
 	return n;
 }
 
-uint64_t origin_identity(const char *path)
+uint64_t origin_identity(struct store *home)
 {
-	char format[PATH_MAX + 16];
 	struct statx stx;
 
-	snprintf(format, sizeof(format), "%s/.plfs/format", path);
-	if (sys.statx(AT_FDCWD, format, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &stx))
+	if (sys.statx(store_fd(home, home->root), PLFS_DIR_NAME "/format", AT_SYMLINK_NOFOLLOW,
+		      STATX_INO | STATX_BTIME, &stx))
 		return 0;
 	if (!(stx.stx_mask & STATX_BTIME))
 		return stx.stx_ino;
 	return stx.stx_ino ^ ((uint64_t)stx.stx_btime.tv_sec * 1000000000 + stx.stx_btime.tv_nsec);
 }
 
-void origin_line(const char *path, char *line)
+void origin_line(struct store *home, char *line)
 {
-	snprintf(line, ORIGIN_ID_LEN + 1, "%016llx\n", (unsigned long long)origin_identity(path));
+	snprintf(line, ORIGIN_ID_LEN + 1, "%016llx\n", (unsigned long long)origin_identity(home));
 }
 
 int origin_read(int user, const char *id, char *path, uint64_t *identity)
@@ -64,15 +63,27 @@ int origin_read(int user, const char *id, char *path, uint64_t *identity)
 	return 0;
 }
 
-bool origin_is(int user, const char *id, const char *path)
-{
-	char origin[PATH_MAX];
-	uint64_t identity;
+static bool is_gone(int error) { return error == -ENOENT || error == -ENOTDIR; }
 
-	return !origin_read(user, id, origin, &identity) && identity && identity == origin_identity(path);
+int origin_is_at(struct store *home, const char *path)
+{
+	struct stat st, ours;
+	int ret = sys.fstatat(AT_FDCWD, path, &st, 0) ? -errno : 0;
+
+	if (ret)
+		return is_gone(ret) ? -ENOENT : ret;
+	ret = home->ops->fstat(home, home->root, &ours);
+	return ret ? ret : st.st_dev == ours.st_dev && st.st_ino == ours.st_ino;
 }
 
-static bool is_gone(int error) { return error == -ENOENT || error == -ENOTDIR; }
+bool origin_is(struct store *home, int user, const char *id)
+{
+	char path[PATH_MAX];
+	uint64_t identity;
+
+	return !origin_read(user, id, path, &identity) && identity && identity == origin_identity(home) &&
+	       origin_is_at(home, path) == 1;
+}
 
 /* Whether the backend at @origin has the same near.HOST; also if that cannot be told. */
 static bool leads_there(const char *origin, const char *name, const uint8_t *bytes, size_t len)
@@ -89,18 +100,15 @@ bool origin_is_other(struct store *home, int user, const char *id, const char *n
 		     size_t len)
 {
 	char own[17], origin[PATH_MAX];
-	struct stat st, ours;
+	int ret;
 
 	snprintf(own, sizeof(own), "%016llx", (unsigned long long)home->path_id);
 	if (!strncmp(own, id, 16) && (!id[16] || id[16] == '-')) /* "-shared": in another backend */
 		return false;
 	if (origin_read(user, id, origin, NULL))
 		return true;
-	if (sys.fstatat(AT_FDCWD, origin, &st, 0))
-		return !is_gone(-errno);
-	if (home->ops->fstat(home, home->root, &ours))
-		return true;
-	if (st.st_dev == ours.st_dev && st.st_ino == ours.st_ino)
-		return false;
+	ret = origin_is_at(home, origin);
+	if (ret)
+		return ret < 0 && ret != -ENOENT;
 	return leads_there(origin, name, bytes, len);
 }

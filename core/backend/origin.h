@@ -13,13 +13,13 @@
 #define ORIGIN_ID_LEN 17   /* bytes of the second line */
 
 /*
- * A number for the backend at @path, which no other backend has: none that was there before, that comes there
- * later, or that is there for processes with other mounts. 0: it cannot be told.
+ * A number for a backend, which no other has: none that was at its path before, that comes there later, or that
+ * is there for processes with other mounts. 0: it cannot be told.
  */
-uint64_t origin_identity(const char *path);
+uint64_t origin_identity(struct store *home);
 
 /* The second line of "home", with its newline, into @line (ORIGIN_ID_LEN and a zero). */
-void origin_line(const char *path, char *line);
+void origin_line(struct store *home, char *line);
 
 /*
  * Read "@id/home" below the directory @user: the path into @path (PATH_MAX); *@identity, unless that is NULL.
@@ -27,11 +27,14 @@ void origin_line(const char *path, char *line);
  */
 int origin_read(int user, const char *id, char *path, uint64_t *identity);
 
+/* Whether the directory at @path is that of @home: 1, 0; -ENOENT: there is none; -errno. */
+int origin_is_at(struct store *home, const char *path);
+
 /*
- * Whether the backend at @path is the one to which the place "@id" below the directory @user belongs, and not
- * another that has come to that path: what it lacks has been removed. False also if that cannot be told.
+ * Whether @home is the backend to which the place "@id" below the directory @user belongs, and still at its
+ * path: no other has come there. False also if that cannot be told.
  */
-bool origin_is(int user, const char *id, const char *path);
+bool origin_is(struct store *home, int user, const char *id);
 
 /*
  * Whether @home, which has the near.HOST @name (relative to its root) with these @len bytes, is a copy of the

@@ -317,7 +317,7 @@ static int make_dir(struct store *s, const char *path)
 }
 
 /* A power failure may have left it shorter. */
-static void say_home(struct store *s, const struct place_settings *ps)
+static void say_home(struct store *home, struct store *s, const struct place_settings *ps)
 {
 	char path[STORE_PATH_LEN], line[1 + ORIGIN_ID_LEN + 1] = "\n";
 	struct stat st;
@@ -325,12 +325,12 @@ static void say_home(struct store *s, const struct place_settings *ps)
 	snprintf(path, sizeof(path), "%s/" ORIGIN_HOME, ps->backend_id);
 	if (!s->ops->stat(s, path, &st) && st.st_size == (off_t)(strlen(ps->home) + 1 + ORIGIN_ID_LEN))
 		return;
-	origin_line(ps->home, line + 1);
+	origin_line(home, line + 1);
 	store_write_file(s, path, 0644, ps->home, strlen(ps->home), line, 1 + ORIGIN_ID_LEN);
 }
 
 /* Each directory from BACKEND-ID to the hostdir. */
-static int make_way(struct store *s, const struct place_settings *ps, const char *path)
+static int make_way(struct store *home, struct store *s, const struct place_settings *ps, const char *path)
 {
 	char part[STORE_PATH_LEN];
 	int ret = 0;
@@ -342,12 +342,13 @@ static int make_way(struct store *s, const struct place_settings *ps, const char
 		p = p ? p + 1 : NULL;
 	}
 	if (!ret)
-		say_home(s, ps);
+		say_home(home, s, ps);
 	return ret;
 }
 
 /* plfs.UID, of a store, with the way @path in it. */
-static int make_own(const struct place_settings *ps, uid_t uid, const char *path, struct store *s)
+static int make_own(struct store *home, const struct place_settings *ps, uid_t uid, const char *path,
+		    struct store *s)
 {
 	char user[PLACE_PATH_LEN];
 	int ret;
@@ -360,7 +361,7 @@ static int make_own(const struct place_settings *ps, uid_t uid, const char *path
 	s->root = open_user(user, uid);
 	if (s->root < 0)
 		return s->root;
-	ret = make_way(s, ps, path);
+	ret = make_way(home, s, ps, path);
 	if (ret)
 		sys_fd_close(&s->root);
 	return ret;
@@ -381,14 +382,14 @@ int place_make(struct store *home, const struct place_settings *ps, uid_t uid, c
 		if (ret != -ENOENT)
 			return ret;
 	}
-	ret = make_own(ps, uid, path, &s);
+	ret = make_own(home, ps, uid, path, &s);
 	return ret ? ret : enter(home, s.root, path, near);
 }
 
 int place_make_top(struct store *home)
 {
 	struct store s = store_bare(home);
-	int ret = make_own(home->near, geteuid(), home->near->backend_id, &s);
+	int ret = make_own(home, home->near, geteuid(), home->near->backend_id, &s);
 
 	if (!ret)
 		sys_fd_close(&s.root);
@@ -415,10 +416,10 @@ static int write_locked(struct place_dir *near, const uint8_t *raw)
 }
 
 /* The lock is held, exclusively: write the file anew. @path: of NEAR/plfs.UID/BACKEND-ID. */
-static int fill(struct place_dir *near, const char *dir, const char *host, const char *path,
+static int fill(struct store *home, struct place_dir *near, const char *dir, const char *host, const char *path,
 		uint32_t features)
 {
-	struct place p = { .created_ns = stamp_next(), .features = features };
+	struct place p = { .created_ns = stamp_next(), .features = features, .origin = origin_identity(home) };
 	const char *end = strrchr(dir, '/');
 	uint8_t raw[PLACE_LEN];
 
@@ -514,7 +515,7 @@ static int compare_home(struct store *home, const struct place_settings *ps, con
 		return -ENODATA;
 	ret = own ? top_path(ps, top) : 0;
 	if (!ret && own)
-		ret = fill(near, dir, host_name(), top, ps->features);
+		ret = fill(home, near, dir, host_name(), top, ps->features);
 	return ret ? ret : write_home(home, path, mode, near, false);
 }
 
@@ -613,7 +614,7 @@ static int mend_locked(struct store *home, const char *dir, const char *host, co
 	}
 	if (!ret && !is_same_dir(p.path, top))
 		return -EREMOTE;
-	ret = ret ? fill(near, dir, host, top, 0) : 0;
+	ret = ret ? fill(home, near, dir, host, top, 0) : 0;
 	if (!ret)
 		ret = near->store.ops->sync(&near->store, near->lock, false);
 	return ret ? ret : write_home(home, path, mode, near, true);

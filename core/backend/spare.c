@@ -241,7 +241,6 @@ static bool is_ours(const struct container *c, const char *top)
 	struct store home = store_bare(c->store);
 	const char *slash = strrchr(top, '/');
 	char user[PLACE_PATH_LEN], own[40], origin[PATH_MAX];
-	struct stat st, ours;
 	int fd, ret;
 
 	snprintf(own, sizeof(own), COPIES "%016llx", (unsigned long long)home.path_id);
@@ -253,10 +252,8 @@ static bool is_ours(const struct container *c, const char *top)
 	sys_fd_close(&fd);
 	if (ret)
 		return false;
-	if (sys.fstatat(AT_FDCWD, origin, &st, 0))
-		return errno == ENOENT || errno == ENOTDIR; /* it was moved */
-	return !home.ops->fstat(&home, home.root, &ours) && st.st_dev == ours.st_dev &&
-	       st.st_ino == ours.st_ino;
+	ret = origin_is_at(&home, origin);
+	return ret == 1 || ret == -ENOENT; /* it was moved */
 }
 
 void spare_unlink(const struct container *c, const char *path)

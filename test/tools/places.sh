@@ -209,6 +209,35 @@ moved_near() {
 	rm -rf "$moved.2"
 }
 
+# Two backends that have the same path, each for its own processes (containers): the drain of one leaves the other's logs.
+bound_near() {
+	local map other=$work/bound.other
+	[ "$(id -u)" = 0 ] || { echo "needs root, to bind a directory"; exit 77; }
+	unshare -m true 2>/dev/null || { echo "no mount namespaces here"; exit 77; }
+	near_setup
+	in_other() { # COMMAND...
+		unshare -m --propagation private sh -e -c 'mount --bind "$0" "$1"; shift; exec "$@"' "$other" "$back" "$@"
+	}
+	rm -rf "$other" && mkdir "$other"
+	head -c 3000000 /dev/urandom >"$work/plain/d1"
+	head -c 2000000 /dev/urandom >"$work/plain/d2"
+	"$plfs" run -m "$map" cp "$work/plain/d1" /plfs/d1
+	in_other "$plfs" run -m "$map" cp "$work/plain/d2" /plfs/d2
+	"$plfs" drain "$near" >"$work/out" 2>"$work/log/err" || [ $? = 75 ]
+	grep '1 logs moved home' "$work/out"
+	grep "$near/plfs.*: has logs of another backend that was at $back" "$work/log/err"
+	! "$plfs" gc --places "$near" || return 1
+	in_other "$plfs" run -m "$map" cmp "$work/plain/d2" /plfs/d2
+	in_other "$plfs" run -m "$map" rm /plfs/d2
+	in_other "$plfs" run -m "$map" cp "$work/plain/d1" "$work/plain/d2" /plfs
+	"$plfs" run -m "$map" rm /plfs/d1
+	in_other "$plfs" drain "$near" | grep '2 logs moved home'
+	[ "$(near_logs)" = 0 ]
+	in_other "$plfs" run -m "$map" cmp "$work/plain/d1" /plfs/d1
+	in_other "$plfs" run -m "$map" cmp "$work/plain/d2" /plfs/d2
+	rm -rf "$other"
+}
+
 lost_place() { # what was not drained is an error, named, and can be given up
 	local map
 	near_setup

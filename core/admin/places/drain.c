@@ -8,6 +8,7 @@
 #include "core/admin/places/listed.h"
 #include "core/admin/places/mend.h"
 #include "core/admin/places/mirror.h"
+#include "core/admin/places/orphan.h"
 #include "core/admin/places/pace.h"
 #include "core/admin/places/ready.h"
 #include "core/admin/places/stage.h"
@@ -228,8 +229,7 @@ struct placing {
 	uid_t uid;       /* whose it is */
 	struct ids killed; /* containers with logs of processes that write, or were killed */
 	bool only_orphans;
-	bool is_its; /* the backend is the one that the place belongs to */
-	bool others; /* there is a container that another backend may have */
+	bool others; /* there is a container that another backend has */
 	int depth, ret;
 };
 
@@ -257,27 +257,11 @@ static bool parse_id(const char *name, uint8_t *id)
 	return queue_parse(name, id) && !name[2 * STUB_ID_LEN];
 }
 
-/*
- * The backend is there, and the container is not: no file has it any more. But another backend may have it,
- * that was moved away from the path, or is at that path for others.
- */
 static void remove_orphan(struct placing *p, int dir, const char *name)
 {
-	if (!p->is_its) {
-		p->others = true;
-		return;
-	}
 	p->d->nr_orphans++;
 	if (!p->d->dry && dirs_remove(dir, name, false, container_has))
 		p->d->nr_left++;
-}
-
-/* A removal was killed, or is at it: what two remove goes all the same. */
-static bool is_being_removed(const char *name)
-{
-	size_t len = strlen(name), end = strlen(STORE_GONE);
-
-	return len == 2 * STUB_ID_LEN + end && !strcmp(name + len - end, STORE_GONE);
 }
 
 static int drain_id(struct placing *p, int dir, const char *name)
@@ -289,7 +273,7 @@ static int drain_id(struct placing *p, int dir, const char *name)
 	struct drain_open open = { .nr = 0 };
 	int ret;
 
-	if (is_being_removed(name)) {
+	if (orphan_is_being_removed(name)) {
 		remove_orphan(p, dir, name);
 		return 0;
 	}
@@ -297,8 +281,11 @@ static int drain_id(struct placing *p, int dir, const char *name)
 		return 0;
 	container_init(&c, s, id, 0);
 	ret = s->ops->stat(s, c.dir, &st);
-	if (ret == -ENOENT) {
-		remove_orphan(p, dir, name);
+	if (ret == -ENOENT) { /* no file has it any more */
+		if (orphan_is_of(s, p->fd, dir, name))
+			remove_orphan(p, dir, name);
+		else
+			p->others = true;
 		return 0;
 	}
 	if (!ret && p->only_orphans)
@@ -419,7 +406,6 @@ int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, s
 	} else {
 		p.uid = st.st_uid;
 		p.only_orphans |= spare_is_top(p.top); /* nothing moves from there */
-		p.is_its = origin_is(p.fd, ".", plfs_backend(m));
 		placed_enable(&m->store);
 		as_owner_begin(&owner, st.st_uid, st.st_gid);
 		dirs_list(p.fd, visit, &p);
