@@ -22,7 +22,7 @@ void place_encode(const struct place *p, uint8_t *buf)
 	put_le32(buf + 60, p->features);
 	snprintf((char *)buf + 64, sizeof(p->host), "%s", p->host);
 	snprintf((char *)buf + 128, PLACE_PATH_LEN, "%s", p->path);
-	put_le64(buf + 128 + PLACE_PATH_LEN, p->origin);
+	put_le64(buf + 1272, p->origin);
 	put_le32(buf + 12, crc32c(0, buf, PLACE_LEN));
 }
 
@@ -45,7 +45,7 @@ int place_decode(struct place *p, const uint8_t *buf)
 	p->features = get_le32(buf + 60);
 	memcpy(p->host, buf + 64, sizeof(p->host));
 	memcpy(p->path, buf + 128, PLACE_PATH_LEN);
-	p->origin = get_le64(buf + 128 + PLACE_PATH_LEN);
+	p->origin = get_le64(buf + 1272);
 	return 0;
 }
 

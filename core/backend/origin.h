@@ -13,8 +13,8 @@
 #define ORIGIN_ID_LEN 17   /* bytes of the second line */
 
 /*
- * A number for a backend, which no other has: none that was at its path before, that comes there later, or that
- * is there for processes with other mounts. 0: it cannot be told.
+ * A number for a backend, which no other has: none that was at its path before, that comes there later, or is
+ * there for processes with other mounts. 0: it cannot be told.
  */
 uint64_t origin_identity(struct store *home);
 

@@ -97,22 +97,6 @@ bool staged_find(struct store *s, const char *path, uint64_t *len)
 	return !ret;
 }
 
-/* Each directory of @path in turn. */
-static int make_way(struct store *user, const char *path)
-{
-	char part[STORE_PATH_LEN];
-	int ret = 0;
-
-	for (const char *p = path; p && !ret;) {
-		p = strchr(p, '/');
-		snprintf(part, sizeof(part), "%.*s", p ? (int)(p - path) : (int)strlen(path), path);
-		ret = user->ops->mkdir(user, part, DIR_MODE);
-		ret = ret == -EEXIST ? 0 : ret;
-		p = p ? p + 1 : NULL;
-	}
-	return ret;
-}
-
 int staged_enter(struct store *s, const char *dir, struct store *to)
 {
 	char path[STORE_PATH_LEN];
@@ -125,7 +109,7 @@ int staged_enter(struct store *s, const char *dir, struct store *to)
 		ret = enter_user(s, &user);
 	if (ret)
 		return ret;
-	ret = make_way(&user, path);
+	ret = store_make_dirs(&user, path, DIR_MODE);
 	*to = user;
 	if (!ret)
 		to->root = store_open(&user, path, O_RDONLY | O_DIRECTORY | STORE_BRIEFLY, 0);
@@ -145,7 +129,7 @@ int staged_lock(struct store *s)
 	if (ret)
 		return ret;
 	snprintf(path, sizeof(path), "%s/" STAGED_DIR, s->near->backend_id);
-	ret = make_way(&user, path);
+	ret = store_make_dirs(&user, path, DIR_MODE);
 	snprintf(path, sizeof(path), "%s/" STAGED_DIR "/lock", s->near->backend_id);
 	fd = ret;
 	if (!ret) {

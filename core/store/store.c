@@ -301,3 +301,18 @@ int store_replace_durably(struct store *s, const char *path, mode_t mode, uid_t 
 	snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
 	return store_sync_path(s, dir, true);
 }
+
+int store_make_dirs(struct store *s, const char *path, mode_t mode)
+{
+	char part[STORE_PATH_LEN];
+	int ret = 0;
+
+	for (const char *p = path; p && !ret;) {
+		p = strchr(p, '/');
+		snprintf(part, sizeof(part), "%.*s", p ? (int)(p - path) : (int)strlen(path), path);
+		ret = s->ops->mkdir(s, part, mode);
+		ret = ret == -EEXIST ? 0 : ret;
+		p = p ? p + 1 : NULL;
+	}
+	return ret;
+}

@@ -237,6 +237,8 @@ ssize_t store_preadv(struct store *s, int h, struct iovec *iov, int cnt, uint64_
 ssize_t store_pwrite2(struct store *s, int h, const void *buf, size_t len, const void *buf2, size_t len2,
 		      uint64_t off);
 int store_identify(struct store *s, int h, struct store_identity *id);
+/* Each directory of @path in turn, those that are missing. */
+int store_make_dirs(struct store *s, const char *path, mode_t mode);
 int store_remove_tree(struct store *s, const char *path, dirs_known *known);
 int store_reserve(struct store *s, int h, uint64_t off, uint64_t len);
 /* reserve() by writing zeros. */
