@@ -225,12 +225,14 @@ helper_of_a_removed_place() { # ends at once, and notes nothing
 	until_so "the helper has ended" no_helper
 }
 
-helper_of_a_removed_backend() { # place and backend are made anew at their paths, while it stands still: it takes nothing of the new ones
+# Place and backend are made anew at their paths, while it stands still: it takes nothing of the new ones.
+helper_of_a_removed_backend() {
 	local map
 	helper_setup
 	"$plfs" run -m "$map" sh -c 'echo x >/plfs/x'
 	catch_helper
-	rm -rf "$near" "$back"
+	rm -rf "$near" "$back.old"
+	mv "$back" "$back.old"
 	mkdir "$near" "$back"
 	head -c 3000000 /dev/urandom >"$work/plain/d1"
 	"$plfs" run -m "/plfs=$back{small=0,near=$near,drain=none}" cp "$work/plain/d1" /plfs/d1
@@ -240,6 +242,7 @@ helper_of_a_removed_backend() { # place and backend are made anew at their paths
 	"$plfs" run -m "/plfs=$back" cmp "$work/plain/d1" /plfs/d1
 	"$plfs" drain "$near" | grep '1 logs moved home'
 	"$plfs" check "$back/d1"
+	rm -rf "$back.old"
 }
 
 drained_at_close() { # drain=close: by the process itself
