@@ -45,11 +45,13 @@ slurm_batch() { # the program runs under the library, and its last step drains
 	PLFS_MAP=$auto bash "$slurm/checkpoint.sbatch" sh -c 'cat "$0" >/plfs/c; exit 3' "$work/plain/b" || rc=$?
 	[ $rc = 3 ]
 	[ -z "$("$plfs" places "$back/c")" ]
-	# a restart stages first, if there is a place
+	# a restart stages first, if there is a place, and leaves no copies there
 	PLFS_MAP=$auto "$plfs" places --auto --json | grep '"taken": true' || return 0
 	PLFS_MAP=$auto RESTART=/plfs/b bash "$slurm/checkpoint.sbatch" cmp "$work/plain/b" /plfs/b
 	grep -e '^--nodes=1 --ntasks=1 --ntasks-per-node=1 : plfs stage /plfs/b' "$SRUN_LOG"
-	PLFS_MAP=$auto "$plfs" places "$back/b" | grep '1 logs staged on this node'
+	PLFS_MAP=$auto RESTART=/plfs/b bash "$slurm/checkpoint.sbatch" sh -c '"$0" places "$1"' "$plfs" "$back/b" | grep '1 logs staged on this node'
+	grep -e ' : plfs stage --drop /plfs/b' "$SRUN_LOG"
+	[ -z "$(PLFS_MAP=$auto "$plfs" places "$back/b")" ]
 	PLFS_MAP=$auto "$plfs" run rm /plfs/b
 }
 
