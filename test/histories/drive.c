@@ -33,6 +33,8 @@ const struct variant variants[] = {
 	{ .name = "near", .preload = true, .options = "{small=0,near=$HISTORIES_NEAR}" }, /* and a helper */
 	{ .name = "closed", .preload = true, .options = "{small=0,near=$HISTORIES_NEAR,drain=close}" },
 	{ .name = "ended", .preload = true, .options = "{small=0,near=$HISTORIES_NEAR,log-max=1}" },
+	{ .name = "spread", .preload = true, .several = true, .options = "{small=0,spread=process}" },
+	{ .name = "mirror", .preload = true, .several = true, .options = "{small=0,mirror=2}" }, /* and a helper */
 };
 const int nr_variants = sizeof(variants) / sizeof(variants[0]);
 
@@ -54,6 +56,20 @@ static int env_of(const struct variant *v)
 	return !v->preload ? ENV_PLAIN : v->posix ? ENV_POSIX : ENV_PRELOAD;
 }
 
+/* Behind what is in @map. */
+static void add_mapping(char *map, const struct variant *v)
+{
+	char *to = map + strlen(map);
+
+	to += sprintf(to, "%s", map[0] ? ":" : "");
+	if (!v->inplace)
+		to += sprintf(to, "/plfs-%s=", v->name);
+	to += sprintf(to, "%s/%s", base, v->name);
+	if (v->several)
+		to += sprintf(to, ",%s/%s.2", base, v->name);
+	sprintf(to, "%s", v->options);
+}
+
 static _Noreturn void fail(const char *what)
 {
 	perror(what);
@@ -68,17 +84,8 @@ static void be_zygote(int e, int board_fd)
 	if (dup2(board_fd, BOARD_FD) < 0 || dup2(envs[e].said_fd, STDERR_FILENO) < 0)
 		fail("dup2");
 	for (int i = 1; i < nr_variants; i++)
-		if (env_of(&variants[i]) == e) {
-			char one[1024];
-
-			if (variants[i].inplace)
-				snprintf(one, sizeof(one), "%s%s/%s%s", map[0] ? ":" : "", base,
-					 variants[i].name, variants[i].options);
-			else
-				snprintf(one, sizeof(one), "%s/plfs-%s=%s/%s%s", map[0] ? ":" : "",
-					 variants[i].name, base, variants[i].name, variants[i].options);
-			strcat(map, one);
-		}
+		if (env_of(&variants[i]) == e)
+			add_mapping(map, &variants[i]);
 	if (e != ENV_PLAIN && *library) {
 		char near[4096];
 
@@ -149,10 +156,18 @@ static void env_end(struct env *env)
 			}
 }
 
+static void make_dir(const char *name, const char *end)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/%s%s", base, name, end);
+	if (mkdir(path, 0755) && errno != EEXIST)
+		fail(path);
+}
+
 void drive_begin(const char *dir, const char *preload, int cpu)
 {
 	cpu_set_t cpus;
-	char path[4096];
 
 	base = dir;
 	library = preload;
@@ -160,10 +175,11 @@ void drive_begin(const char *dir, const char *preload, int cpu)
 	CPU_SET((size_t)cpu, &cpus);
 	/* a turn is passed on by a switch, without waking another core */
 	sched_setaffinity(0, sizeof(cpus), &cpus);
-	for (int i = 0; i <= nr_variants; i++) {
-		snprintf(path, sizeof(path), "%s/%s", dir, i < nr_variants ? variants[i].name : "places");
-		if (mkdir(path, 0755) && errno != EEXIST)
-			fail(path);
+	make_dir("places", "");
+	for (int i = 0; i < nr_variants; i++) {
+		make_dir(variants[i].name, "");
+		if (variants[i].several)
+			make_dir(variants[i].name, ".2");
 	}
 }
 

@@ -140,6 +140,7 @@ void history_add_looks(struct history *h, const struct scene *scene);
 struct variant {
 	const char *name, *options;
 	bool preload, inplace, posix;
+	bool several; /* two backends */
 };
 
 extern const struct variant variants[];
