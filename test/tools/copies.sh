@@ -45,6 +45,27 @@ copies_made() { # by the helper; read under a mapping without mirror= when the l
 	for i in 1 2; do "$plfs" run -m "$map" cmp "$work/plain/c$i" "/plfs/c$i"; done
 }
 
+copies_of_near() { # logs in a place are copied when they have come home, by the helpers and by hand
+	local map drain i
+	for drain in helper none; do
+		copies_setup
+		near_setup
+		map="/plfs=$back,$other{small=0,near=$near,mirror=2,drain=$drain}"
+		head -c 6000000 /dev/urandom >"$work/plain/n"
+		# shellcheck disable=SC2016
+		"$plfs" run -m "$map" sh -c 'for i in 0 1 2; do dd if="$0" of=/plfs/n bs=2000000 count=1 skip=$i seek=$i conv=notrunc status=none & done; wait' "$work/plain/n"
+		[ $drain = helper ] || "$plfs" drain -m "$map" "$back/n" | grep '3 logs moved home'
+		all_copied 3
+		[ "$(near_logs)" = 0 ]
+		lose_logs
+		"$plfs" run -m "$map" cmp "$work/plain/n" /plfs/n
+		"$plfs" repair "$back/n"
+		"$plfs" check "$back/n"
+		"$plfs" run -m "$map" rm /plfs/n
+		[ "$(copies)" = 0 ]
+	done
+}
+
 copies_of_a_job() { # eight processes close one file
 	local map i
 	copies_setup
