@@ -80,6 +80,13 @@ uint64_t twin_home_len(int h)
 	return t && !t->staged ? t->home_len : 0;
 }
 
+bool twin_prefers_home(int h)
+{
+	struct twin *t = twin_of(h);
+
+	return t && __atomic_load_n(&t->preferred, __ATOMIC_RELAXED) == HOME;
+}
+
 bool twin_turn(struct store *s, int h)
 {
 	struct twin *t = s->under ? twin_of(h) : NULL;

@@ -30,6 +30,9 @@ static inline bool twin_is(int h) { return h >= 1 << 30; }
 /* Bytes of the file @h that home has too, when it was opened; 0: it has one file alone. */
 uint64_t twin_home_len(int h);
 
+/* Whether what both have is taken from home. */
+bool twin_prefers_home(int h);
+
 /* Let @h prefer the other one. False: it has one file alone. */
 bool twin_turn(struct store *s, int h);
 

@@ -33,7 +33,8 @@ struct carried {
 	int near, from, to; /* near: the file there; from: with what home has of it (twin.h) */
 	int other;     /* -1, or: a copy, for what is damaged in @from */
 	bool reserves; /* space for a copy, before it is written */
-	bool keeps;    /* what goes near */
+	bool keeps;    /* what goes near, unless: */
+	bool doubtful; /* bytes of it were wrong, or were not looked at */
 	uint8_t *buf; /* COPY_LEN */
 	bool quiet;   /* what is wrong gets no line */
 	struct log_sums sums;
@@ -74,6 +75,7 @@ static int begin(struct carried *k, const struct container *c, const char *path)
 	if (ret)
 		return ret;
 	k->from = datalog_open(c, path, false);
+	k->doubtful = twin_prefers_home(k->from);
 	k->buf = k->from < 0 ? NULL : mem_alloc(COPY_LEN);
 	return k->from < 0 ? k->from : k->buf ? 0 : -ENOMEM;
 }
@@ -157,6 +159,7 @@ static int compare(struct carried *k, size_t len, uint64_t off)
 			ret = -EIO;
 		if (ret || sums_check(s, k->from, &one, 1, off + at, &chunks[i], NULL))
 			continue;
+		k->doubtful = true;
 		if (twin_turn(s, k->from) && is_right_at(s, k->from, &one, off + at, &chunks[i]))
 			continue;
 		if (k->other < 0 || !is_right_at(s, k->other, &one, off + at, &chunks[i]))
@@ -323,7 +326,7 @@ static int leave(struct carried *k, const char *tmp, off_t len)
 		ret = place_enter(k->c->store, dir, host, host_len, &near);
 	if (ret)
 		return ret;
-	if (!k->keeps || keep(k, dir, &near, slash + 1))
+	if (!k->keeps || k->doubtful || keep(k, dir, &near, slash + 1))
 		ret = near.store.ops->unlink(&near.store, slash + 1);
 	place_leave(&near);
 	return ret;

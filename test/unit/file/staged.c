@@ -111,6 +111,52 @@ Test(staged, a_reader_takes_the_bytes_from_the_copy)
 	cr_assert_eq(in_child(look, NULL), 1); /* the damage is found there: nothing else was read */
 }
 
+static int write_and_sync(void *arg)
+{
+	struct lfile l = made("a");
+
+	(void)arg;
+	if (lfill(&l, 0, LEN, 1) != LEN || plfs_sync(l.f))
+		return 1;
+	return lclose(&l);
+}
+
+static int drain_and_keep(void *arg)
+{
+	struct plfs_drain d = { .keep = true };
+	char path[PATH_MAX];
+	struct plfs_mount *m = lpath("a", path);
+
+	(void)arg;
+	return plfs_drain_file(m, AT_FDCWD, path, &d) || d.nr_left || d.nr_lost;
+}
+
+Test(staged, a_log_that_goes_home_stays_as_a_copy)
+{
+	cr_assert_eq(in_child(write_and_sync, NULL), 0);
+	cr_assert_eq(in_child(drain_and_keep, NULL), 0);
+	cr_assert_eq(near_count("data."), 1);
+	flip_home();
+	cr_assert_eq(in_child(look, NULL), 0);
+}
+
+Test(staged, a_log_stays_not_as_a_copy_if_home_had_the_right_bytes)
+{
+	cr_assert_eq(in_child(write_and_sync, NULL), 0);
+	flip_copy();
+	cr_assert_eq(in_child(drain_and_keep, NULL), 0);
+	cr_assert_eq(near_count("data."), 0);
+	cr_assert_eq(in_child(look, NULL), 0);
+}
+
+Test(staged, a_log_that_home_had_before_a_restart_stays_not_as_a_copy)
+{
+	cr_assert_eq(in_child(write_and_sync, NULL), 0);
+	cr_assert_eq(after_reboot(drain_and_keep), 0);
+	cr_assert_eq(near_count("data."), 0);
+	cr_assert_eq(in_child(look, NULL), 0);
+}
+
 Test(staged, a_lost_place_loses_nothing)
 {
 	make_staged();
