@@ -27,6 +27,8 @@
 /* These two return the id from before, whether it could be changed or not. */
 static uid_t set_uid(uid_t uid) { return (uid_t)sys.syscall(SETFSUID, (unsigned long)uid); }
 
+uid_t as_owner_uid(void) { return set_uid((uid_t)-1); } /* which is nobody's: nothing changes */
+
 static gid_t set_gid(gid_t gid) { return (gid_t)sys.syscall(SETFSGID, (unsigned long)gid); }
 
 static bool keep_groups(struct as_owner *a)

@@ -27,6 +27,9 @@ struct as_owner {
  */
 void as_owner_begin(struct as_owner *a, uid_t uid, gid_t gid);
 
+/* Whom the file system takes this thread for. */
+uid_t as_owner_uid(void);
+
 /* As before. May be called again, or without a beginning. */
 void as_owner_end(struct as_owner *a);
 

@@ -32,6 +32,21 @@ writers_of_all_drains() { # no more than N copy, and the token of one that is ki
 	wrong 2 'is no number from 1 to 4096' "$plfs" drain --writers=0 "$near"
 }
 
+writers_of_a_user_by_root() { # root counts as the user whose logs it copies
+	local map dir=$work/of.user as="setpriv --reuid=12345 --regid=12345 --clear-groups --"
+	[ "$(id -u)" = 0 ] || { echo "needs root, to act for a user"; exit 77; }
+	$as true 2>/dev/null || { echo "no setpriv here"; exit 77; }
+	chmod 755 "$work"
+	$as test -x "$plfs" || { echo "a user cannot reach $plfs"; exit 77; }
+	mkdir -p "$dir/backend" "$dir/near"
+	chown -R 12345:12345 "$dir"
+	$as "$plfs" run -m "/plfs=$dir/backend{small=0,near=$dir/near,drain=none}" sh -c 'echo of a user >/plfs/u'
+	"$plfs" drain --writers=1 "$dir/near" | grep '^1 logs moved home'
+	[ "$(find "$dir/backend/.plfs" -maxdepth 1 -name 'drains.*')" = "$dir/backend/.plfs/drains.12345" ]
+	[ -z "$(find "$dir/backend" ! -uid 12345)" ]
+	rm -r "$dir"
+}
+
 writers_take_turns() { # two drains with one token both end
 	local map i pids='' pid
 	near_setup

@@ -6,12 +6,12 @@
 
 #include "core/admin/places/pace.h"
 #include "core/backend/container.h"
+#include "core/base/as_owner.h"
 #include "core/base/io.h"
 #include "core/base/sys.h"
 
 #include <stdio.h>
 #include <time.h>
-#include <unistd.h>
 
 #define PAUSE_MS 10
 #define PAUSE_MAX_MS 500
@@ -51,7 +51,7 @@ static int open_file(struct store *s)
 	bool made;
 	int h;
 
-	snprintf(path, sizeof(path), PLFS_DIR_NAME "/drains.%u", (unsigned)geteuid());
+	snprintf(path, sizeof(path), PLFS_DIR_NAME "/drains.%u", (unsigned)as_owner_uid());
 	h = store_open_or_make(s, path, O_RDWR | STORE_BRIEFLY, 0600, &made);
 	if (h >= 0 && (s->ops->fstat(s, h, &st) || !store_may_write(&st)))
 		store_close(s, &h);
