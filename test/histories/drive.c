@@ -34,7 +34,7 @@ const struct variant variants[] = {
 	{ .name = "closed", .preload = true, .options = "{small=0,near=$HISTORIES_NEAR,drain=close}" },
 	{ .name = "ended", .preload = true, .options = "{small=0,near=$HISTORIES_NEAR,log-max=1}" },
 	{ .name = "spread", .preload = true, .several = true, .options = "{small=0,spread=process}" },
-	{ .name = "mirror", .preload = true, .several = true, .options = "{small=0,mirror=2}" }, /* and a helper */
+	{ .name = "mirror", .preload = true, .several = true, .options = "{small=0,mirror=2}" },
 };
 const int nr_variants = sizeof(variants) / sizeof(variants[0]);
 

@@ -198,7 +198,7 @@ moved_near() {
 	"$plfs" run -m "/plfs=$back{small=0,near=$near}" sh -c 'head -c 100000 /dev/zero >/plfs/other'
 	for i in $(seq 100); do [ "$i" = 1 ] || sleep 0.1; [ "$(near_logs)" != 1 ] || break; done # its helper
 	"$plfs" drain "$near" 2>"$work/log/err" || [ $? = 75 ]
-	grep "$near/plfs.*: has logs of another backend that was at $back" "$work/log/err"
+	grep "$near/plfs.*: one of 1 containers with logs of another backend, which was at $back" "$work/log/err"
 	! "$plfs" gc --places "$near" || return 1
 	"$plfs" run -m "/plfs=$moved" cmp "$work/plain/d1" /plfs/d1
 	cp -a "$moved" "$moved.2" && rm -rf "$moved"
@@ -225,7 +225,7 @@ bound_near() {
 	in_other "$plfs" run -m "$map" cp "$work/plain/d2" /plfs/d2
 	"$plfs" drain "$near" >"$work/out" 2>"$work/log/err" || [ $? = 75 ]
 	grep '1 logs moved home' "$work/out"
-	grep "$near/plfs.*: has logs of another backend that was at $back" "$work/log/err"
+	grep "$near/plfs.*: one of 1 containers with logs of another backend, which was at $back" "$work/log/err"
 	! "$plfs" gc --places "$near" || return 1
 	in_other "$plfs" run -m "$map" cmp "$work/plain/d2" /plfs/d2
 	in_other "$plfs" run -m "$map" rm /plfs/d2

@@ -229,7 +229,8 @@ struct placing {
 	uid_t uid;       /* whose it is */
 	struct ids killed; /* containers with logs of processes that write, or were killed */
 	bool only_orphans;
-	bool others; /* there is a container that another backend has */
+	unsigned nr_others; /* containers that another backend has */
+	char other[2 * STUB_ID_LEN + 1]; /* the first of them */
 	int depth, ret;
 };
 
@@ -264,6 +265,12 @@ static void remove_orphan(struct placing *p, int dir, const char *name)
 		p->d->nr_left++;
 }
 
+static void note_other(struct placing *p, const char *name)
+{
+	if (!p->nr_others++)
+		snprintf(p->other, sizeof(p->other), "%s", name);
+}
+
 static int drain_id(struct placing *p, int dir, const char *name)
 {
 	struct store *s = &p->m->store;
@@ -285,7 +292,7 @@ static int drain_id(struct placing *p, int dir, const char *name)
 		if (orphan_is_of(s, p->fd, dir, name))
 			remove_orphan(p, dir, name);
 		else
-			p->others = true;
+			note_other(p, name);
 		return 0;
 	}
 	if (!ret && p->only_orphans)
@@ -380,8 +387,9 @@ bool plfs_place_is_shared(const char *top)
 static void tell_others(struct placing *p)
 {
 	p->d->nr_left++;
-	msg_error("%s: has logs of another backend that was at %s: they stay; under a mapping to where that is now, "
-		  "run plfs drain FILE", p->top, plfs_backend(p->m));
+	msg_error("%s/%.2s/%s: one of %u containers with logs of another backend, which was at %s: they stay; "
+		  "under a mapping to where that is now, run plfs drain FILE", p->top, p->other, p->other,
+		  p->nr_others, plfs_backend(p->m));
 }
 
 int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, struct plfs_drain *d)
@@ -415,7 +423,7 @@ int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, s
 		if (p.killed.nr)
 			drain_killed(&p);
 	}
-	if (p.others && !d->closed_only)
+	if (p.nr_others && !d->closed_only)
 		tell_others(&p);
 	d->of_place = false;
 	mem_free(p.killed.v);
