@@ -46,15 +46,20 @@ copies_made() { # by the helper; read under a mapping without mirror= when the l
 }
 
 copies_of_near() { # logs in a place are copied when they have come home, by the helpers and by hand
-	local map drain i
-	for drain in helper none; do
+	local map drain
+	for drain in helper helper,rate=4M none; do
 		copies_setup
 		near_setup
 		map="/plfs=$back,$other{small=0,near=$near,mirror=2,drain=$drain}"
 		head -c 6000000 /dev/urandom >"$work/plain/n"
 		# shellcheck disable=SC2016
 		"$plfs" run -m "$map" sh -c 'for i in 0 1 2; do dd if="$0" of=/plfs/n bs=2000000 count=1 skip=$i seek=$i conv=notrunc status=none & done; wait' "$work/plain/n"
-		[ $drain = helper ] || "$plfs" drain -m "$map" "$back/n" | grep '3 logs moved home'
+		case $drain in *rate*) # the copier waits for the logs
+			catch_helper
+			sleep 2
+			kill -CONT "$helper" ;;
+		esac
+		[ $drain != none ] || "$plfs" drain -m "$map" "$back/n" | grep '3 logs moved home'
 		all_copied 3
 		[ "$(near_logs)" = 0 ]
 		lose_logs

@@ -5,6 +5,7 @@
 #include "core/admin/places/mirror.h"
 
 #include "core/backend/mount.h"
+#include "core/backend/placed.h"
 #include "core/backend/queue.h"
 #include "core/base/io.h"
 #include "core/base/vec.h"
@@ -29,6 +30,7 @@ static int take_id(struct plfs_mount *m, const uint8_t *id, struct plfs_drain *d
 	struct stat st;
 	int ret;
 
+	placed_enable(&m->store); /* logs may be on their way home */
 	container_init(&c, &m->store, id, 0);
 	ret = m->store.ops->stat(&m->store, c.dir, &st);
 	if (ret || st.st_uid != geteuid())
