@@ -91,37 +91,37 @@ static void plan_beside(void)
 
 Test(crash_calls, every_acknowledged_byte_is_there_whichever_call_was_the_last, .timeout = 300)
 {
-	kill_at_each((struct killing){ .plan = plan, .stride = 13 });
+	kill_at_each((struct killing){ .plan = plan, .stride = 31 });
 }
 
 Test(crash_calls, every_acknowledged_byte_is_there_whichever_write_was_torn, .timeout = 300)
 {
-	kill_at_each((struct killing){ .plan = plan, .stride = 1, .torn = true });
+	kill_at_each((struct killing){ .plan = plan, .stride = 2, .torn = true });
 }
 
 Test(crash_calls, every_released_byte_is_there_where_nothing_can_be_mapped, .timeout = 300)
 {
-	kill_at_each((struct killing){ .plan = plan, .stride = 29, .unshared = true });
+	kill_at_each((struct killing){ .plan = plan, .stride = 61, .unshared = true });
 }
 
 Test(crash_calls, every_released_byte_is_there_where_nothing_can_be_mapped_and_a_write_was_torn,
      .timeout = 300)
 {
-	kill_at_each((struct killing){ .plan = plan, .stride = 3, .torn = true, .unshared = true });
+	kill_at_each((struct killing){ .plan = plan, .stride = 7, .torn = true, .unshared = true });
 }
 
 Test(crash_calls, every_acknowledged_byte_of_a_file_that_was_small_is_there_whichever_call_was_the_last,
      .timeout = 300)
 {
-	kill_at_each((struct killing){ .plan = plan, .stride = 17, .options = "" });
+	kill_at_each((struct killing){ .plan = plan, .stride = 37, .options = "" });
 }
 
 Test(crash_calls, every_acknowledged_byte_of_a_small_file_is_there_whichever_write_was_torn, .timeout = 300)
 {
-	kill_at_each((struct killing){ .plan = plan, .stride = 3, .torn = true, .options = "{small=1M}" });
+	kill_at_each((struct killing){ .plan = plan, .stride = 7, .torn = true, .options = "{small=1M}" });
 }
 
 Test(crash_calls, every_acknowledged_byte_is_there_beside_another_process, .timeout = 300)
 {
-	kill_at_each((struct killing){ .plan = plan_beside, .stride = 3, .beside = true });
+	kill_at_each((struct killing){ .plan = plan_beside, .stride = 7, .beside = true });
 }

@@ -8,6 +8,7 @@
 #include "core/file/sweep.h"
 #include "test/lib/calls.h"
 #include "test/lib/scratch.h"
+#include "test/lib/turn.h"
 
 #include <criterion/criterion.h>
 
@@ -160,11 +161,21 @@ static int look_newly(void *arg)
 	return !is_right(&l, "who has opened it now") || lclose(&l);
 }
 
+static bool kept_may_lag; /* in a child: inherited */
+static int nr_bad;
+
+/*
+ * While compact stands still check may take the kept map of before for one that readers use. They do not: what
+ * they read has been compared just before.
+ */
 static void found(void *arg, const struct plfs_finding *f)
 {
 	(void)arg;
-	if (f->severity != PLFS_NOTED && f->severity != PLFS_REPAIRED)
-		fprintf(stderr, "check: %s: %s: %s\n", f->code, f->path, f->text);
+	if (f->severity == PLFS_NOTED || f->severity == PLFS_REPAIRED ||
+	    (kept_may_lag && !strcmp(f->code, "global-wrong")))
+		return;
+	nr_bad++;
+	fprintf(stderr, "check: %s: %s: %s\n", f->code, f->path, f->text);
 }
 
 static int check(void *arg)
@@ -172,9 +183,10 @@ static int check(void *arg)
 	struct plfs_check c = { .found = found };
 	char path[PATH_MAX];
 	struct plfs_mount *m = lpath("f", path);
+	int ret = plfs_check(m, AT_FDCWD, path, &c);
 
 	(void)arg;
-	return plfs_check(m, AT_FDCWD, path, &c);
+	return ret == 1 && kept_may_lag ? nr_bad : ret;
 }
 
 static int repair(void *arg)
@@ -319,7 +331,9 @@ static bool at_call(const struct plan *p, long nr)
 		  "call %ld", nr);
 	cr_assert_eq(in_child(look_newly, NULL), 0, "call %ld", nr);
 	cr_assert(p->killed || reads(&r), "call %ld", nr);
+	kept_may_lag = p->many && !over;
 	cr_assert_eq(in_child(check, NULL), 0, "call %ld: check", nr);
+	kept_may_lag = false;
 	if (p->writes) {
 		cr_assert_eq(write_beside(p->resumes ? &w : NULL, pid), 0, "call %ld", nr);
 		is_written = true;
@@ -359,15 +373,14 @@ static bool at_call(const struct plan *p, long nr)
 
 static void at_each_call(struct plan p)
 {
-	const char *stride = getenv("PLFS_TEST_STRIDE");
-	long nr = 1, step = stride ? atol(stride) : 11;
+	struct turn turn = turn_begin(31);
 
 	scratch_in_memory = true;
 	scratch_setup();
-	while (!at_call(&p, nr))
-		nr += step;
-	cr_assert_gt(nr, 100);
-	cr_log_info("%ld calls\n", nr);
+	while (!at_call(&p, turn.nr))
+		turn.nr += turn.step;
+	cr_assert_gt(turn.nr, 100);
+	cr_log_info("%ld calls\n", turn.nr);
 	scratch_remove();
 }
 

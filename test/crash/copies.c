@@ -7,6 +7,7 @@
 #include "test/lib/calls.h"
 #include "test/lib/near.h"
 #include "test/lib/spoil.h"
+#include "test/lib/turn.h"
 
 #include <criterion/criterion.h>
 
@@ -144,13 +145,6 @@ static void each_file(const char *dir, void (*fn)(const char *path))
 static void lose(const char *path) { unlink(path); }
 static void flip(const char *path) { spoil_bit(path, 70000); }
 
-static long step(void)
-{
-	const char *stride = getenv("PLFS_TEST_STRIDE");
-
-	return stride ? atol(stride) : 7;
-}
-
 /* All copies are there: the logs are not needed. And nothing is left of the file when it is removed. */
 static void lose_and_remove(long nr)
 {
@@ -165,10 +159,11 @@ static void lose_and_remove(long nr)
 
 Test(crash_copies, drain_killed_at_any_call_loses_nothing_and_the_next_completes)
 {
+	struct turn turn = turn_begin(17);
 	bool over = false;
-	long nr = 1;
+	long nr;
 
-	for (; !over; nr += step()) {
+	for (nr = turn.nr; !over; nr += turn.step) {
 		make_file();
 		over = killed_at(drain_it, nr);
 		cr_assert_eq(in_child(look, NULL), 0, "call %ld", nr);
@@ -183,9 +178,10 @@ Test(crash_copies, drain_killed_at_any_call_loses_nothing_and_the_next_completes
 /* The log is lost while its copy is being made: right bytes or an error. */
 Test(crash_copies, a_copy_that_was_not_finished_is_not_read)
 {
+	struct turn turn = turn_begin(17);
 	bool over = false;
 
-	for (long nr = 1; !over; nr += step()) {
+	for (long nr = turn.nr; !over; nr += turn.step) {
 		int found;
 
 		make_file();
@@ -200,10 +196,11 @@ Test(crash_copies, a_copy_that_was_not_finished_is_not_read)
 
 static void heal_killed(void (*damage)(const char *path), bool copies)
 {
+	struct turn turn = turn_begin(17);
 	bool over = false;
-	long nr = 1;
+	long nr;
 
-	for (; !over; nr += step()) {
+	for (nr = turn.nr; !over; nr += turn.step) {
 		make_file();
 		cr_assert_eq(done(drain_it), 0);
 		each_file(copies ? near_dir : scratch, damage);
@@ -236,10 +233,11 @@ static int collect(void)
 
 Test(crash_copies, a_removal_that_was_killed_leaves_copies_that_are_found)
 {
+	struct turn turn = turn_begin(5);
 	bool over = false;
 	char text[200];
 
-	for (long nr = 1; !over; nr += step()) {
+	for (long nr = turn.nr; !over; nr += turn.step) {
 		make_file();
 		cr_assert_eq(done(drain_it), 0);
 		over = killed_at(remove_it, nr);
@@ -256,9 +254,10 @@ Test(crash_copies, a_removal_that_was_killed_leaves_copies_that_are_found)
 
 Test(crash_copies, a_truncation_that_was_killed_brings_nothing_back)
 {
+	struct turn turn = turn_begin(5);
 	bool over = false;
 
-	for (long nr = 1; !over; nr += step()) {
+	for (long nr = turn.nr; !over; nr += turn.step) {
 		off_t size;
 
 		make_file();
@@ -289,10 +288,10 @@ static int fail_at_last(enum call call)
 static void drain_fails(int err)
 {
 	struct doing d = { .what = drain_it, .hook = fail_at_last };
-	long nr = 1;
+	struct turn turn = turn_begin(23);
 
 	bad_errno = err;
-	for (bool over = false; !over; nr += step()) {
+	for (long nr = turn.nr, over = false; !over; nr += turn.step) {
 		int status;
 
 		make_file();

@@ -7,6 +7,7 @@
  */
 #include "test/lib/calls.h"
 #include "test/lib/cut.h"
+#include "test/lib/turn.h"
 
 #include <criterion/criterion.h>
 
@@ -97,13 +98,13 @@ static bool one(const struct cut_plan *p, long nr)
 
 static void at_each_call(struct cut_plan p)
 {
-	long nr = 1;
+	struct turn turn = turn_begin(3);
 
 	cut_begin(p);
-	while (!one(&p, nr))
-		nr++;
-	cr_assert_gt(nr, 10);
-	cr_log_info("%ld calls\n", nr);
+	while (!one(&p, turn.nr))
+		turn.nr += turn.step;
+	cr_assert_gt(turn.nr, 10);
+	cr_log_info("%ld calls\n", turn.nr);
 	scratch_remove();
 }
 

@@ -6,6 +6,7 @@
  */
 #include "test/lib/calls.h"
 #include "test/lib/cut.h"
+#include "test/lib/turn.h"
 
 #include <criterion/criterion.h>
 
@@ -103,10 +104,11 @@ static int do_and_look(void *arg)
 
 static void kill_and(bool (*what)(void), long to)
 {
+	struct turn turn = turn_begin(3);
 	int code = 1;
 
 	cut_begin((struct cut_plan){ .options = "", .to = to });
-	for (long nr = 1; code; nr++) {
+	for (long nr = turn.nr; code; nr += turn.step) {
 		cut_know_file("", to);
 		cr_assert_eq(in_child(cut_make_file, ""), 0);
 		*cut_seen = OLD;
@@ -129,10 +131,11 @@ static bool do_nothing(void) { return true; }
 static void kill_beside_a_writer(long to)
 {
 	bool (*what)(void) = do_nothing;
+	struct turn turn = turn_begin(3);
 	int code = 1;
 
 	cut_begin((struct cut_plan){ .options = "", .to = to });
-	for (long nr = 1; code; nr++) {
+	for (long nr = turn.nr; code; nr += turn.step) {
 		struct looker writer = { .flags = O_RDWR, .writes = true, .ends = true };
 
 		cut_know_file("w", to);

@@ -6,6 +6,7 @@
  */
 #include "test/lib/calls.h"
 #include "test/lib/scratch.h"
+#include "test/lib/turn.h"
 
 #include <criterion/criterion.h>
 
@@ -368,14 +369,13 @@ static void remove_scratch(void)
 
 static void at_each_call(struct plan p)
 {
-	const char *stride = getenv("PLFS_TEST_STRIDE");
-	long nr = 1, step = stride ? atol(stride) : 17;
+	struct turn turn = turn_begin(41);
 
 	make_scratch();
-	while (!at_call(&p, nr))
-		nr += step;
-	cr_assert_gt(nr, 100);
-	cr_log_info("%ld calls\n", nr);
+	while (!at_call(&p, turn.nr))
+		turn.nr += turn.step;
+	cr_assert_gt(turn.nr, 100);
+	cr_log_info("%ld calls\n", turn.nr);
 	remove_scratch();
 }
 
@@ -477,12 +477,11 @@ static bool removed_at_call(long nr)
 
 Test(crash_drain, a_file_removed_while_its_killed_writers_log_is_closed_leaves_nothing)
 {
-	const char *stride = getenv("PLFS_TEST_STRIDE");
-	long nr = 1;
+	struct turn turn = turn_begin(97);
 
 	make_scratch();
-	while (!removed_at_call(nr))
-		nr += stride ? atol(stride) : 41;
-	cr_assert_gt(nr, 100);
+	while (!removed_at_call(turn.nr))
+		turn.nr += turn.step;
+	cr_assert_gt(turn.nr, 100);
 	remove_scratch();
 }

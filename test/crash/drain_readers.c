@@ -6,6 +6,7 @@
  */
 #include "test/lib/calls.h"
 #include "test/lib/near.h"
+#include "test/lib/turn.h"
 
 #include <criterion/criterion.h>
 
@@ -126,16 +127,16 @@ static bool at_call(int (*reader)(void *arg), long nr, bool again)
 
 static void at_each_call(int (*reader)(void *arg), bool again)
 {
-	const char *stride = getenv("PLFS_TEST_STRIDE");
-	long nr = 1, nr_stopped = 0;
+	struct turn turn = turn_begin(3);
+	long nr_stopped = 0;
 
-	while (!at_call(reader, nr, again)) {
+	while (!at_call(reader, turn.nr, again)) {
 		cr_assert_eq(lunlink("f"), 0);
 		nr_stopped++;
-		nr += stride ? atol(stride) : 3;
+		turn.nr += turn.step;
 	}
 	cr_assert_gt(nr_stopped, 5);
-	cr_log_info("%ld calls\n", nr);
+	cr_log_info("%ld calls\n", turn.nr);
 }
 
 Test(crash_drain_readers, who_opens_the_file_reads_it_whichever_call_the_drain_met)

@@ -7,6 +7,7 @@
 #include "test/lib/scratch.h"
 
 #include "test/lib/calls.h"
+#include "test/lib/turn.h"
 
 #include <criterion/criterion.h>
 
@@ -98,14 +99,12 @@ static off_t index_len(void)
  */
 static void kill_at_each(const char *damage, int before, int stride)
 {
-	const char *setting = getenv("PLFS_TEST_STRIDE");
+	struct turn turn = turn_begin(stride);
 	char saved[80];
 	off_t len = 0;
 	long nr;
 	int code, got;
 
-	if (setting)
-		stride = atoi(setting);
 	scratch_in_memory = true;
 	scratch_map("{small=0}");
 	snprintf(saved, sizeof(saved), "%s.saved", scratch);
@@ -116,7 +115,7 @@ static void kill_at_each(const char *damage, int before, int stride)
 	got = in_child(read_it, NULL);
 	cr_assert_eq(got, before, "%d", got);
 	shell("cp -a %s %s", scratch, saved);
-	for (nr = 1;; nr += stride) {
+	for (nr = turn.nr;; nr += turn.step) {
 		/* The stub stays the same inode, by which it is known who was writing. */
 		shell("rm -rf %s/.plfs && cp -a %s/.plfs %s && cp %s/f %s/f", scratch, saved, scratch, saved,
 		      scratch);

@@ -57,6 +57,7 @@ static void kill_each(const char *rule, void (*what)(void), int stride, bool tor
 {
 	static char options[200];
 
+	scratch_in_memory = true;
 	near_backends(rule, options, sizeof(options));
 	kill_at_each((struct killing){ .plan = what, .stride = stride, .torn = torn, .options = options });
 	near_lose();

@@ -6,6 +6,7 @@
  */
 #include "test/lib/calls.h"
 #include "test/lib/near.h"
+#include "test/lib/turn.h"
 
 #include <criterion/criterion.h>
 
@@ -214,15 +215,14 @@ static bool at_call(const struct plan *p, long nr)
 
 static void at_each_call(struct plan p)
 {
-	const char *stride = getenv("PLFS_TEST_STRIDE");
-	long nr = 1, step = stride ? atol(stride) : 13;
+	struct turn turn = turn_begin(23);
 
 	scratch_in_memory = true;
 	near_setup("");
-	while (!at_call(&p, nr))
-		nr += step;
-	cr_assert_gt(nr, 60);
-	cr_log_info("%ld calls\n", nr);
+	while (!at_call(&p, turn.nr))
+		turn.nr += turn.step;
+	cr_assert_gt(turn.nr, 60);
+	cr_log_info("%ld calls\n", turn.nr);
 	near_remove();
 }
 

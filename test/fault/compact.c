@@ -6,13 +6,14 @@
  */
 #include "test/lib/calls.h"
 #include "test/lib/scratch.h"
+#include "test/lib/turn.h"
 
 #include <criterion/criterion.h>
 
 #define LEN 300000
 #define CALL_ALLOC NR_CALLS /* of memory */
 #define TIMEOUT_S 7200      /* with PLFS_FAULTS=all */
-#define COARSE 3 /* call n is followed by about n + n / 3; with PLFS_FAULTS=all by the next */
+#define COARSE 2 /* one of the next n / 2 calls behind call n has its turn; with PLFS_FAULTS=all each */
 
 static void map_scratch(void)
 {
@@ -232,12 +233,15 @@ static int one_run(enum file file)
 static void sweep(enum file file, enum call call, int err, bool from_there_on)
 {
 	bool all = getenv("PLFS_FAULTS") && !strcmp(getenv("PLFS_FAULTS"), "all");
+	long from = 1;
 	int code = 10;
 
 	bad_call = call;
 	bad_errno = err;
 	persistent = from_there_on;
-	for (long nr = 1; code == 10; nr += all ? 1 : 1 + nr / COARSE) {
+	while (code == 10) {
+		long nr = turn_coarse(&from, COARSE, all);
+
 		calls_left = nr;
 		code = one_run(file);
 		cr_assert(code == 0 || code == 10, "file %d: %s number %ld failing with %s%s: %d", file,

@@ -9,6 +9,7 @@
 
 #include "test/lib/calls.h"
 #include "test/lib/near.h"
+#include "test/lib/turn.h"
 
 #include <criterion/criterion.h>
 #include <sys/mman.h>
@@ -272,10 +273,10 @@ static int read_in_child(void *arg)
 /* Faults are off: what was acknowledged is there, here and for others, and the file works. */
 static void check_afterwards(int fds)
 {
+	struct plfs_gc gc = { .age_ns = 0, .nr_threads = 1, .later_ns = 3600000000000u };
+	bool persisted = persistent;
 	struct lfile l;
 	char path[PATH_MAX];
-
-	bool persisted = persistent;
 
 	on_call = NULL;
 	excused = persistent = false;
@@ -299,11 +300,10 @@ static void check_afterwards(int fds)
 	if (count_files("data.") + count_files("live.") + count_files("index."))
 		die("%d logs, %d live files, %d indexes are left behind", count_files("data."),
 		    count_files("live."), count_files("index."));
-	/*
-	 * Who cannot read a header cannot know that it does not name the container that he has just made for
-	 * it.
-	 */
-	if (!(persisted && bad_call == CALL_PREAD) && find_file("hostdir.", path))
+	/* Headers that cannot be read and directories that cannot be opened keep their containers: for plfs gc. */
+	if (persisted && (bad_call == CALL_PREAD || bad_call == CALL_OPENAT) && plfs_gc(lpath("", path), &gc))
+		die("gc");
+	if (find_file("hostdir.", path))
 		die("%s is left behind", path);
 fds:
 	if (count_fds() != fds)
@@ -327,24 +327,15 @@ static int one_run(void *arg)
 	return fired ? 10 : 0;
 }
 
-static void clear_scratch(void)
-{
-	char cmd[300];
-
-	snprintf(cmd, sizeof(cmd), "rm -rf %s/.plfs %s/f", scratch, scratch);
-	if (system(cmd))
-		die("rm");
-}
-
 /*
- * From the 1st call on, each in turn where there are few of them, in growing steps where there are many: the
- * larger the coarser. With PLFS_FAULTS=all each and every one.
+ * From the 1st call on, in growing steps, of which one call has its turn (turn.h): the larger the coarser. With
+ * PLFS_FAULTS=all each and every one.
  */
 static void sweep(enum call call, int err, bool from_there_on, long coarse)
 {
 	bool all = getenv("PLFS_FAULTS") && !strcmp(getenv("PLFS_FAULTS"), "all");
+	long from = 1;
 	int code = 10;
-	long nr;
 
 #ifdef PLFS_SANITIZE
 	coarse = 1; /* each run takes several times as long */
@@ -352,16 +343,18 @@ static void sweep(enum call call, int err, bool from_there_on, long coarse)
 	bad_call = call;
 	bad_errno = err;
 	persistent = from_there_on;
-	for (nr = 1; code == 10; nr += all ? 1 : 1 + nr / coarse) {
+	while (code == 10) {
+		long nr = turn_coarse(&from, coarse, all);
+
 		calls_left = nr;
 		code = in_child(one_run, NULL);
 		cr_expect(code == 0 || code == 10, "%s number %ld failing with %s%s: exit code %d",
 			  call == CALL_ALLOC ? "allocation" : CALL_NAMES[call], nr,
 			  err > 0 ? strerror(err) : "half a transfer", from_there_on ? " from there on" : "",
 			  code);
-		clear_scratch();
+		scratch_clear();
 	}
-	cr_log_info("%s: %ld calls\n", strerrorname_np(err), nr);
+	cr_log_info("%s: %ld calls\n", strerrorname_np(err), from);
 }
 
 static void map_scratch(void)
@@ -373,7 +366,7 @@ static void map_scratch(void)
 static void fail_each(enum call call, int err, bool from_there_on)
 {
 	map_scratch();
-	sweep(call, err, from_there_on, 25);
+	sweep(call, err, from_there_on, 6);
 	scratch_remove();
 }
 
@@ -485,8 +478,8 @@ Test(fault_file, a_quota_that_is_used_up_loses_nothing, .timeout = TIMEOUT_S)
 static void fail_all(int err, const enum call *calls, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++) {
-		sweep(calls[i], err, false, 3);
-		sweep(calls[i], err, true, 3);
+		sweep(calls[i], err, false, 2);
+		sweep(calls[i], err, true, 2);
 	}
 }
 
@@ -565,7 +558,7 @@ Test(fault_kinds, signals_lose_nothing)
 					   CALL_FCNTL };
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
-		sweep(calls[i], EINTR, false, 3);
+		sweep(calls[i], EINTR, false, 2);
 }
 
 /* The same for a file that is moved into its body. */
@@ -575,8 +568,8 @@ Test(fault_kinds, signals_lose_nothing)
 		static const enum call calls[] = { __VA_ARGS__ }; \
 		life = move_a_file; \
 		for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) { \
-			sweep(calls[i], MOVE_ERROR, false, 6); \
-			sweep(calls[i], MOVE_ERROR, true, 6); \
+			sweep(calls[i], MOVE_ERROR, false, 3); \
+			sweep(calls[i], MOVE_ERROR, true, 3); \
 		} \
 	}
 
@@ -621,6 +614,7 @@ static void near_each(enum call call, int err, bool from_there_on)
 {
 	char near[64], command[100];
 
+	scratch_in_memory = true;
 	new_dir(near, sizeof(near));
 	setenv("PLFS_TEST_NEAR", near, 1);
 	options = near_options;
@@ -697,6 +691,7 @@ static void spread_each(enum call call, int err, bool from_there_on)
 {
 	char spread[100];
 
+	scratch_in_memory = true;
 	near_backends("process", spread, sizeof(spread));
 	options = spread;
 	fail_each(call, err, from_there_on);

@@ -7,6 +7,7 @@
 
 #include "test/lib/calls.h"
 #include "test/lib/near.h"
+#include "test/lib/turn.h"
 
 #include <criterion/criterion.h>
 #include <sys/mman.h>
@@ -385,14 +386,13 @@ static int make_g(void *arg)
 	return lclose(&l) ? 1 : 0;
 }
 
-static void clear_scratch(void)
+static void clear_all(void)
 {
-	char cmd[300];
-	int n = snprintf(cmd, sizeof(cmd), "rm -rf %s/.plfs %s/[fgh]", scratch, scratch);
+	char cmd[100];
 
-	if (*near_dir)
-		snprintf(cmd + n, sizeof(cmd) - (size_t)n, " %s/?/plfs.*", near_dir);
-	if (system(cmd))
+	scratch_clear();
+	snprintf(cmd, sizeof(cmd), "rm -rf %s/?/plfs.*", near_dir);
+	if (*near_dir && system(cmd))
 		die("rm");
 	if (in_child(make_g, NULL))
 		die("making g");
@@ -400,19 +400,19 @@ static void clear_scratch(void)
 
 void kill_at_each(struct killing how)
 {
-	const char *setting = getenv("PLFS_TEST_STRIDE");
-	int code, stride = setting ? atoi(setting) : how.stride;
-	long nr = 1;
+	struct turn turn = turn_begin(how.stride);
+	long nr;
+	int code;
 
 	killing = how;
 	scratch_in_memory = true;
 	scratch_map(how.options ? how.options : "{small=0}");
 	how.plan();
 	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	for (;; nr += stride) {
+	for (nr = turn.nr;; nr += turn.step) {
 		pid_t pid, other = 0;
 
-		clear_scratch();
+		clear_all();
 		if (how.beside) {
 			other = start_child(write_beside, NULL);
 			cr_assert_eq(waitpid(other, &code, WUNTRACED), other);

@@ -11,7 +11,7 @@
 
 #include "test/lib/killed_plan.h"
 
-/* Kill at the 1st, 2nd, 3rd... call, or at every @how.stride'th, until the plan comes to its end. */
+/* Kill at one call of every @how.stride (turn.h), until the plan comes to its end. */
 void kill_at_each(struct killing how);
 
 #endif

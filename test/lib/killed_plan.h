@@ -34,7 +34,7 @@ void add_named(enum action action, int name, int to);
 /* What is done, and how it ends. */
 struct killing {
 	void (*plan)(void);  /* adds the steps */
-	int stride;          /* at every so manyth call, unless PLFS_TEST_STRIDE is set */
+	int stride;          /* of so many calls one has its turn (turn.h) */
 	bool torn;           /* in the middle of writes, not at calls */
 	bool unshared;       /* nothing can be mapped */
 	bool beside;         /* another process has "f" open all along, and has written to it */

@@ -10,7 +10,7 @@ char scratch[64];
 
 bool scratch_in_memory;
 
-void scratch_remove(void)
+void scratch_clear(void)
 {
 	char *paths[] = { scratch, NULL };
 	FTS *fts = *scratch ? fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL) : NULL;
@@ -20,10 +20,17 @@ void scratch_remove(void)
 	for (FTSENT *e = fts_read(fts); e; e = fts_read(fts)) {
 		if (e->fts_info == FTS_D)
 			chmod(e->fts_path, 0700);
-		else
+		else if (e->fts_level > 0)
 			remove(e->fts_path);
 	}
 	fts_close(fts);
+}
+
+void scratch_remove(void)
+{
+	scratch_clear();
+	if (*scratch)
+		rmdir(scratch);
 	*scratch = '\0';
 }
 

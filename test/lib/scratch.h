@@ -42,7 +42,8 @@ void scratch_setup(void);
 /* The same with "": small files stay in their stubs. */
 void scratch_setup_small(void);
 
-/* Remove it with all that is in it. */
+/* Remove all that is in it; it itself, too. */
+void scratch_clear(void);
 void scratch_remove(void);
 
 /* The number of files in it whose names begin with @prefix. */

@@ -4,11 +4,14 @@
  * open, until there are no more of them; writers that die; and many at once.
  */
 #include "test/lib/kept_map.h"
+#include "test/lib/turn.h"
 
 #include <sys/mman.h>
 
 SUITE(confirmed_at_each_call);
 SUITE(confirmed_hosts);
+
+#define FEW 3 /* so many calls, of which one has its turn */
 
 /* ---- another process, at each call ---- */
 
@@ -189,9 +192,11 @@ static void finish(char action)
 /* We open and read; before each call of that in turn the other process writes. */
 static void write_at_each_call_of_a_reader(enum kept kept, char action, const char *host)
 {
+	struct turn turn = turn_begin(FEW);
+
 	start_peer(host);
 	calls_intercept();
-	for (int no = 1;; no++) {
+	for (int no = (int)turn.nr;; no += (int)turn.step) {
 		struct lfile l;
 		char c;
 
@@ -224,8 +229,10 @@ static void write_at_each_call_of_a_reader(enum kept kept, char action, const ch
  */
 static void read_at_each_call_of_a_writer(enum kept kept, char action, const char *host)
 {
+	struct turn turn = turn_begin(FEW);
+
 	start_peer(host);
-	for (int no = 1;; no++) {
+	for (int no = (int)turn.nr;; no += (int)turn.step) {
 		struct lfile l;
 
 		prepare(kept, no);
@@ -289,11 +296,12 @@ AT_EACH_CALL(a_file_with_a_map_is_written_anew, CONFIRMED, 't')
  */
 Test(confirmed_at_each_call, a_log_is_begun_and_then_closed)
 {
+	struct turn turn = turn_begin(FEW);
 	bool more = true;
 
 	start_peer(NULL);
 	calls_intercept();
-	for (int no = 1; more; no++) {
+	for (int no = (int)turn.nr; more; no += (int)turn.step) {
 		for (int later = 1; later <= 20 && more; later++) {
 			struct lfile l;
 			char c, all = 'e';
@@ -355,11 +363,12 @@ static int write_and_die(void *arg)
 /* What was written is there if the write has returned; whoever goes on writing is seen in any case. */
 Test(confirmed_at_each_call, a_writer_is_killed)
 {
+	struct turn turn = turn_begin(FEW);
 	int code = 256 + SIGKILL;
 
 	returned = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	calls_intercept();
-	for (int no = 1; code == 256 + SIGKILL; no++) {
+	for (int no = (int)turn.nr; code == 256 + SIGKILL; no += (int)turn.step) {
 		prepare(CONFIRMED, no);
 		*returned = false;
 		calls_left = no;
