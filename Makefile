@@ -32,6 +32,7 @@ ifeq ($(origin CC),default)
 CC = gcc
 endif
 CFLAGS = -O2 -g
+TEST_CFLAGS = -O1
 OBJCOPY = objcopy
 O = build$(if $(SANITIZE),/san-$(SANITIZE))
 # As it was built last, so that `make install` needs no word of it.
@@ -94,11 +95,11 @@ $(O)/obj/low.a $(O)/obj/test/lib.a:
 	$(call say,AR,$@)rm -f $@ && $(AR) rcs $@ $^
 
 # The time goes into compiling them, not into running them.
-$(TEST_OBJS) $(LIB_OBJS): CFLAGS += -O1
+$(TEST_OBJS) $(LIB_OBJS): LESS = $(TEST_CFLAGS)
 $(O)/obj/test/fuzz/%.o: PLFS_CFLAGS += -DFUZZ_DIR='"$(CURDIR)/test/fuzz"'
 
 $(O)/obj/%.o: %.c $(O)/flags
-	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(PLFS_CFLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(PLFS_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(LESS) -MMD -MP -c -o $@ $<
 
 # jemalloc as one object that offers three functions and keeps everything else, malloc above all,
 # to itself; what it takes from libc is renamed to what core/base/alloc.c gives it. Its constructor goes:
@@ -114,7 +115,7 @@ comma = ,
 # Remembers how the objects were built, so that another compiler or option rebuilds them; the
 # libraries that the build needs are looked for at the same time.
 $(O)/flags: FORCE
-	@mkdir -p $(@D); echo '$(subst ','\'',$(CC) $(PLFS_CFLAGS) $(CPPFLAGS) $(CFLAGS) jemalloc:$(JEMALLOC))' >$@.new; \
+	@mkdir -p $(@D); echo '$(subst ','\'',$(CC) $(PLFS_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(TEST_CFLAGS) jemalloc:$(JEMALLOC))' >$@.new; \
 	cmp -s $@ $@.new && { rm $@.new; exit 0; }; \
 	missing=; packages=; lacks() { missing="$$missing $$1" packages="$$packages $$2"; }; \
 	has() { printf '#if !__has_include(<%s>)\n#error\n#endif\n' $$1 >$@.c; \

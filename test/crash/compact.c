@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * plfs compact, or the sweep at a close (file/sweep.h), killed or stopped at each of its system calls.
+ * plfs compact, or the sweep at a close (file/sweep.h), killed or stopped at its system calls (turn.h).
  * Processes that have the file open, with maps of before, and a new one, must read its bytes at every such
- * moment; one that begins to write then loses nothing; check finds no damage; and the next compact has the
- * rest.
+ * moment; one that begins to write then loses nothing; check finds no damage, but for a kept map of before
+ * while compact stands still; and the next compact has the rest.
  */
 #include "core/file/sweep.h"
 #include "test/lib/calls.h"
@@ -165,8 +165,8 @@ static bool kept_may_lag; /* in a child: inherited */
 static int nr_bad;
 
 /*
- * While compact stands still check may take the kept map of before for one that readers use. They do not: what
- * they read has been compared just before.
+ * While compact stands still check may take the kept map of before for one that readers use. What they read
+ * has been compared just before, and is right.
  */
 static void found(void *arg, const struct plfs_finding *f)
 {

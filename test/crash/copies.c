@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who makes copies of logs (mirror=), heals by them, or removes them, is killed at each of its system calls,
- * or each of them fails once. At every such moment the file has its bytes; the next drain or repair completes
+ * Who makes copies of logs (mirror=), heals by them, or removes them, is killed at its system calls, or one
+ * of them fails (turn.h). At every such moment the file has its bytes; the next drain or repair completes
  * the work; with the logs lost after that the file still has its bytes.
  */
 #include "test/lib/calls.h"

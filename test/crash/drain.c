@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * plfs drain killed or stopped at each of its system calls. Processes that have the file open, with maps of
+ * plfs drain killed or stopped at its system calls (turn.h). Processes that have the file open, with maps of
  * before, and a new one, must read its bytes at every such moment; one that writes, truncates or removes it
  * then finds what it finds on a plain file; check finds no damage; and the next drain brings all home.
  */

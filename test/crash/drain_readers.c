@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A reader that is stopped at each of its system calls while all logs move home, and one that is stopped
+ * A reader that is stopped at its system calls (turn.h) while all logs move home, and one that is stopped
  * while they come near and move again. It reads all bytes, whichever call it was. The other order, a drain
  * that is stopped at each of its calls while others read, is in drain.c.
  */

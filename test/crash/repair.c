@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A repair is killed at each of its system calls in turn, and in the middle of each write. After every kill
+ * A repair is killed at its system calls (turn.h), and in the middle of each write. After every kill
  * the file must be as readable as before the repair, or better, and another repair must bring it to its end.
- * Not at every call, unless PLFS_TEST_STRIDE says so.
  */
 #include "test/lib/scratch.h"
 

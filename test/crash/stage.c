@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * plfs stage, and a drain that keeps copies, killed or stopped at each of its system calls. New readers get
+ * plfs stage, and a drain that keeps copies, killed or stopped at its system calls (turn.h). New readers get
  * the file's bytes at every such moment, with the place and without it; check finds no damage; the next call
  * goes on, and leaves no temporary file. What others write, truncate or remove meanwhile is as they left it.
  */

@@ -300,7 +300,7 @@ static void check_afterwards(int fds)
 	if (count_files("data.") + count_files("live.") + count_files("index."))
 		die("%d logs, %d live files, %d indexes are left behind", count_files("data."),
 		    count_files("live."), count_files("index."));
-	/* Headers that cannot be read and directories that cannot be opened keep their containers: for plfs gc. */
+	/* Where no header can be read, or no directory opened, containers stay: they are plfs gc's. */
 	if (persisted && (bad_call == CALL_PREAD || bad_call == CALL_OPENAT) && plfs_gc(lpath("", path), &gc))
 		die("gc");
 	if (find_file("hostdir.", path))
@@ -328,8 +328,8 @@ static int one_run(void *arg)
 }
 
 /*
- * From the 1st call on, in growing steps, of which one call has its turn (turn.h): the larger the coarser. With
- * PLFS_FAULTS=all each and every one.
+ * From the 1st call on, in growing steps, of which one call has its turn (turn.h): the larger the coarser.
+ * With PLFS_FAULTS=all each and every one.
  */
 static void sweep(enum call call, int err, bool from_there_on, long coarse)
 {

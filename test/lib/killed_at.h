@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kill a process at each of its system calls in turn, or in the middle of each of its writes. The process
+ * Kill a process at its system calls (turn.h), or in the middle of each of its writes. The process
  * carries out a plan of steps on a few names (killed_plan.h), and dies. A fresh process must find all that
  * had returned by then: names and bytes, and the sizes by stat() before anything has been opened. The step
  * under way may be done, undone, or half done byte by byte. Then the file must go on working, and when all

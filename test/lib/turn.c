@@ -20,7 +20,7 @@ __attribute__((constructor)) static void choose_seed(void)
 		return;
 	snprintf(text, sizeof(text), "%hu", any);
 	setenv("PLFS_TEST_TURN", text, 1);
-	fprintf(stderr, "calls by turns: PLFS_TEST_TURN=%s takes the same ones, PLFS_TEST_STRIDE=1 each\n", text);
+	fprintf(stderr, "some calls have their turn: PLFS_TEST_TURN=%s repeats which\n", text);
 }
 
 static uint64_t mix(uint64_t h, const char *text)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which calls of a sweep have their turn. A test that kills, stops or fails at call after call takes one of every few,
- * and begins elsewhere in each run: in time all of them have their turn. PLFS_TEST_TURN is the seed; a program that
- * is not given one takes any, prints it, and leaves it to its tests. PLFS_TEST_STRIDE=1 and PLFS_FAULTS=all: each
- * call.
+ * Which calls of a sweep have their turn. A test that kills, stops or fails at call after call takes one of
+ * every few, and begins elsewhere in each run: in time all of them have their turn. PLFS_TEST_TURN is the
+ * seed; a program that is not given one takes any, prints it, and leaves it to its tests. With
+ * PLFS_TEST_STRIDE=1 each call has its turn.
  */
 #ifndef TEST_TURN_H
 #define TEST_TURN_H
@@ -19,8 +19,8 @@ struct turn {
 struct turn turn_begin(long stride);
 
 /*
- * The calls from @from on, the further the coarser: takes one of the next 1 + @from / @coarse, and moves @from behind
- * them. @all: one after the other.
+ * The calls from @from on, the further the coarser: takes one of the next 1 + @from / @coarse, and moves
+ * @from behind them. @all: one after the other.
  */
 long turn_coarse(long *from, long coarse, bool all);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The confirmed map while others write: another process acts before the 1st, 2nd, 3rd... system call of an
+ * The confirmed map while others write: another process acts before one system call (turn.h) after another of an
  * open, until there are no more of them; writers that die; and many at once.
  */
 #include "test/lib/kept_map.h"
