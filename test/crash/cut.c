@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Changes in several steps of a file that was small once (test/lib/cut.h): truncations above all, a claim, a
- * move into the body. At system calls of the change (turn.h) its process is killed, or stands still, and others
- * look: processes that have the file open, one that opens it, and stat(). Afterwards the change is finished,
- * and the file goes on working.
+ * move into the body. At system calls of the change (turn.h) its process is killed, or stands still, and
+ * others look: processes that have the file open, one that opens it, and stat(). Afterwards the change is
+ * finished, and the file goes on working.
  */
 #include "test/lib/calls.h"
 #include "test/lib/cut.h"

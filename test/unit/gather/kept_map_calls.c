@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The confirmed map while others write: another process acts before one system call (turn.h) after another of an
- * open, until there are no more of them; writers that die; and many at once.
+ * The confirmed map while others write: another process acts before one system call after another of an open
+ * (turn.h), until there are no more of them; writers that die; and many at once.
  */
 #include "test/lib/kept_map.h"
 #include "test/lib/turn.h"
