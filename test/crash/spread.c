@@ -59,7 +59,9 @@ static void kill_each(const char *rule, void (*what)(void), int stride, bool tor
 
 	scratch_in_memory = true;
 	near_backends(rule, options, sizeof(options));
-	kill_at_each((struct killing){ .plan = what, .stride = stride, .torn = torn, .options = options });
+	/* From the same write on: a spread.N file of which half was written makes each read an error. */
+	kill_at_each((struct killing){
+		.plan = what, .from = torn, .stride = stride, .torn = torn, .options = options });
 	near_lose();
 }
 

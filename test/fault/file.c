@@ -338,7 +338,7 @@ static void sweep(enum call call, int err, bool from_there_on, long coarse)
 	int code = 10;
 
 #ifdef PLFS_SANITIZE
-	coarse = 1; /* each run takes several times as long */
+	coarse = 0; /* each run takes several times as long */
 #endif
 	bad_call = call;
 	bad_errno = err;

@@ -409,7 +409,7 @@ void kill_at_each(struct killing how)
 	scratch_map(how.options ? how.options : "{small=0}");
 	how.plan();
 	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	for (nr = turn.nr;; nr += turn.step) {
+	for (nr = how.from ? how.from : turn.nr;; nr += turn.step) {
 		pid_t pid, other = 0;
 
 		clear_all();

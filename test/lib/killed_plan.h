@@ -34,6 +34,7 @@ void add_named(enum action action, int name, int to);
 /* What is done, and how it ends. */
 struct killing {
 	void (*plan)(void);  /* adds the steps */
+	long from;           /* begin at this call; 0: elsewhere in each run */
 	int stride;          /* of so many calls one has its turn (turn.h) */
 	bool torn;           /* in the middle of writes, not at calls */
 	bool unshared;       /* nothing can be mapped */

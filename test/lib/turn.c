@@ -52,7 +52,7 @@ struct turn turn_begin(long stride)
 
 long turn_coarse(long *from, long coarse, bool all)
 {
-	long step = all ? 1 : 1 + *from / coarse, nr = *from + draw(step);
+	long step = all ? 1 : 1 + (coarse ? *from / coarse : 3 * *from), nr = *from + draw(step);
 
 	*from += step;
 	return nr;

@@ -19,8 +19,8 @@ struct turn {
 struct turn turn_begin(long stride);
 
 /*
- * The calls from @from on, the further the coarser: takes one of the next 1 + @from / @coarse, and moves
- * @from behind them. @all: one after the other.
+ * The calls from @from on, the further the coarser: takes one of the next 1 + @from / @coarse (0:
+ * 1 + 3 * @from), and moves @from behind them. @all: one after the other.
  */
 long turn_coarse(long *from, long coarse, bool all);
 
