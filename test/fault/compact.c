@@ -13,7 +13,7 @@
 #define LEN 300000
 #define CALL_ALLOC NR_CALLS /* of memory */
 #define TIMEOUT_S 7200      /* with PLFS_FAULTS=all */
-#define COARSE 2 /* one of the next n / 2 calls behind call n has its turn; with PLFS_FAULTS=all each */
+#define COARSE 1 /* one of the next n calls behind call n has its turn; with PLFS_FAULTS=all each */
 
 static void map_scratch(void)
 {

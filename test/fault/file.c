@@ -366,7 +366,7 @@ static void map_scratch(void)
 static void fail_each(enum call call, int err, bool from_there_on)
 {
 	map_scratch();
-	sweep(call, err, from_there_on, 6);
+	sweep(call, err, from_there_on, 4);
 	scratch_remove();
 }
 
@@ -478,8 +478,8 @@ Test(fault_file, a_quota_that_is_used_up_loses_nothing, .timeout = TIMEOUT_S)
 static void fail_all(int err, const enum call *calls, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++) {
-		sweep(calls[i], err, false, 2);
-		sweep(calls[i], err, true, 2);
+		sweep(calls[i], err, false, 1);
+		sweep(calls[i], err, true, 1);
 	}
 }
 
@@ -558,7 +558,7 @@ Test(fault_kinds, signals_lose_nothing)
 					   CALL_FCNTL };
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
-		sweep(calls[i], EINTR, false, 2);
+		sweep(calls[i], EINTR, false, 1);
 }
 
 /* The same for a file that is moved into its body. */
@@ -568,8 +568,8 @@ Test(fault_kinds, signals_lose_nothing)
 		static const enum call calls[] = { __VA_ARGS__ }; \
 		life = move_a_file; \
 		for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) { \
-			sweep(calls[i], MOVE_ERROR, false, 3); \
-			sweep(calls[i], MOVE_ERROR, true, 3); \
+			sweep(calls[i], MOVE_ERROR, false, 2); \
+			sweep(calls[i], MOVE_ERROR, true, 2); \
 		} \
 	}
 
