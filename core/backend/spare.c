@@ -35,34 +35,48 @@ static void add_path(char *map, const char *path, const char *end)
 	strcpy(to, end);
 }
 
+/* How many backends besides home there are copies or parity in. */
+static unsigned nr_others(const struct mount_spec *spec)
+{
+	return (spec->parity ? (unsigned)spec->nr_backends : spec->mirror) - 1;
+}
+
 /* The mapping once more, as far as it is of copies. NULL: no memory. */
 static char *make_map(const struct mount_spec *spec, const char *home, char *const *others)
 {
+	static const char *const rules[] = { "", "host", "process", "file" };
 	size_t len = 2 * (strlen(spec->prefix) + strlen(home)) + 64;
+	unsigned nr = nr_others(spec);
 	char *map, last[40];
 
-	for (unsigned i = 1; i < spec->mirror; i++)
-		len += 2 * strlen(others[i - 1]) + 1;
+	for (unsigned i = 0; i < nr; i++)
+		len += 2 * strlen(others[i]) + 1;
 	map = mem_zalloc(len);
 	if (!map)
 		return NULL;
-	snprintf(last, sizeof(last), "{mirror=%u}", spec->mirror);
+	if (spec->parity)
+		snprintf(last, sizeof(last), "{spread=%s,parity=1}", rules[spec->spread]);
+	else
+		snprintf(last, sizeof(last), "{mirror=%u}", spec->mirror);
 	add_path(map, spec->prefix, "=");
 	add_path(map, home, ",");
-	for (unsigned i = 1; i < spec->mirror; i++)
-		add_path(map, others[i - 1], i + 1 < spec->mirror ? "," : last);
+	for (unsigned i = 0; i < nr; i++)
+		add_path(map, others[i], i + 1 < nr ? "," : last);
 	return map;
 }
 
 int spare_setup(struct spare_settings *ss, const struct mount_spec *spec, const char *home,
 		char *const *others)
 {
-	*ss = (struct spare_settings){ .drain = spec->drain, .map = make_map(spec, home, others) };
-	for (unsigned i = 1; i < spec->mirror; i++) {
-		struct place_settings *ps = &ss->places[ss->nr++];
+	unsigned nr = spec->parity ? 1 : nr_others(spec);
+
+	*ss = (struct spare_settings){ .drain = spec->drain, .map = make_map(spec, home, others),
+				       .parity = spec->parity, .nr = spec->parity ? 0 : nr };
+	for (unsigned i = 0; i < nr; i++) {
+		struct place_settings *ps = &ss->places[i];
 		char id[sizeof(ps->backend_id)];
 
-		*ps = (struct place_settings){ .near = others[i - 1], .home = home,
+		*ps = (struct place_settings){ .near = others[i], .home = home,
 					       .rate = spec->rate, .writers = spec->writers };
 		place_settings_init(ps);
 		snprintf(id, sizeof(id), COPIES "%.16s", ps->backend_id);

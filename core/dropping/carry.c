@@ -518,19 +518,33 @@ static int copy_to(struct carried *k, struct carry *carry)
 	return ret;
 }
 
-int carry_copy(const struct container *c, const char *path, struct place_dir *to, struct carry *carry)
+/* From the log itself, or from @from, which stays open. */
+static int copy_there(const struct container *c, const char *path, int from, struct place_dir *to,
+		      struct carry *carry)
 {
 	struct carried k = { .c = c, .home = to->store, .path = path, .near = -1, .other = -1, .to = -1 };
 	int ret;
 
 	snprintf(k.full, sizeof(k.full), "%s", name_of(path));
-	k.from = datalog_open(c, path, false);
+	k.from = from < 0 ? datalog_open(c, path, false) : from;
 	ret = k.from < 0 ? k.from : copy_to(&k, carry);
 	if (!ret)
 		ret = to->store.ops->sync(&to->store, to->store.root, true);
 	carry->nr_logs += !ret;
+	k.from = from < 0 ? k.from : -1;
 	end(&k);
 	return ret;
+}
+
+int carry_copy(const struct container *c, const char *path, struct place_dir *to, struct carry *carry)
+{
+	return copy_there(c, path, -1, to, carry);
+}
+
+int carry_there(const struct container *c, const char *path, int from, struct place_dir *to,
+		struct carry *carry)
+{
+	return copy_there(c, path, from, to, carry);
 }
 
 int carry_back(const struct container *c, const char *path, int from, int other, struct carry *carry)
