@@ -6,6 +6,7 @@
 
 #include "core/backend/names.h"
 #include "core/backend/placed.h"
+#include "core/backend/rebuilt.h"
 #include "core/backend/staged.h"
 #include "core/backend/twin.h"
 #include "core/base/alloc.h"
@@ -120,10 +121,12 @@ static bool is_open(const struct carried *k)
 {
 	char live[CONTAINER_PATH_LEN], full[CONTAINER_PATH_LEN];
 	struct stat st;
+	int ret;
 
 	name_live_of_log(k->path, live);
 	container_path(k->c, live, full);
-	return k->c->store->ops->stat(k->c->store, full, &st) != -ENOENT;
+	ret = k->c->store->ops->stat(k->c->store, full, &st);
+	return ret != -ENOENT && (ret != -EREMOTE || !rebuilt_is(k->from)); /* of parity: it was closed */
 }
 
 /* Whether the bytes at @off of @h are right: they are then in @one. */

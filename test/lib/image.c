@@ -39,7 +39,8 @@ int image_read(void *arg)
 	static unsigned char buf[IMAGE_MAX];
 	size_t step = *(size_t *)arg;
 	struct lfile l = lopen("a", O_RDONLY);
-	int found = plfs_size(l.f) == image_len ? 0 : 2;
+	off_t size = plfs_size(l.f);
+	int found = size == image_len ? 0 : size == -EIO ? 1 : 2;
 
 	for (off_t off = 0; off < image_len && found < 2; off += (off_t)step) {
 		ssize_t want = (ssize_t)min_u64(step, (uint64_t)(image_len - off));
@@ -50,7 +51,7 @@ int image_read(void *arg)
 		else if (n != want || memcmp(buf, image + off, (size_t)n))
 			found = 2;
 	}
-	return lclose(&l) ? 2 : found;
+	return lclose(&l) && !found ? 1 : found;
 }
 
 int image_look(void)

@@ -153,23 +153,23 @@ static enum grouped_state judge(struct grouped *g, const struct parity_group *gr
 	return away || ret ? GROUPED_AWAY : is_apart(g, group) ? GROUPED_GOOD : GROUPED_DEAD;
 }
 
-static void cover(struct grouped *g, const struct parity_group *group)
+static void cover(struct grouped *g, const struct parity_group *group, bool here)
 {
 	for (unsigned i = 0; i < group->nr; i++) {
 		struct grouped_log *log = grouped_find(g, group->logs[i].path);
 
-		if (log && (log->ret == -EREMOTE || group->logs[i].len >= log->len))
+		if (log && (log->ret == -EREMOTE || (here && group->logs[i].len >= log->len)))
 			log->covered = true;
 	}
 }
 
-void grouped_judge(struct grouped *g)
+void grouped_judge(struct grouped *g, bool waits)
 {
 	g->states = mem_zalloc((g->groups.cap + 1) * sizeof(*g->states));
 	for (size_t i = 0; g->states && i < g->groups.nr; i++) {
 		g->states[i] = judge(g, &g->groups.v[i]);
 		if (g->states[i] == GROUPED_GOOD || g->states[i] == GROUPED_AWAY)
-			cover(g, &g->groups.v[i]);
+			cover(g, &g->groups.v[i], waits || g->states[i] == GROUPED_GOOD);
 	}
 }
 
@@ -190,12 +190,11 @@ int grouped_add(struct grouped *g, const struct parity_group *group)
 	}
 	g->states[g->groups.nr] = GROUPED_GOOD;
 	v[g->groups.nr++] = *group;
-	cover(g, group);
+	cover(g, group, true);
 	return 0;
 }
 
-/* Whether a group behind number @no covers as much of the log. */
-static bool is_again(const struct grouped *g, size_t no, const struct parity_log *log)
+bool grouped_is_again(const struct grouped *g, size_t no, const struct parity_log *log)
 {
 	for (size_t i = no + 1; i < g->groups.nr; i++)
 		if (g->states[i] == GROUPED_GOOD && parity_has(&g->groups.v[i], log->path) >= log->len)
@@ -212,7 +211,7 @@ bool grouped_is_spare(const struct grouped *g, size_t no)
 	for (unsigned i = 0; i < group->nr; i++) {
 		const struct grouped_log *log = grouped_find(g, group->logs[i].path);
 
-		if (log && !is_again(g, no, &group->logs[i]))
+		if (log && !grouped_is_again(g, no, &group->logs[i]))
 			return g->states[no] == GROUPED_DEAD && log->covered;
 	}
 	return true;

@@ -41,8 +41,11 @@ struct grouped {
 int grouped_take(struct grouped *g, const struct container *c);
 void grouped_release(struct grouped *g);
 
-/* Look at all groups, and set which logs they cover. */
-void grouped_judge(struct grouped *g);
+/*
+ * Look at all groups, and set which logs they cover. @waits: also those of which something is in a backend
+ * that is not there; else logs that are there get other parity.
+ */
+void grouped_judge(struct grouped *g, bool waits);
 
 /* The log; NULL: there is none. */
 struct grouped_log *grouped_find(const struct grouped *g, const char *path);
@@ -52,6 +55,9 @@ unsigned grouped_top(struct grouped *g, const char *top);
 
 /* Another group. -ENOMEM. */
 int grouped_add(struct grouped *g, const struct parity_group *group);
+
+/* Whether a group behind number @no, of which all is there, covers as much of the log. */
+bool grouped_is_again(const struct grouped *g, size_t no, const struct parity_log *log);
 
 /* Whether each log of the group number @no is covered by a later one, or has gone for good. */
 bool grouped_is_spare(const struct grouped *g, size_t no);

@@ -8,6 +8,7 @@
 #include "core/admin/places/mend.h"
 #include "core/admin/places/pace.h"
 #include "core/admin/places/tokens.h"
+#include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
 #include "core/backend/spare.h"
 #include "core/backend/spread.h"
@@ -87,6 +88,29 @@ static struct bucket *largest(struct grouping *gr, struct bucket *const *from, u
 
 /* ---- where ---- */
 
+/* One that lacks what leads there may be the directory below a mount point. */
+static int find_gone(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	struct grouping *gr = arg;
+	const struct container *c = gr->g.c;
+	char dir[CONTAINER_PATH_LEN];
+	struct place_dir to;
+	struct place p;
+
+	if (kind != DROPPING_SPREAD)
+		return 0;
+	snprintf(dir, sizeof(dir), "%s/%.*s", c->dir, (int)(name_of(path) - 1 - path), path);
+	if (place_read_as(c->store, dir, name, &p))
+		return 0;
+	if (!spread_enter(c->store, dir, name, NULL, &to)) {
+		place_leave(&to);
+		return 0;
+	}
+	for (unsigned i = 1; i < gr->nr_own; i++)
+		gr->gone[i] |= !strcmp(gr->g.tops[gr->own[i]], p.path);
+	return 0;
+}
+
 static void find_own(struct grouping *gr)
 {
 	const struct spread_settings *ss = gr->g.c->store->spread;
@@ -95,6 +119,7 @@ static void find_own(struct grouping *gr)
 	gr->own[gr->nr_own++] = 0;
 	for (unsigned i = 0; i < ss->nr; i++)
 		gr->own[gr->nr_own++] = parity_top(gr->g.c, &ss->others[i], top) ? 0 : grouped_top(&gr->g, top);
+	container_list(gr->g.c, find_gone, gr);
 }
 
 /* The backend of the mapping with the least parity that has none of these logs; -1: none is there. */
@@ -185,10 +210,20 @@ static int make(struct grouping *gr, struct grouped_log *const *logs, unsigned n
 	return !ret || ret == -ETIME || ret == -ENOMEM ? ret : -EAGAIN;
 }
 
+/* Of a full group: one backend has its parity. */
+static unsigned nr_members(const struct grouping *gr)
+{
+	unsigned nr = 0;
+
+	for (unsigned i = 0; i < gr->nr_own; i++)
+		nr += !gr->gone[i];
+	return nr > 1 ? (unsigned)min_size(nr - 1, PARITY_LOGS_MAX) : 1;
+}
+
 /* One group of those that are left. 0; -ENOENT: none is left; -EAGAIN: as make(). */
 static int make_one(struct grouping *gr, bool full)
 {
-	unsigned max = (unsigned)min_size(gr->nr_own - 1, PARITY_LOGS_MAX), nr = 0;
+	unsigned max = nr_members(gr), nr = 0;
 	struct bucket *from[PARITY_LOGS_MAX], *b;
 	struct grouped_log *logs[PARITY_LOGS_MAX];
 
@@ -236,15 +271,23 @@ static void drop_spare(struct grouping *gr)
 	}
 }
 
-/* What covers, but has lost something that is not there. */
+/* What covers, but has lost something that is not there, and is not made good by others. */
 static void count_away(struct grouping *gr)
 {
-	for (size_t i = 0; i < gr->g.groups.nr; i++)
-		if (gr->g.states[i] == GROUPED_AWAY || gr->g.states[i] == GROUPED_NEEDED) {
-			gr->d->nr_left++;
-			drain_trouble(gr->d, gr->g.c->dir, gr->g.groups.v[i].file,
-				      "this parity, or a log of it, is not there: plfs check says more");
-		}
+	for (size_t i = 0; i < gr->g.groups.nr; i++) {
+		const struct parity_group *group = &gr->g.groups.v[i];
+		bool again = true;
+
+		if (gr->g.states[i] != GROUPED_AWAY && gr->g.states[i] != GROUPED_NEEDED)
+			continue;
+		for (unsigned k = 0; k < group->nr; k++)
+			again &= grouped_is_again(&gr->g, i, &group->logs[k]);
+		if (again)
+			continue;
+		gr->d->nr_left++;
+		drain_trouble(gr->d, gr->g.c->dir, group->file,
+			      "this parity, or a log of it, is not there: plfs check says more");
+	}
 }
 
 int grouping_container(const struct container *c, struct plfs_drain *d)
@@ -265,7 +308,7 @@ int grouping_container(const struct container *c, struct plfs_drain *d)
 	ret = grouped_take(&gr->g, c);
 	if (!ret) {
 		find_own(gr);
-		grouped_judge(&gr->g);
+		grouped_judge(&gr->g, d->closed_only);
 		ret = gr->g.states ? make_all(gr) : -ENOMEM;
 	}
 	if (!ret) {

@@ -369,7 +369,7 @@ static void heal_all(struct repair *r, struct scan *l)
 
 	r->l = l;
 	as_owner_begin(&owner, r->k->st.st_uid, r->k->st.st_gid);
-	for (uint32_t i = 0; i < l->nr_logs; i++) {
+	for (uint32_t i = 0; i < l->nr_logs && !l->gone; i++) {
 		const struct scan_log *log = l->logs[i];
 		int ret = !log->heals && !log->wants_copy ? 0 : dry(r) ? 1 : heal_log(l->c, log);
 
