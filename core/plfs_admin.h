@@ -194,6 +194,7 @@ struct plfs_drain {
 	uint64_t due_ns;         /* when they may go on; the drain's own */
 	uint64_t nr_logs, bytes; /* moved, copied */
 	uint64_t nr_copies;      /* made in other backends (mirror=); their bytes are among those */
+	uint64_t nr_parity;      /* parity files made (parity=1); the bytes read for them are among those */
 	uint64_t nr_waiting;     /* with patient: logs that wait */
 	uint64_t nr_left;        /* logs that stay near, or get no copy: open, or what they go to fails */
 	uint64_t nr_elsewhere;   /* near.HOSTs that lead to places that are not on this host */

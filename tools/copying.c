@@ -82,7 +82,7 @@ static bool work(struct copying *c, unsigned patience_ms)
 			patient = has_more(c);
 			continue;
 		}
-		if (!again || d.nr_copies) {
+		if (!again || d.nr_copies || d.nr_parity) {
 			failed_ms = 0;
 			wait_ms = BACK_OFF_MS;
 		} else {

@@ -72,16 +72,17 @@ static void say(void *arg, const char *path, const char *why)
 	fprintf(stderr, "drain: %s: %s\n", path, why);
 }
 
-static int drain_it(void *arg)
+int image_drain_here(void)
 {
 	struct plfs_drain d = { .trouble = say };
 	char path[PATH_MAX];
 	struct plfs_mount *m = lpath("a", path);
 	int ret = plfs_drain_file(m, AT_FDCWD, path, &d);
 
-	(void)arg;
-	return ret || d.nr_lost ? 100 : (int)d.nr_copies + 50 * (d.nr_left > 0);
+	return ret || d.nr_lost ? 100 : (int)(d.nr_copies + d.nr_parity) + 50 * (d.nr_left > 0);
 }
+
+static int drain_it(void *arg) { return (void)arg, image_drain_here(); }
 
 int image_drain(void) { return in_child(drain_it, NULL); }
 
@@ -108,6 +109,13 @@ static int check_it(void *arg)
 	int ret = plfs_check(m, AT_FDCWD, path, &check);
 
 	return ret < 0 ? 100 : ret + 10 * (c->code && !c->seen);
+}
+
+int image_check_here(bool repair)
+{
+	struct checked c = { .repair = repair };
+
+	return check_it(&c);
 }
 
 int image_check(const char *code)

@@ -41,4 +41,8 @@ int image_drain(void);
 int image_check(const char *code);
 int image_repair(const char *code);
 
+/* The same in this process. */
+int image_drain_here(void);
+int image_check_here(bool repair);
+
 #endif

@@ -169,7 +169,7 @@ static int make_in(struct grouping *gr, unsigned holder, struct parity_group *gr
 	ret = token == -ETIME || pace_is_over(gr->d) ? -ETIME :
 						       parities_make(c, gr->record, ps, group, &carry, bad);
 	token_give(c->store, token);
-	gr->d->nr_copies += carry.nr_logs;
+	gr->d->nr_parity += carry.nr_logs;
 	return ret;
 }
 

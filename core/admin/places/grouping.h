@@ -12,7 +12,7 @@
 /*
  * Have each closed log of @c covered by parity. With d->patient logs that find too few partners wait, and are
  * counted in d->nr_waiting, as long as others may still be closed. Logs that get no parity are counted in
- * d->nr_left; those that are damaged in d->nr_lost; d->nr_copies has the parity files that were made.
+ * d->nr_left; those that are damaged in d->nr_lost; d->nr_parity has the parity files that were made.
  */
 int grouping_container(const struct container *c, struct plfs_drain *d);
 

@@ -195,7 +195,7 @@ static int drain_patiently(void *arg)
 	struct plfs_mount *m = lpath("a", path);
 
 	(void)arg;
-	return plfs_drain_file(m, AT_FDCWD, path, &d) ? 100 : (int)d.nr_waiting + 10 * (int)d.nr_copies;
+	return plfs_drain_file(m, AT_FDCWD, path, &d) ? 100 : (int)d.nr_waiting + 10 * (int)d.nr_parity;
 }
 
 Test(parity, a_helper_waits_for_partners)
