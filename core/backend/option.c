@@ -201,7 +201,7 @@ static int take_parity(const struct option *o, struct mount_spec *m, const char 
 		*(unsigned *)slot_of(o, m) = *value == '1';
 		return 0;
 	}
-	snprintf(err, err_len, "\"%s=%s\": %s= is 0 or 1", o->name, value, o->name);
+	snprintf(err, err_len, "\"parity=%s\": parity= is 0 or 1", value);
 	return -EINVAL;
 }
 

@@ -269,7 +269,8 @@ static uid_t user_of(const struct container *c)
 
 int parity_top(const struct container *c, const struct place_settings *ps, char *top)
 {
-	int n = snprintf(top, PLACE_PATH_LEN, "%s/plfs.%u/%s", ps->near, (unsigned)user_of(c), ps->backend_id);
+	int n = snprintf(top, PLACE_PATH_LEN, "%s/plfs.%u/%s", ps->near, (unsigned)user_of(c),
+			 ps->backend_id);
 
 	return n < PLACE_PATH_LEN ? 0 : -ENAMETOOLONG;
 }

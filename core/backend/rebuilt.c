@@ -144,7 +144,10 @@ static int rebuilt_fstat(struct store *s, int h, struct stat *st)
 }
 
 /* There is no descriptor from which the kernel could read it. */
-static int rebuilt_fd(struct store *s, int h) { return unlikely(rebuilt_is(h)) ? -EOPNOTSUPP : one->fd(s, h); }
+static int rebuilt_fd(struct store *s, int h)
+{
+	return unlikely(rebuilt_is(h)) ? -EOPNOTSUPP : one->fd(s, h);
+}
 
 static uint64_t rebuilt_next_data(struct store *s, int h, uint64_t off)
 {

@@ -12,8 +12,8 @@
 
 /*
  * A handle of a store with several backends. @h: of the parity file and then of the @nr - 1 other logs, which
- * it takes over; @lens: how many bytes of each count; @len and @mode: of the log. -EMFILE: there are too many,
- * and all are closed.
+ * it takes over; @lens: how many bytes of each count; @len and @mode: of the log. -EMFILE: there are too
+ * many, and all are closed.
  */
 int rebuilt_make(struct store *s, const int *h, const uint64_t *lens, unsigned nr, uint64_t len, mode_t mode);
 

@@ -5,7 +5,6 @@
 #include "core/backend/sealed.h"
 
 #include "core/backend/names.h"
-#include "core/backend/spread_store.h"
 #include "core/base/alloc.h"
 #include "core/base/crc32c.h"
 
@@ -73,21 +72,6 @@ int sealed_break(struct store *s, const char *dir, const char *spread)
 	if (!ret)
 		ret = home.ops->unlink(&home, path);
 	return ret == -ENOENT ? 0 : ret;
-}
-
-int sealed_break_for(struct store *s, const char *log)
-{
-	char dir[STORE_PATH_LEN], spread[STORE_PATH_LEN];
-	const char *slash = strrchr(log, '/'), *host;
-	unsigned slot = slash ? spread_slot_of(slash + 1) : 0;
-	size_t len;
-
-	host = slot ? name_host(slash + 1, &len) : NULL;
-	if (!host)
-		return 0;
-	snprintf(dir, sizeof(dir), "%.*s", (int)(slash - log), log);
-	snprintf(spread, sizeof(spread), "spread.%u.%.*s", slot, (int)len, host);
-	return sealed_break(s, dir, spread);
 }
 
 int sealed_begin(struct store *s, const char *dir, const char *spread, mode_t mode)

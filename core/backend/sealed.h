@@ -30,9 +30,6 @@ int sealed_list(struct store *s, const char *dir, const char *spread,
 /* Remove it. 0: also if there is none; -errno. */
 int sealed_break(struct store *s, const char *dir, const char *spread);
 
-/* The same for the N and the host in @log, the path of a log in the store. Without a call if N is 0. */
-int sealed_break_for(struct store *s, const char *log);
-
 /* Begin to seal: a handle of the empty file, of @mode. */
 int sealed_begin(struct store *s, const char *dir, const char *spread, mode_t mode);
 

@@ -248,8 +248,8 @@ int spare_begin(const struct container *c, const char *path, const struct place_
 /* ---- removal ---- */
 
 /*
- * Whether the copies, or the parity, in @top are of the logs of this backend, and not of the one that this is a copy of, made
- * without the library: that is still at the path which the place has.
+ * Whether the copies, or the parity, in @top are of the logs of this backend, and not of the one that this is
+ * a copy of, made without the library: that is still at the path which the place has.
  */
 static bool is_ours(const struct container *c, const char *top)
 {

@@ -72,8 +72,8 @@ static inline bool spare_may_be(const struct container *c) { return unlikely(c->
 void spare_unlink(const struct container *c, const char *path);
 
 /*
- * The copies of a whole container, and its parity: found before it is removed, removed after it. spare_find():
- * mem_alloc()ed, or NULL.
+ * The copies of a whole container, and its parity: found before it is removed, removed after it.
+ * spare_find(): mem_alloc()ed, or NULL.
  */
 struct spare_removal {
 	unsigned nr;

@@ -19,8 +19,7 @@
 
 #define PIECE_LEN ((size_t)1 << 20)
 
-static_assert(PIECE_LEN % INDEX_CHUNK_LEN == 0 && DATALOG_DATA_OFF % INDEX_CHUNK_LEN == 0,
-	      "pieces are of whole chunks");
+static_assert(PIECE_LEN % INDEX_CHUNK_LEN == 0, "pieces are of whole chunks");
 
 /* ---- one file ---- */
 
@@ -81,7 +80,8 @@ static int prove(struct store *s, int h, uint64_t len, uint32_t crc)
 	int ret = buf ? 0 : -ENOMEM;
 
 	for (uint64_t at = 0; at < len && !ret;) {
-		ssize_t n = s->ops->pread(s, h, buf, (size_t)min_u64(PIECE_LEN, len - at), PARITY_DATA_OFF + at);
+		size_t part = (size_t)min_u64(PIECE_LEN, len - at);
+		ssize_t n = s->ops->pread(s, h, buf, part, PARITY_DATA_OFF + at);
 
 		ret = n > 0 ? 0 : n < 0 ? (int)n : -EIO;
 		sum = n > 0 ? crc32c(sum, buf, (size_t)n) : sum;
@@ -183,12 +183,15 @@ static int compare(struct making *m, unsigned i, size_t len, uint64_t off)
 {
 	int ret = 0;
 
-	for (size_t at = 0; at < len && !ret && off >= DATALOG_DATA_OFF; at += INDEX_CHUNK_LEN) {
+	for (size_t at = 0; at < len && !ret; at += INDEX_CHUNK_LEN) {
 		uint32_t part = (uint32_t)min_size(len - at, INDEX_CHUNK_LEN);
+		uint64_t log_off = datalog_log_off(off + at);
 		struct sums_chunk chunk;
 
+		if (log_off == UINT64_MAX)
+			continue;
 		ret = sums_find(&m->sums[i], m->c, m->g->logs[i].path, m->logs[i], false,
-				(off - DATALOG_DATA_OFF + at) / INDEX_CHUNK_LEN, part, &chunk);
+				log_off / INDEX_CHUNK_LEN, part, &chunk);
 		if (!ret && (m->sums[i].warned ||
 			     (chunk.len && chunk.len <= part &&
 			      crc32c(0, m->part + at, chunk.len) != chunk.crc)))

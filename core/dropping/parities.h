@@ -26,8 +26,8 @@ int parities_look(const struct container *c, const struct parity_group *g, bool 
  * Make the parity file of @g, of which the logs are known, in the backend of @ps (NULL: home): its block is
  * appended to @record (parity_lock()), then the file is made under a temporary name, synced and renamed. The
  * bytes of each log are compared with its checksums meanwhile. 0: carry->bytes has the bytes read; -EIO: the
- * log g->logs[*@bad] is damaged (UINT_MAX: none is); -ENXIO: the backend is not there; -errno: no file has its
- * name.
+ * log g->logs[*@bad] is damaged (UINT_MAX: none is); -ENXIO: the backend is not there; -errno: no file has
+ * its name.
  */
 int parities_make(const struct container *c, int record, const struct place_settings *ps,
 		  struct parity_group *g, struct carry *carry, unsigned *bad);

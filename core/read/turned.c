@@ -37,8 +37,8 @@ __attribute__((cold)) int turned_next(struct turned *t, const struct container *
 		return h;
 	}
 	if (!*told && rebuilt_is(h))
-		msg_error("%s/%s: %s: it is rebuilt from parity in %s; plfs repair makes it whole", c->dir, path,
-			  why, where);
+		msg_error("%s/%s: %s: it is rebuilt from parity in %s; plfs repair makes it whole", c->dir,
+			  path, why, where);
 	else if (!*told)
 		msg_error("%s/%s: %s: its copy in %s is read instead; plfs repair heals it", c->dir, path,
 			  why, where);

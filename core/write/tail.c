@@ -15,7 +15,6 @@
 #include "core/base/stamp.h"
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
-#include "core/backend/sealed.h"
 #include "core/backend/spare.h"
 #include "core/backend/spread.h"
 #include "core/dropping/sums.h"
@@ -79,7 +78,7 @@ static int break_seal(const struct tail *t, const struct container *c)
 	if (likely(!c->hold) || !spare_may_be(c))
 		return 0;
 	container_path(c, t->log_path, path);
-	return sealed_break_for(c->store, path);
+	return spread_break_seal(c->store, path);
 }
 
 static int create_in(struct tail *t, const struct container *c)

@@ -203,10 +203,26 @@ static void repair_killed(const char *prefix, bool removes)
 	cr_assert_gt(nr, 60);
 }
 
-Test(crash_parity, repair_killed_at_any_call_makes_missing_logs_the_next_time) { repair_killed("data.", true); }
-Test(crash_parity, repair_killed_at_any_call_makes_damaged_logs_the_next_time) { repair_killed("data.", false); }
-Test(crash_parity, repair_killed_at_any_call_makes_missing_parity_the_next_time) { repair_killed("parity.", true); }
-Test(crash_parity, repair_killed_at_any_call_makes_damaged_parity_the_next_time) { repair_killed("parity.", false); }
+Test(crash_parity, repair_killed_at_any_call_makes_missing_logs_the_next_time)
+{
+	repair_killed("data.", true);
+}
+
+Test(crash_parity, repair_killed_at_any_call_makes_damaged_logs_the_next_time)
+{
+	repair_killed("data.", false);
+}
+
+Test(crash_parity, repair_killed_at_any_call_makes_missing_parity_the_next_time)
+{
+	repair_killed("parity.", true);
+}
+
+Test(crash_parity, repair_killed_at_any_call_makes_damaged_parity_the_next_time)
+{
+	repair_killed("parity.", false);
+}
+
 
 /* ---- a process that writes, killed: its bytes are there, or their loss is known ---- */
 

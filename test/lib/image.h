@@ -28,13 +28,16 @@ void image_note(off_t off, size_t len, unsigned round);
 /* Both: a child writes them. */
 void image_write(off_t off, size_t len, unsigned round);
 
-/* For in_child(): by pieces of *(size_t *)@arg. 0: as the image; 1: an error after right bytes alone; 2: wrong bytes. */
+/*
+ * For in_child(): by pieces of *(size_t *)@arg. 0: as the image; 1: an error after right bytes alone;
+ * 2: wrong bytes.
+ */
 int image_read(void *arg);
 
 /* The worst of several sizes: through windows, and straight. */
 int image_look(void);
 
-/* 100 with an error; else the number of copies or parity files that were made, and 50 if something is left. */
+/* 100 with an error; else the number of copies or parity files that were made; 50 more: something is left. */
 int image_drain(void);
 
 /* The result of a check or repair; 10 more if the finding @code, unless NULL, was not there. */

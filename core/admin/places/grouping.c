@@ -118,7 +118,8 @@ static void find_own(struct grouping *gr)
 
 	gr->own[gr->nr_own++] = 0;
 	for (unsigned i = 0; i < ss->nr; i++)
-		gr->own[gr->nr_own++] = parity_top(gr->g.c, &ss->others[i], top) ? 0 : grouped_top(&gr->g, top);
+		gr->own[gr->nr_own++] = parity_top(gr->g.c, &ss->others[i], top) ?
+						0 : grouped_top(&gr->g, top);
 	container_list(gr->g.c, find_gone, gr);
 }
 
@@ -176,7 +177,8 @@ static int make_in(struct grouping *gr, unsigned holder, struct parity_group *gr
 /* Whether another backend may do. */
 static bool is_of_holder(int ret)
 {
-	return ret == -ENXIO || ret == -ENOSPC || ret == -EDQUOT || ret == -EROFS || ret == -EACCES || ret == -EPERM;
+	return ret == -ENXIO || ret == -ENOSPC || ret == -EDQUOT || ret == -EROFS || ret == -EACCES ||
+	       ret == -EPERM;
 }
 
 /* A parity file of these logs. 0; -EAGAIN: logs are to be looked at again; -ETIME, -ENOMEM: the end. */

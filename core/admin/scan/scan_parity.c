@@ -31,7 +31,8 @@ static void look_at_damaged(struct scan *l, struct scan_log *log)
 		return;
 	scan_forget_bad(l, log);
 	findings_add(l->found, PLFS_NOTED, "parity", log->path, 0,
-		     "parity in %s has all of it: nothing of it is lost, and plfs repair makes it anew", where);
+		     "parity in %s has all of it: nothing of it is lost, and plfs repair makes it anew",
+		     where);
 }
 
 /* Whether each log of the group is there and whole: else it is they that are to be mended first. */
@@ -51,13 +52,15 @@ static bool is_sound(const struct scan *l, const struct parity_group *g, unsigne
 
 static void look_at_group(struct scan *l, const struct parity_group *g, uint32_t no)
 {
+	const char *where = *g->top ? g->top : "the first backend";
 	unsigned nr_gone;
 	bool sound = is_sound(l, g, &nr_gone);
 	int ret;
 
 	if (nr_gone) {
 		findings_add(l->found, PLFS_NOTED, "parity-old", g->file, no,
-			     "%u of its %u logs are no more: plfs drain makes parity of the others", nr_gone, g->nr);
+			     "%u of its %u logs are no more: plfs drain makes parity of the others", nr_gone,
+			     g->nr);
 		return;
 	}
 	ret = parities_look(l->c, g, !l->check->quick);
@@ -66,11 +69,11 @@ static void look_at_group(struct scan *l, const struct parity_group *g, uint32_t
 	l->nr_parity_wanted += sound && (ret == -EIO || ret == -ENOENT);
 	if (ret == -EIO)
 		findings_add(l->found, PLFS_DAMAGED, "parity-damaged", g->file, no,
-			     "the parity in %s is damaged: plfs repair makes it anew", *g->top ? g->top : "the first backend");
+			     "the parity in %s is damaged: plfs repair makes it anew", where);
 	else
 		findings_add(l->found, PLFS_NOTED, "parity-missing", g->file, no,
 			     "the parity in %s is not there: %s; a repair or plfs drain makes it",
-			     *g->top ? g->top : "the first backend", strerror(-ret));
+			     where, strerror(-ret));
 }
 
 /* The damaged ones first: what of them is whole says whether a group can be made anew. */
