@@ -207,14 +207,15 @@ static int spread_unlink(struct store *s, const char *path)
 {
 	struct parts p;
 	bool there = false;
-	struct stat st;
 	int ret, home;
 
 	if (!take_apart(path, &p))
 		return s->base->unlink(s, path);
-	if (spread_slot_of(p.name) && do_in(s, &p, path, spread_slot_of(p.name), do_stat, &st) == -EREMOTE)
-		return -EREMOTE;
-	ret = do_somewhere(s, &p, path, do_unlink, &there);
+	ret = do_in(s, &p, path, spread_slot_of(p.name), do_unlink, &there);
+	if (ret == -EREMOTE)
+		return ret;
+	if (ret)
+		ret = do_somewhere(s, &p, path, do_unlink, &there);
 	if (ret || !there)
 		return ret;
 	home = s->base->unlink(s, path);
@@ -271,8 +272,6 @@ bool spread_is_elsewhere(struct store *s, const char *path, struct place *place)
 
 	if (likely(!s->base) || !take_apart(path, &p))
 		return false;
-	if (!s->base->stat(s, path, &st)) /* whole, as a command has brought it home */
-		return false;
 	first = spread_slot_of(p.name);
 	for (unsigned i = 0; i <= SPREAD_SLOTS; i++) {
 		unsigned slot = !i ? first : i;
@@ -284,8 +283,8 @@ bool spread_is_elsewhere(struct store *s, const char *path, struct place *place)
 			continue;
 		snprintf(file, sizeof(file), "spread.%u.%.*s", slot, (int)p.host_len, p.host);
 		ret = place_read_as(s, p.dir, file, place);
-		if (!ret || ret == -EBADMSG)
-			return true;
+		if (!ret || ret == -EBADMSG) /* or whole at home, as a command has brought it there */
+			return s->base->stat(s, path, &st);
 	}
 	return false;
 }
