@@ -102,6 +102,16 @@ static void bring_back(int i)
 	shell("mv '%s.gone' '%s'", path, path);
 }
 
+/* The file is read without each of them in turn. */
+static void lose_each(bool empty)
+{
+	for (int i = 2; i < 4; i++) {
+		lose(i, empty);
+		cr_assert_eq(image_look(), 0, "without %d", i);
+		bring_back(i);
+	}
+}
+
 /* ---- a file in three backends ---- */
 
 static void write_pieces(int from, int to, unsigned round)
@@ -212,11 +222,7 @@ Test(parity_file, a_log_without_a_partner_is_copied)
 	write_pieces(0, 3, 1);
 	cr_assert_eq(image_drain(), 3);
 	cr_assert_eq(image_check(NULL), 0);
-	for (int i = 2; i < 4; i++) {
-		lose(i, false);
-		cr_assert_eq(image_look(), 0);
-		bring_back(i);
-	}
+	lose_each(false);
 }
 
 static const char *host = "elsewhere";
@@ -249,11 +255,7 @@ Test(parity_host, logs_of_several_hosts_form_groups)
 		image_note(p.off, p.len, p.round);
 	}
 	cr_assert_lt(image_drain(), nr);
-	for (int i = 2; i < 4; i++) {
-		lose(i, true);
-		cr_assert_eq(image_look(), 0);
-		bring_back(i);
-	}
+	lose_each(true);
 }
 
 /* ---- a backend is gone ---- */
@@ -653,11 +655,7 @@ Test(parity, a_truncation_to_zero_leaves_nothing_that_is_read)
 	make_file();
 	cr_assert_lt(image_drain(), 50);
 	cr_assert_lt(find_all("parity."), find_all("data."));
-	for (int i = 2; i < 4; i++) {
-		lose(i, false);
-		cr_assert_eq(image_look(), 0);
-		bring_back(i);
-	}
+	lose_each(false);
 }
 
 Test(parity, compaction_makes_parity_of_what_is_left)
@@ -671,11 +669,7 @@ Test(parity, compaction_makes_parity_of_what_is_left)
 	cr_assert_lt(image_drain(), 50);
 	cr_assert_eq(image_check(NULL), 0);
 	cr_assert_leq(find_all("parity."), find_all("data."));
-	for (int i = 2; i < 4; i++) {
-		lose(i, false);
-		cr_assert_eq(image_look(), 0);
-		bring_back(i);
-	}
+	lose_each(false);
 }
 
 static int truncate_it(void *arg)
@@ -694,11 +688,7 @@ Test(parity, a_file_that_was_cut_stays_cut)
 	image_len = len;
 	cr_assert_eq(image_look(), 0);
 	cr_assert_lt(image_drain(), 50);
-	for (int i = 2; i < 4; i++) {
-		lose(i, false);
-		cr_assert_eq(image_look(), 0);
-		bring_back(i);
-	}
+	lose_each(false);
 }
 
 static int flatten_it(void *arg)
