@@ -184,6 +184,7 @@ struct plfs_drain {
 	bool closed_only;
 	bool of_place; /* the drain's own: places of other hosts are not counted, they drain theirs */
 	bool keep; /* logs that are moved stay in the place as staged copies, if it is that of the mapping */
+	bool patient; /* logs that find too few partners for parity wait for others that may be closed */
 	uint64_t until_ns; /* by CLOCK_MONOTONIC: what is not copied by then stays; 0: no end */
 	void (*progress)(void *arg, const struct plfs_drain *d);           /* may be NULL, as the next */
 	void (*trouble)(void *arg, const char *path, const char *why); /* of one log or near.HOST */
@@ -193,6 +194,8 @@ struct plfs_drain {
 	uint64_t due_ns;         /* when they may go on; the drain's own */
 	uint64_t nr_logs, bytes; /* moved, copied */
 	uint64_t nr_copies;      /* made in other backends (mirror=); their bytes are among those */
+	uint64_t nr_parity;      /* parity files made (parity=1); the bytes read for them are among those */
+	uint64_t nr_waiting;     /* with patient: logs that wait */
 	uint64_t nr_left;        /* logs that stay near, or get no copy: open, or what they go to fails */
 	uint64_t nr_elsewhere;   /* near.HOSTs that lead to places that are not on this host */
 	uint64_t nr_lost;        /* logs that are damaged */

@@ -193,8 +193,9 @@ static void print_drained(const struct run *r, int rc)
 	char size[TOOL_SIZE_LEN];
 
 	if (opt.json) {
-		printf("{\"logs\": %llu, \"copies\": %llu, \"bytes\": %llu, \"left\": %llu, \"elsewhere\": %llu, \"lost\": %llu, \"orphans\": %llu, \"exit\": %d}\n",
+		printf("{\"logs\": %llu, \"copies\": %llu, \"parity\": %llu, \"bytes\": %llu, \"left\": %llu, \"elsewhere\": %llu, \"lost\": %llu, \"orphans\": %llu, \"exit\": %d}\n",
 		       (unsigned long long)d->nr_logs, (unsigned long long)d->nr_copies,
+		       (unsigned long long)d->nr_parity,
 		       (unsigned long long)d->bytes,
 		       (unsigned long long)d->nr_left, (unsigned long long)d->nr_elsewhere,
 		       (unsigned long long)d->nr_lost, (unsigned long long)d->nr_orphans, rc);
@@ -206,6 +207,9 @@ static void print_drained(const struct run *r, int rc)
 	if (d->nr_copies)
 		tool_print("%llu logs copied to other backends, their bytes are among these",
 			   (unsigned long long)d->nr_copies);
+	if (d->nr_parity)
+		tool_print("%llu parity files made, the bytes read for them are among these",
+			   (unsigned long long)d->nr_parity);
 	if (d->nr_left)
 		tool_print("%llu logs stay: open, or they could not be moved; try again later",
 			   (unsigned long long)d->nr_left);
@@ -273,7 +277,7 @@ const struct verb verb_drain = {
 	.options = (const struct verb_option[]){
 		{ OPT_AUTO, "auto", NULL, "also all places of this node that near=auto may have taken" },
 		{ OPT_BACKGROUND, "background", NULL, "be the helper that the library starts (drain=helper); NEAR is PLACE/plfs.UID/ID" },
-		{ OPT_COPIES, "copies", NULL, "be the helper that the library starts with mirror=; NEAR is the backend" },
+		{ OPT_COPIES, "copies", NULL, "be the helper that the library starts with mirror= or parity=; NEAR is the backend" },
 		{ OPT_WAIT, "wait", NULL, "wait until all is in the backend, also what is being written" },
 		{ OPT_TIMEOUT, "timeout", "SECONDS", "with --wait: so long at most" },
 		{ OPT_RATE, "rate", "SIZE", "copy so many bytes a second at most: a number, and K, M, G or T" },

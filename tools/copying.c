@@ -11,6 +11,7 @@
 
 #define LOCK_FD 3
 #define LOOK_MS 200
+#define GROUP_MS 1000    /* so long logs wait for partners (parity=1) */
 #define IDLE_MS 1000     /* so long nothing to do: the end */
 #define BACK_OFF_MS 500  /* after a failure, twice that after the next */
 
@@ -45,10 +46,11 @@ static bool open_queue(const struct copying *c)
 }
 
 /* True: all that the queue has is done. */
-static bool pass(struct copying *c, struct plfs_drain *d)
+static bool pass(struct copying *c, struct plfs_drain *d, bool patient)
 {
-	*d = (struct plfs_drain){ .closed_only = true, .rate = c->rate, .writers = c->writers };
-	return !plfs_drain_queue(c->m, LOCK_FD, &c->end, d) && !d->nr_left;
+	*d = (struct plfs_drain){ .closed_only = true, .rate = c->rate, .writers = c->writers,
+				  .patient = patient };
+	return !plfs_drain_queue(c->m, LOCK_FD, &c->end, d) && !d->nr_left && !d->nr_waiting;
 }
 
 static bool has_more(const struct copying *c)
@@ -62,7 +64,7 @@ static bool has_more(const struct copying *c)
 static bool work(struct copying *c, unsigned patience_ms)
 {
 	unsigned idle_ms = 0, failed_ms = 0, wait_ms = BACK_OFF_MS;
-	bool again = true;
+	bool again = true, patient = true;
 	struct plfs_drain d;
 
 	background_sleep(LOOK_MS); /* mostly the other ranks of the job are closing the file at this moment */
@@ -72,9 +74,15 @@ static bool work(struct copying *c, unsigned patience_ms)
 			idle_ms += LOOK_MS;
 			continue;
 		}
-		again = !pass(c, &d);
+		again = !pass(c, &d, patient);
 		idle_ms = 0;
-		if (!again || d.nr_copies) {
+		patient = !d.nr_waiting;
+		if (d.nr_waiting) { /* for a moment: more may be closed */
+			background_sleep(GROUP_MS);
+			patient = has_more(c);
+			continue;
+		}
+		if (!again || d.nr_copies || d.nr_parity) {
 			failed_ms = 0;
 			wait_ms = BACK_OFF_MS;
 		} else {
@@ -104,5 +112,5 @@ int copying_run(const char *backend, unsigned patience_s, const struct plfs_drai
 		return DRAIN_LEFT; /* the queue stays: the next helper begins with it */
 	unlink(c.path);
 	/* Who has added a line before that relies on this look. */
-	return !has_more(&c) || pass(&c, &d) ? TOOL_OK : DRAIN_LEFT;
+	return !has_more(&c) || pass(&c, &d, false) ? TOOL_OK : DRAIN_LEFT;
 }

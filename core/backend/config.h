@@ -11,7 +11,8 @@
  *             "drain=" ( "helper" / "none" / "close" ) / "sync=" ( "home" / "near" ) /
  *             "release=" ( "near" / "home" ) / "rate=" NUMBER [ "K" / "M" / "G" / "T" ] /
  *             "wait=" NUMBER / "writers=" NUMBER / "exit-wait=" NUMBER /
- *             "spread=" ( "host" / "process" / "file" ) / "mirror=" NUMBER
+ *             "spread=" ( "host" / "process" / "file" ) / "mirror=" NUMBER /
+ *             "parity=" ( "0" / "1" )
  *
  * In the DIR of near= "$NAME" stands for the environment variable NAME.
  *

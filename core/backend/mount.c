@@ -130,6 +130,11 @@ static int check_backends(struct plfs_mount *m, struct mount_spec *spec, char *e
 			snprintf(other, sizeof(other), "%s", spec->backends[i]);
 		else
 			ret = check_backend(spec, spec->backends[i], other, err, err_len);
+		if (ret && ret != -EINVAL && spec->parity) { /* what it had is rebuilt */
+			msg_debug(MSG_CONFIG, "%s", err);
+			ret = 0;
+			snprintf(other, sizeof(other), "%s", spec->backends[i]);
+		}
 		if (!ret)
 			ret = check_other(m, other, err, err_len);
 		if (!ret && !(m->others[i - 1] = mem_strdup(other)))
@@ -139,7 +144,7 @@ static int check_backends(struct plfs_mount *m, struct mount_spec *spec, char *e
 }
 
 /* All of them are used from here on. @dev: the file system of the first. */
-static int spread(struct plfs_mount *m, unsigned rule, dev_t dev, char *err, size_t err_len)
+static int spread(struct plfs_mount *m, const struct mount_spec *spec, dev_t dev, char *err, size_t err_len)
 {
 	struct store other = { .root = -1 };
 	struct stat st;
@@ -151,11 +156,13 @@ static int spread(struct plfs_mount *m, unsigned rule, dev_t dev, char *err, siz
 			ret = sys.fstat(other.root, &st) ? -errno : 0;
 		if (!ret)
 			store_posix_join(&m->store, &other, st.st_dev == dev);
+		if (ret && spec->parity)
+			ret = 0;
 		if (ret)
 			snprintf(err, err_len, "backend \"%s\": %s", m->others[i], strerror(-ret));
 		store_posix_close(&other);
 	}
-	spread_setup(&m->spread, rule, m->backend, m->others);
+	spread_setup(&m->spread, spec->spread, m->backend, m->others);
 	m->store.spread = &m->spread;
 	spread_enable(&m->store);
 	return ret;
@@ -200,10 +207,10 @@ static int mount_open(struct plfs_mount *m, struct mount_spec *spec, char *err, 
 		placed_enable(&m->store);
 	}
 	if (spec->spread)
-		ret = spread(m, spec->spread, st.st_dev, err, err_len);
+		ret = spread(m, spec, st.st_dev, err, err_len);
 	if (ret)
 		return ret;
-	if (spec->mirror) {
+	if (spec->mirror || spec->parity) {
 		ret = spare_setup(&m->spares, spec, m->backend, m->others);
 		if (ret)
 			return ret;

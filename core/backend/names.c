@@ -19,6 +19,8 @@
 #define NEAR "near."
 #define COPIES "copies." /* spare.h */
 #define SPREAD "spread."
+#define SEALED "sealed." /* sealed.h */
+#define PARITY "parity." /* parity.h */
 
 /* What stands behind the kind: "HOST.PID.SEQ", "HOST". */
 static const char *rest_of(const char *name)
@@ -43,6 +45,14 @@ static void change_kind(char *out, const char *path, const char *kind)
 
 /* ---- names ---- */
 
+/* "KIND.N.HOST" */
+static bool has_slot(const char *name, const char *kind)
+{
+	const char *n = name + strlen(kind);
+
+	return !strncmp(name, kind, strlen(kind)) && *n >= '1' && *n <= '7' && n[1] == '.' && n[2];
+}
+
 enum dropping_kind name_kind(const char *name)
 {
 	if (strstr(name, ".tmp."))
@@ -57,16 +67,16 @@ enum dropping_kind name_kind(const char *name)
 		return DROPPING_NEAR;
 	if (!strncmp(name, COPIES, strlen(COPIES)))
 		return DROPPING_COPIES;
+	if (!strncmp(name, PARITY, strlen(PARITY)))
+		return DROPPING_PARITY;
+	if (has_slot(name, SEALED))
+		return DROPPING_SEALED;
 	return name_spread_slot(name) ? DROPPING_SPREAD : DROPPING_OTHER;
 }
 
 unsigned name_spread_slot(const char *name)
 {
-	const char *n = name + strlen(SPREAD);
-
-	return !strncmp(name, SPREAD, strlen(SPREAD)) && *n >= '1' && *n <= '7' && n[1] == '.' && n[2] ?
-		       (unsigned)(*n - '0') :
-		       0;
+	return has_slot(name, SPREAD) ? (unsigned)(name[strlen(SPREAD)] - '0') : 0;
 }
 
 /* Whether the @len bytes at @p are digits. */
@@ -94,6 +104,7 @@ static bool ends_with_numbers(const char *p, size_t len)
 static bool is_top_name(const char *name, size_t len)
 {
 	return (len == 12 && !memcmp(name, "index.global", 12)) || (len == 4 && !memcmp(name, "lock", 4)) ||
+	       (len == 6 && !memcmp(name, "parity", 6)) ||
 	       (len > 4 && !memcmp(name, "for.", 4) && is_number(name + 4, len - 4)) ||
 	       !strncmp(name, ".plfs-flatten.", 14);
 }
@@ -116,7 +127,9 @@ bool name_is_known(const char *name, bool top)
 	return (!strncmp(name, INDEX, strlen(INDEX)) && len > strlen(INDEX)) ||
 	       (!strncmp(name, NOTICE, strlen(NOTICE)) && len > strlen(NOTICE)) ||
 	       (!strncmp(name, NEAR, strlen(NEAR)) && len > strlen(NEAR)) ||
-	       (!strncmp(name, COPIES, strlen(COPIES)) && len > strlen(COPIES)) || name_spread_slot(name);
+	       (!strncmp(name, COPIES, strlen(COPIES)) && len > strlen(COPIES)) ||
+	       (!strncmp(name, PARITY, strlen(PARITY)) && len > strlen(PARITY)) ||
+	       name_spread_slot(name) || has_slot(name, SEALED);
 }
 
 bool name_is_live_of(const char *live, const char *log)
@@ -137,12 +150,12 @@ const char *name_host(const char *name, size_t *len)
 	enum dropping_kind kind = name_kind(name);
 	const char *host, *dot;
 
-	if (kind == DROPPING_OTHER) /* it may have no dot */
+	if (kind == DROPPING_OTHER || kind == DROPPING_PARITY) /* it may have no dot */
 		return NULL;
-	host = rest_of(kind == DROPPING_SPREAD ? rest_of(name) : name);
+	host = rest_of(kind == DROPPING_SPREAD || kind == DROPPING_SEALED ? rest_of(name) : name);
 	*len = strlen(host);
 	if (kind == DROPPING_INDEX || kind == DROPPING_NEAR || kind == DROPPING_SPREAD ||
-	    kind == DROPPING_COPIES)
+	    kind == DROPPING_SEALED || kind == DROPPING_COPIES)
 		return host;
 	if (!ends_with_numbers(host, *len))
 		return NULL;

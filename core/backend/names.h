@@ -28,6 +28,8 @@ enum dropping_kind {
 	DROPPING_NEAR,
 	DROPPING_SPREAD,
 	DROPPING_COPIES,
+	DROPPING_SEALED,
+	DROPPING_PARITY,
 };
 enum dropping_kind name_kind(const char *name);
 

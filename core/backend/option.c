@@ -193,6 +193,18 @@ static int take_rule(const struct option *o, struct mount_spec *m, const char *v
 	return ret;
 }
 
+/* So many backends may be lost, so far. */
+static int take_parity(const struct option *o, struct mount_spec *m, const char *value, char *err,
+		       size_t err_len)
+{
+	if (!strcmp(value, "0") || !strcmp(value, "1")) {
+		*(unsigned *)slot_of(o, m) = *value == '1';
+		return 0;
+	}
+	snprintf(err, err_len, "\"parity=%s\": parity= is 0 or 1", value);
+	return -EINVAL;
+}
+
 static bool is_of_name(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -278,6 +290,7 @@ static const struct option OPTIONS[] = {
 	{ "mirror", "NUMBER", take_number, AT(mirror), .least = 2, .most = CONFIG_BACKENDS_MAX },
 	{ "release", "near|home", take_word, AT(release) },
 	{ "spread", "host|process|file", take_rule, AT(spread) },
+	{ "parity", "0|1", take_parity, AT(parity) },
 };
 
 /* Those that a hint may be. */
@@ -337,7 +350,7 @@ static int check_mirror(const struct mount_spec *m, char *err, size_t err_len)
 			 m->mirror, m->mirror, m->prefix);
 		return -EINVAL;
 	}
-	for (unsigned i = 1; i < m->mirror; i++) {
+	for (int i = 1; i < (m->parity ? m->nr_backends : (int)m->mirror); i++) {
 		if (strlen(m->backends[i]) <= CONFIG_NEAR_MAX && !strchr(m->backends[i], '\n'))
 			continue;
 		snprintf(err, err_len, "the name of a backend with copies is longer than %d bytes, or has a newline in it",
@@ -345,6 +358,20 @@ static int check_mirror(const struct mount_spec *m, char *err, size_t err_len)
 		return -EINVAL;
 	}
 	return 0;
+}
+
+static int check_parity(const struct mount_spec *m, char *err, size_t err_len)
+{
+	if (!m->parity)
+		return 0;
+	if (!m->spread || m->nr_backends < 3)
+		snprintf(err, err_len,
+			 "parity=1 is for three backends or more with spread=: PREFIX=BACKEND,BACKEND,BACKEND{spread=...,parity=1}");
+	else if (m->drain == DRAIN_CLOSE)
+		snprintf(err, err_len, "parity= does not go with drain=close: a group needs logs of several processes");
+	else
+		return 0;
+	return -EINVAL;
 }
 
 int option_check(const struct mount_spec *m, char *err, size_t err_len)
@@ -363,7 +390,7 @@ int option_check(const struct mount_spec *m, char *err, size_t err_len)
 	else if (m->spread && m->mirror)
 		snprintf(err, err_len, "spread= does not go with mirror=: a copy would lie in the backend of its log");
 	else
-		return 0;
+		return check_parity(m, err, err_len);
 	return -EINVAL;
 }
 

@@ -7,6 +7,7 @@
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
 #include "core/backend/origin.h"
+#include "core/backend/parity.h"
 #include "core/base/alloc.h"
 #include "core/base/crc32c.h"
 #include "core/base/io.h"
@@ -35,34 +36,48 @@ static void add_path(char *map, const char *path, const char *end)
 	strcpy(to, end);
 }
 
+/* How many backends besides home there are copies or parity in. */
+static unsigned nr_others(const struct mount_spec *spec)
+{
+	return (spec->parity ? (unsigned)spec->nr_backends : spec->mirror) - 1;
+}
+
 /* The mapping once more, as far as it is of copies. NULL: no memory. */
 static char *make_map(const struct mount_spec *spec, const char *home, char *const *others)
 {
+	static const char *const rules[] = { "", "host", "process", "file" };
 	size_t len = 2 * (strlen(spec->prefix) + strlen(home)) + 64;
+	unsigned nr = nr_others(spec);
 	char *map, last[40];
 
-	for (unsigned i = 1; i < spec->mirror; i++)
-		len += 2 * strlen(others[i - 1]) + 1;
+	for (unsigned i = 0; i < nr; i++)
+		len += 2 * strlen(others[i]) + 1;
 	map = mem_zalloc(len);
 	if (!map)
 		return NULL;
-	snprintf(last, sizeof(last), "{mirror=%u}", spec->mirror);
+	if (spec->parity)
+		snprintf(last, sizeof(last), "{spread=%s,parity=1}", rules[spec->spread]);
+	else
+		snprintf(last, sizeof(last), "{mirror=%u}", spec->mirror);
 	add_path(map, spec->prefix, "=");
 	add_path(map, home, ",");
-	for (unsigned i = 1; i < spec->mirror; i++)
-		add_path(map, others[i - 1], i + 1 < spec->mirror ? "," : last);
+	for (unsigned i = 0; i < nr; i++)
+		add_path(map, others[i], i + 1 < nr ? "," : last);
 	return map;
 }
 
 int spare_setup(struct spare_settings *ss, const struct mount_spec *spec, const char *home,
 		char *const *others)
 {
-	*ss = (struct spare_settings){ .drain = spec->drain, .map = make_map(spec, home, others) };
-	for (unsigned i = 1; i < spec->mirror; i++) {
-		struct place_settings *ps = &ss->places[ss->nr++];
+	unsigned nr = spec->parity ? 1 : nr_others(spec);
+
+	*ss = (struct spare_settings){ .drain = spec->drain, .map = make_map(spec, home, others),
+				       .parity = spec->parity, .nr = spec->parity ? 0 : nr };
+	for (unsigned i = 0; i < nr; i++) {
+		struct place_settings *ps = &ss->places[i];
 		char id[sizeof(ps->backend_id)];
 
-		*ps = (struct place_settings){ .near = others[i - 1], .home = home,
+		*ps = (struct place_settings){ .near = others[i], .home = home,
 					       .rate = spec->rate, .writers = spec->writers };
 		place_settings_init(ps);
 		snprintf(id, sizeof(id), COPIES "%.16s", ps->backend_id);
@@ -233,8 +248,8 @@ int spare_begin(const struct container *c, const char *path, const struct place_
 /* ---- removal ---- */
 
 /*
- * Whether the copies in @top are of the logs of this backend, and not of the one that this is a copy of, made
- * without the library: that is still at the path which the place has.
+ * Whether the copies, or the parity, in @top are of the logs of this backend, and not of the one that this is
+ * a copy of, made without the library: that is still at the path which the place has.
  */
 static bool is_ours(const struct container *c, const char *top)
 {
@@ -243,8 +258,8 @@ static bool is_ours(const struct container *c, const char *top)
 	char user[PLACE_PATH_LEN], own[40], origin[PATH_MAX];
 	int fd, ret;
 
-	snprintf(own, sizeof(own), COPIES "%016llx", (unsigned long long)home.path_id);
-	if (!slash || !strcmp(own, slash + 1))
+	snprintf(own, sizeof(own), "%016llx", (unsigned long long)home.path_id);
+	if (!slash || strstr(slash, own)) /* copies.BACKEND-ID, or BACKEND-ID-shared */
 		return slash;
 	snprintf(user, sizeof(user), "%.*s", (int)(slash - top), top);
 	fd = sys_fd_hide_briefly(io_open(user, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -278,6 +293,16 @@ struct finding {
 	struct spare_dirs *dirs;
 };
 
+static void add_top(struct spare_removal *r, const char *top)
+{
+	unsigned k = 0;
+
+	while (k < r->nr && strcmp(r->path[k], top))
+		k++;
+	if (k == r->nr && k < SPARE_DIRS_MAX)
+		snprintf(r->path[r->nr++], PLACE_PATH_LEN, "%s", top);
+}
+
 static int find_record(void *arg, const char *path, const char *name, enum dropping_kind kind)
 {
 	struct finding *f = arg;
@@ -289,15 +314,22 @@ static int find_record(void *arg, const char *path, const char *name, enum dropp
 	container_path(f->c, path, record);
 	if (read_record(f->c, record, f->dirs))
 		return 0;
-	for (unsigned i = 0; i < f->dirs->nr && f->r->nr < SPARE_DIRS_MAX; i++) {
-		unsigned k = 0;
-
-		while (k < f->r->nr && strcmp(f->r->path[k], f->dirs->path[i]))
-			k++;
-		if (k == f->r->nr)
-			snprintf(f->r->path[f->r->nr++], PLACE_PATH_LEN, "%s", f->dirs->path[i]);
-	}
+	for (unsigned i = 0; i < f->dirs->nr; i++)
+		add_top(f->r, f->dirs->path[i]);
 	return 0;
+}
+
+/* Parity may be in a backend that has no log. */
+static void find_parity(const struct container *c, struct spare_removal *r)
+{
+	struct parity_groups gs;
+
+	if (c->store->base && !parity_read(c, &gs))
+		for (size_t i = 0; i < gs.nr; i++)
+			if (*gs.v[i].top)
+				add_top(r, gs.v[i].top);
+	if (c->store->base)
+		parity_release(&gs);
 }
 
 struct spare_removal *spare_find(const struct container *c)
@@ -306,6 +338,8 @@ struct spare_removal *spare_find(const struct container *c)
 
 	if (f.r && f.dirs)
 		container_list(c, find_record, &f);
+	if (f.r)
+		find_parity(c, f.r);
 	mem_free(f.dirs);
 	return f.r;
 }

@@ -29,14 +29,15 @@
 /* Where copies are to be, by the mapping. */
 struct spare_settings {
 	unsigned nr; /* of places; 0: no copies are wanted */
+	bool parity; /* parity files are (parity.h); then places[0] has what a helper is told */
 	struct place_settings places[CONFIG_BACKENDS_MAX - 1];
 	unsigned drain; /* enum place_drain: who makes them */
 	char *map;      /* the mapping, for a helper; mem_alloc()ed */
 };
 
 /*
- * What the mapping @spec says, of the backend @home: the copies are in the first of @others. The strings stay
- * the caller's. -ENOMEM.
+ * What the mapping @spec says, of the backend @home: the copies are in the first of @others; with parity= it
+ * is spread_setup() that says where. The strings stay the caller's. -ENOMEM.
  */
 int spare_setup(struct spare_settings *ss, const struct mount_spec *spec, const char *home,
 		char *const *others);
@@ -71,8 +72,8 @@ static inline bool spare_may_be(const struct container *c) { return unlikely(c->
 void spare_unlink(const struct container *c, const char *path);
 
 /*
- * The copies of a whole container: found before it is removed, removed after it. spare_find(): mem_alloc()ed,
- * or NULL.
+ * The copies of a whole container, and its parity: found before it is removed, removed after it.
+ * spare_find(): mem_alloc()ed, or NULL.
  */
 struct spare_removal {
 	unsigned nr;

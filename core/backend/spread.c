@@ -7,6 +7,7 @@
 #include "core/backend/container_dirs.h"
 #include "core/backend/host.h"
 #include "core/backend/names.h"
+#include "core/backend/sealed.h"
 #include "core/base/crc32c.h"
 #include "core/base/sys.h"
 #include "core/store/posix.h"
@@ -149,6 +150,21 @@ int spread_hold_of(struct store *s, const char *path, struct place_dir *hold)
 	if (ret)
 		place_leave(hold);
 	return ret;
+}
+
+int spread_break_seal(struct store *s, const char *path)
+{
+	char dir[CONTAINER_PATH_LEN], file[STORE_PATH_LEN];
+	const char *name = strrchr(path, '/') + 1, *host;
+	unsigned slot = spread_slot_of(name);
+	size_t len;
+
+	host = slot ? name_host(name, &len) : NULL;
+	if (!host)
+		return 0;
+	snprintf(dir, sizeof(dir), "%.*s", (int)(name - 1 - path), path);
+	snprintf(file, sizeof(file), "spread.%u.%.*s", slot, (int)len, host);
+	return sealed_break(s, dir, file);
 }
 
 /* ---- stable storage ---- */

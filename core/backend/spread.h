@@ -46,6 +46,12 @@ int spread_hold(const struct container *c, unsigned backend, struct place_dir *h
 int spread_hold_of(struct store *s, const char *path, struct place_dir *hold);
 
 /*
+ * The directory of the log @path of the store is no longer one of closed logs alone (sealed.h): to be called
+ * when the live file is made, before anything is written. Without a call if the log is at home. 0; -errno.
+ */
+int spread_break_seal(struct store *s, const char *path);
+
+/*
  * Put on stable storage what leads to this host's logs in other backends, of the hostdir @dir of @s. 0;
  * -errno.
  */

@@ -9,6 +9,8 @@
 #include "core/backend/container_dirs.h"
 #include "core/backend/name_list.h"
 #include "core/backend/names.h"
+#include "core/backend/rebuilt.h"
+#include "core/backend/sealed.h"
 #include "core/backend/spread_tops.h"
 #include "core/base/alloc.h"
 #include "core/base/critical.h"
@@ -197,7 +199,10 @@ static int do_unlink(void *arg, const struct store_ops *ops, struct store *s, co
 	return ops->unlink(s, path);
 }
 
-/* A log that a killed command has left twice goes for good, the one that readers see first. */
+/*
+ * A log that a killed command has left twice goes for good, the one that readers see first. One that may be
+ * in a backend that is not there stays at home too: it would come back.
+ */
 static int spread_unlink(struct store *s, const char *path)
 {
 	struct parts p;
@@ -206,7 +211,11 @@ static int spread_unlink(struct store *s, const char *path)
 
 	if (!take_apart(path, &p))
 		return s->base->unlink(s, path);
-	ret = do_somewhere(s, &p, path, do_unlink, &there);
+	ret = do_in(s, &p, path, spread_slot_of(p.name), do_unlink, &there);
+	if (ret == -EREMOTE)
+		return ret;
+	if (ret)
+		ret = do_somewhere(s, &p, path, do_unlink, &there);
 	if (ret || !there)
 		return ret;
 	home = s->base->unlink(s, path);
@@ -228,11 +237,37 @@ static int spread_rename(struct store *s, const char *from, const char *to)
 				      s->base->rename(s, from, to);
 }
 
+int spread_where(struct store *s, const char *path, char *top)
+{
+	char file[STORE_PATH_LEN];
+	struct place place;
+	struct parts p;
+	struct stat st;
+	bool elsewhere = false;
+	int ret = take_apart(path, &p) ? -ENOENT : -EINVAL;
+
+	*top = '\0';
+	for (unsigned i = 0; i <= SPREAD_SLOTS + 1 && ret == -ENOENT; i++) {
+		unsigned slot = !i ? spread_slot_of(p.name) : i - 1;
+
+		ret = do_in(s, &p, path, slot, do_stat, &st);
+		elsewhere |= ret == -EREMOTE;
+		if (!ret && slot) {
+			snprintf(file, sizeof(file), "spread.%u.%.*s", slot, (int)p.host_len, p.host);
+			ret = place_read_as(s, p.dir, file, &place);
+			snprintf(top, PLACE_PATH_LEN, "%s", ret ? "" : place.path);
+		}
+		ret = ret == -EREMOTE ? -ENOENT : ret;
+	}
+	return ret == -ENOENT && elsewhere ? -EREMOTE : ret;
+}
+
 bool spread_is_elsewhere(struct store *s, const char *path, struct place *place)
 {
 	char file[STORE_PATH_LEN];
 	struct place_dir to;
 	struct parts p;
+	struct stat st;
 	unsigned first;
 
 	if (likely(!s->base) || !take_apart(path, &p))
@@ -248,8 +283,8 @@ bool spread_is_elsewhere(struct store *s, const char *path, struct place *place)
 			continue;
 		snprintf(file, sizeof(file), "spread.%u.%.*s", slot, (int)p.host_len, p.host);
 		ret = place_read_as(s, p.dir, file, place);
-		if (!ret || ret == -EBADMSG)
-			return true;
+		if (!ret || ret == -EBADMSG) /* or whole at home, as a command has brought it there */
+			return s->base->stat(s, path, &st);
 	}
 	return false;
 }
@@ -313,20 +348,38 @@ static void tell_gone(struct store *s, const char *dir, const char *file)
 }
 
 /* What the spread.N.HOST called @file leads to. */
-static int list_one(struct store *s, const char *dir, const char *file, struct there *there)
+static int list_there(struct store *s, const char *dir, const char *file, struct there *there)
 {
 	struct place_dir to;
 	int ret = spread_enter(s, dir, file, NULL, &to);
 
-	if (ret == -EREMOTE)
-		tell_gone(s, dir, file);
-	if (ret)
-		return ret == -EREMOTE ? -EIO : ret == -ENOENT ? 0 : ret;
 	there->host = name_host(file, &there->host_len);
+	if (ret)
+		return ret;
 	there->in = &to.store;
 	ret = to.store.ops->list(&to.store, ".", add_there, there);
 	place_leave(&to);
 	return ret;
+}
+
+int spread_list(struct store *s, const char *dir, const char *file, struct name_list *names)
+{
+	struct there there = { .in = NULL };
+	int ret = list_there(s, dir, file, &there);
+
+	*names = there.names;
+	return ret;
+}
+
+static int list_one(struct store *s, const char *dir, const char *file, struct there *there)
+{
+	int ret = list_there(s, dir, file, there);
+
+	if (ret == -EREMOTE && !sealed_list(s, dir, file, add_log, there))
+		return 0;
+	if (ret == -EREMOTE)
+		tell_gone(s, dir, file);
+	return ret == -EREMOTE ? -EIO : ret == -ENOENT ? 0 : ret;
 }
 
 static int list_all(struct store *s, const char *dir, const struct name_list *home, struct there *there,
@@ -378,7 +431,7 @@ static int list_hostdir(struct store *s, const char *path, int (*fn)(void *arg, 
 	return ret ? ret : told ? told : gone;
 }
 
-static int spread_list(struct store *s, const char *path, int (*fn)(void *arg, const char *name), void *arg)
+static int list_path(struct store *s, const char *path, int (*fn)(void *arg, const char *name), void *arg)
 {
 	const char *slash = strrchr(path, '/');
 
@@ -417,9 +470,10 @@ void spread_enable(struct store *s)
 			spread_ops.stat = spread_stat;
 			spread_ops.unlink = spread_unlink;
 			spread_ops.rename = spread_rename;
-			spread_ops.list = spread_list;
+			spread_ops.list = list_path;
 			spread_ops.remove_tree = spread_remove_tree;
 			spread_ops.open = spread_open;
+			rebuilt_set_ops(&spread_ops);
 		}
 		__atomic_store_n(&s->base, *slot, __ATOMIC_RELEASE);
 		__atomic_store_n(slot, &spread_ops, __ATOMIC_RELEASE);

@@ -26,6 +26,16 @@ unsigned spread_slot_of(const char *name);
  */
 int spread_enter(struct store *s, const char *dir, const char *file, const char *log, struct place_dir *to);
 
+/*
+ * The directory OTHER/plfs.UID/BACKEND-ID-shared of the backend in which the log @path of the store is, into
+ * @top (PLACE_PATH_LEN); "": at home. 0; -ENOENT; -EREMOTE: it may be in a backend that is not there; -errno.
+ */
+int spread_where(struct store *s, const char *path, char *top);
+
+/* The logs and live files in the directory to which @file leads, as spread_enter(). To be released. */
+struct name_list;
+int spread_list(struct store *s, const char *dir, const char *file, struct name_list *names);
+
 /* Whether the log at @path may be in a backend that is not there, or cannot be read. *@p: which. */
 bool spread_is_elsewhere(struct store *s, const char *path, struct place *p);
 

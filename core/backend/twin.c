@@ -4,6 +4,8 @@
  */
 #include "core/backend/twin.h"
 
+#include "core/backend/rebuilt.h"
+
 #define FIRST (1 << 30) /* above all descriptors */
 #define TWINS_MAX 512	/* of a process; a caller that is told EMFILE closes some */
 
@@ -114,6 +116,10 @@ static void twin_keep(int *h)
 {
 	struct twin *t = twin_of(*h);
 
+	if (unlikely(rebuilt_is(*h))) {
+		rebuilt_keep(h);
+		return;
+	}
 	keep_one(t ? &t->h[NEAR] : h);
 	if (t)
 		keep_one(&t->h[HOME]);

@@ -6,6 +6,7 @@
 
 #include "core/backend/names.h"
 #include "core/backend/placed.h"
+#include "core/backend/rebuilt.h"
 #include "core/backend/staged.h"
 #include "core/backend/twin.h"
 #include "core/base/alloc.h"
@@ -120,10 +121,12 @@ static bool is_open(const struct carried *k)
 {
 	char live[CONTAINER_PATH_LEN], full[CONTAINER_PATH_LEN];
 	struct stat st;
+	int ret;
 
 	name_live_of_log(k->path, live);
 	container_path(k->c, live, full);
-	return k->c->store->ops->stat(k->c->store, full, &st) != -ENOENT;
+	ret = k->c->store->ops->stat(k->c->store, full, &st);
+	return ret != -ENOENT && (ret != -EREMOTE || !rebuilt_is(k->from)); /* of parity: it was closed */
 }
 
 /* Whether the bytes at @off of @h are right: they are then in @one. */
@@ -518,19 +521,33 @@ static int copy_to(struct carried *k, struct carry *carry)
 	return ret;
 }
 
-int carry_copy(const struct container *c, const char *path, struct place_dir *to, struct carry *carry)
+/* From the log itself, or from @from, which stays open. */
+static int copy_there(const struct container *c, const char *path, int from, struct place_dir *to,
+		      struct carry *carry)
 {
 	struct carried k = { .c = c, .home = to->store, .path = path, .near = -1, .other = -1, .to = -1 };
 	int ret;
 
 	snprintf(k.full, sizeof(k.full), "%s", name_of(path));
-	k.from = datalog_open(c, path, false);
+	k.from = from < 0 ? datalog_open(c, path, false) : from;
 	ret = k.from < 0 ? k.from : copy_to(&k, carry);
 	if (!ret)
 		ret = to->store.ops->sync(&to->store, to->store.root, true);
 	carry->nr_logs += !ret;
+	k.from = from < 0 ? k.from : -1;
 	end(&k);
 	return ret;
+}
+
+int carry_copy(const struct container *c, const char *path, struct place_dir *to, struct carry *carry)
+{
+	return copy_there(c, path, -1, to, carry);
+}
+
+int carry_there(const struct container *c, const char *path, int from, struct place_dir *to,
+		struct carry *carry)
+{
+	return copy_there(c, path, from, to, carry);
 }
 
 int carry_back(const struct container *c, const char *path, int from, int other, struct carry *carry)

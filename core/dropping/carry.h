@@ -48,6 +48,10 @@ int carry_copy(const struct container *c, const char *path, struct place_dir *to
  */
 int carry_back(const struct container *c, const char *path, int from, int other, struct carry *carry);
 
+/* The same into the directory @to, where the log was or should be. */
+int carry_there(const struct container *c, const char *path, int from, struct place_dir *to,
+		struct carry *carry);
+
 /*
  * Whether all @len bytes of the data area of the log @path, open at @h, match the checksums that it has, or
  * those at @other do (-1: none). 0; -EIO, without a line: they do not, or it has none; -errno.

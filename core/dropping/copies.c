@@ -8,6 +8,7 @@
 #include "core/backend/placed.h"
 #include "core/base/alloc.h"
 #include "core/dropping/datalog.h"
+#include "core/dropping/parities.h"
 
 #include <stdio.h>
 
@@ -37,6 +38,12 @@ int copies_open(const struct container *c, const char *path, unsigned *no, char 
 		snprintf(where, PLACE_PATH_LEN, "%s", dirs->path[*no]);
 		h = open_in(c, path, where);
 		(*no)++;
+	}
+	if (h < 0 && dirs && c->store->base) {
+		unsigned more = *no - dirs->nr;
+
+		h = parities_open(c, path, &more, where);
+		*no = dirs->nr + more;
 	}
 	mem_free(dirs);
 	return h < 0 ? -ENOENT : h;

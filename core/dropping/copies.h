@@ -11,7 +11,8 @@
 /*
  * Open a copy of the log @path, relative to the container, for reading, by datalog_pread() with the
  * container's store. *@no: 0 for the first copy, and then as the last call left it, for the next one. @where
- * (PLACE_PATH_LEN): the directory of copies.HOST that it is in. Its header is that of the log; its bytes are
+ * (PLACE_PATH_LEN): the directory of copies.HOST that it is in. Behind the copies come those that are made of
+ * parity (parities.h): rebuilt_is(). Its header is that of the log; its bytes are
  * the caller's to check, and it may be shorter than the log is. >= 0: a handle; -ENOENT: there is none.
  */
 int copies_open(const struct container *c, const char *path, unsigned *no, char *where);

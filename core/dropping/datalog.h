@@ -105,6 +105,17 @@ static inline int datalog_fd_off(uint64_t log_off, uint64_t *fd_off)
 }
 
 /*
+ * The position of the byte at @fd_off of the file, of which all bytes are read as they are (parities.h).
+ * UINT64_MAX: it is in front of the data area.
+ */
+static inline uint64_t datalog_log_off(uint64_t fd_off)
+{
+	return fd_off < DATALOG_DATA_OFF ? UINT64_MAX : fd_off - DATALOG_DATA_OFF;
+}
+
+static_assert(DATALOG_DATA_OFF % INDEX_CHUNK_LEN == 0, "whole chunks of the file are whole chunks of the data");
+
+/*
  * The place that a write at @log_off has for the file system. Its remainders say what is aligned; it is no
  * offset.
  */

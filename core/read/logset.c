@@ -67,7 +67,7 @@ void logset_set_verify(struct logset *set, enum sums_verify how)
 {
 	for (uint32_t i = 0; i < set->nr; i++) /* of whole chunks, and checked, or not */
 		logset_drop_window(set, &set->logs[i]);
-	set->compared.how = how;
+	set->compared.how = set->rebuilt ? SUMS_ALWAYS : how;
 }
 
 void logset_clear(struct logset *set)
@@ -138,6 +138,7 @@ static __attribute__((noinline, cold)) bool turn(struct logset *set, struct logs
 		return false;
 	}
 	set->turns++;
+	logset_use_rebuilt(set, h);
 	logset_drop_window(set, log);
 	drop_sums(set, log);
 	log->compared = (struct compared_log){ .part_end = 0 };

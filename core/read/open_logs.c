@@ -6,6 +6,7 @@
 
 #include "core/backend/names.h"
 #include "core/backend/placed.h"
+#include "core/backend/rebuilt.h"
 #include "core/backend/staged.h"
 #include "core/base/alloc.h"
 #include "core/base/msg.h"
@@ -195,17 +196,29 @@ void logset_take_handle(struct logset *set, struct logset_log *log, struct log_h
 	set->nr_open++;
 }
 
+void logset_use_rebuilt(struct logset *set, int h)
+{
+	if (!rebuilt_is(h))
+		return;
+	set->rebuilt = true;
+	set->compared.how = SUMS_ALWAYS;
+}
+
 /* The log cannot be opened, for @err. A handle of a copy; else @err. */
 static __attribute__((noinline, cold)) int open_copy(struct logset *set, struct logset_log *log, int err)
 {
 	int h;
 
 	if (log->growing || name_is_lost(log->path) ||
-	    (err == -ENOENT ? !set->missing_is_lost : !turned_may_help(err)))
+	    (err == -ENOENT  ? !set->missing_is_lost :
+	     err == -EREMOTE ? !set->c->store->base :
+			       !turned_may_help(err)))
 		return err;
 	h = turned_next(&log->turned, set->c, log->path,
 			err == -ENOENT ? "the data log is missing" :
-			err == -EIO ? "the data log is damaged" : strerror(-err), &set->told_copy);
+			err == -EIO ? "the data log is damaged" :
+			err == -EREMOTE ? "its backend is not there" : strerror(-err), &set->told_copy);
+	logset_use_rebuilt(set, h);
 	return h < 0 ? err : h;
 }
 

@@ -39,6 +39,7 @@ struct logset {
 	bool reopened; /* a log that was too short: logset_read() */
 	bool missing_is_lost; /* a log that is missing in a map of now: a copy of it is read */
 	bool told_copy;       /* that one is read */
+	bool rebuilt;         /* a log is made of parity: from here on all that is read is compared */
 	unsigned turns;       /* from a log to a copy, in this read */
 	const struct container *c;
 	struct logset_log *logs;
@@ -86,6 +87,9 @@ static inline int logset_open_log(struct logset *set, struct logset_log *log)
 
 /* Let @h be what is read of the log, which is not open. @handle: mem_alloc()ed. */
 void logset_take_handle(struct logset *set, struct logset_log *log, struct log_handle *handle, int h);
+
+/* @h is to be what is read of a log: what is made of parity proves nothing by itself. */
+void logset_use_rebuilt(struct logset *set, int h);
 
 void logset_close(struct logset *set, struct logset_log *log);
 void logset_close_others(struct logset *set, const struct logset_log *keep);

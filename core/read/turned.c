@@ -4,6 +4,7 @@
  */
 #include "core/read/turned.h"
 
+#include "core/backend/rebuilt.h"
 #include "core/base/alloc.h"
 #include "core/base/msg.h"
 #include "core/dropping/copies.h"
@@ -35,7 +36,10 @@ __attribute__((cold)) int turned_next(struct turned *t, const struct container *
 		t->no = 0;
 		return h;
 	}
-	if (!*told)
+	if (!*told && rebuilt_is(h))
+		msg_error("%s/%s: %s: it is rebuilt from parity in %s; plfs repair makes it whole", c->dir,
+			  path, why, where);
+	else if (!*told)
 		msg_error("%s/%s: %s: its copy in %s is read instead; plfs repair heals it", c->dir, path,
 			  why, where);
 	*told = true;

@@ -38,7 +38,8 @@ static int look(void *arg, int fd, const char *name, unsigned char type)
 		dirs_list(dir, look, l);
 		l->in_hostdir = false;
 		io_close(dir);
-	} else if (!strncmp(name, "data.", 5) && strstr(name, ".tmp.") && is_old(fd, name)) {
+	} else if ((!strncmp(name, "data.", 5) || !strncmp(name, "parity.", 7)) && strstr(name, ".tmp.") &&
+		   is_old(fd, name)) {
 		l->d->nr_orphans++;
 		l->d->nr_left += !l->d->dry && sys.unlinkat(fd, name, 0);
 	}

@@ -4,6 +4,7 @@
  */
 #include "core/admin/places/mirror.h"
 
+#include "core/admin/places/grouping.h"
 #include "core/admin/places/listed.h"
 #include "core/admin/places/mend.h"
 #include "core/admin/places/pace.h"
@@ -64,6 +65,8 @@ int mirror_container(const struct container *c, struct plfs_drain *d)
 
 	if (!ss)
 		return 0;
+	if (ss->parity)
+		return grouping_container(c, d);
 	ret = listed_take(&logs, c);
 	for (unsigned i = 0; i < ss->nr; i++)
 		for (size_t k = 0; k < logs.nr; k++) {

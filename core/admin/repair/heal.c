@@ -4,7 +4,9 @@
  */
 #include "core/admin/repair/heal.h"
 
+#include "core/base/alloc.h"
 #include "core/dropping/copies.h"
+#include "core/dropping/parities.h"
 
 int heal_log(const struct container *c, const struct scan_log *log)
 {
@@ -15,8 +17,30 @@ int heal_log(const struct container *c, const struct scan_log *log)
 		ret = copies_refresh(c, log->path, &carry);
 		return ret > 0 ? 1 : ret;
 	}
+	if (log->rebuilds)
+		return parities_restore(c, log->path, max_u64(log->records_end, log->indexed_len), &carry);
 	ret = copies_restore(c, log->path, max_u64(log->records_end, log->indexed_len), &carry);
 	if (ret > 0) /* copies that were damaged as well; what fails, the next scan reports */
 		copies_refresh(c, log->path, &carry);
+	return ret;
+}
+
+/* Those of logs that are not there, or damaged, are made anew the next time. */
+int heal_parity(const struct container *c, bool quick, unsigned *nr)
+{
+	struct carry carry = { .bytes = 0 };
+	struct parity_groups gs;
+	int ret = parity_read(c, &gs);
+
+	*nr = 0;
+	for (size_t i = 0; i < gs.nr && !ret; i++) {
+		int is = parities_look(c, &gs.v[i], !quick);
+
+		if (is != -ENOENT && is != -EIO)
+			continue;
+		ret = parities_remake(c, &gs.v[i], &carry);
+		*nr += !ret;
+	}
+	parity_release(&gs);
 	return ret;
 }

@@ -13,4 +13,7 @@
  */
 int heal_log(const struct container *c, const struct scan_log *log);
 
+/* Make each parity file anew that is missing or damaged; @quick: without reading them. *@nr: how many. */
+int heal_parity(const struct container *c, bool quick, unsigned *nr);
+
 #endif

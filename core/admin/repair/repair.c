@@ -351,6 +351,17 @@ static int forget_hosts(struct repair *r)
 
 /* ---- copies ---- */
 
+static void heal_groups(struct repair *r, const struct scan *l)
+{
+	unsigned nr = l->nr_parity_wanted;
+	int ret = 0;
+
+	if (nr && !dry(r))
+		ret = heal_parity(l->c, r->k->check->quick, &nr);
+	if (nr || ret)
+		report(r, ret, "parity", "", "parity in other backends made anew");
+}
+
 /* By the scan that found damage: those that follow may be quick. As the file's owner, as scan_again(). */
 static void heal_all(struct repair *r, struct scan *l)
 {
@@ -358,15 +369,17 @@ static void heal_all(struct repair *r, struct scan *l)
 
 	r->l = l;
 	as_owner_begin(&owner, r->k->st.st_uid, r->k->st.st_gid);
-	for (uint32_t i = 0; i < l->nr_logs; i++) {
+	for (uint32_t i = 0; i < l->nr_logs && !l->gone; i++) {
 		const struct scan_log *log = l->logs[i];
 		int ret = !log->heals && !log->wants_copy ? 0 : dry(r) ? 1 : heal_log(l->c, log);
 
 		if (ret)
 			report(r, ret < 0 ? ret : 0, log->heals ? "healed" : "copied", log->path,
+			       log->rebuilds ? "made anew from parity" :
 			       log->heals ? "made anew from its copy in another backend" :
 					    "copied to another backend");
 	}
+	heal_groups(r, l);
 	as_owner_end(&owner);
 	if (r->changed && !dry(r))
 		notice_raise(&r->k->c);
@@ -378,7 +391,7 @@ static void heal_all(struct repair *r, struct scan *l)
 static bool has_work(struct scan *l, const struct findings *found)
 {
 	bool work = l->end || l->cut_due || l->stale_global || l->nr_lives || l->nr_void ||
-		    l->nr_copies_wanted ||
+		    l->nr_copies_wanted || l->nr_parity_wanted ||
 		    found->nr_damaged;
 
 	for (uint32_t i = 0; i < l->nr_leftovers; i++)

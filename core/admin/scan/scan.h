@@ -27,6 +27,7 @@ struct scan_log {
 	bool complete;       /* it ends as a closed log does, or has a live file */
 	bool indexed;        /* a node index has a block of it */
 	bool heals;          /* it is damaged, and a copy of it is whole (scan_copies.h) */
+	bool rebuilds;       /* and that is made of parity (scan_parity.h) */
 	bool wants_copy;     /* it is whole, and a copy of it is not */
 	bool placed;         /* only index.global has the places of its bytes */
 	int state;           /* 0; -errno: why it cannot be read: -ENOENT, -EIO ... */
@@ -109,6 +110,8 @@ struct scan {
 	bool unknown;      /* a later version wrote something: not everything was scanned */
 	bool has_copies;   /* there is a copies.HOST */
 	uint32_t nr_copies_wanted;
+	bool has_parity;           /* there are groups of logs (core/backend/parity.h) */
+	uint32_t nr_parity_wanted; /* of them, those whose parity file is missing or damaged */
 	bool stale_global; /* a repair removes index.global */
 	uint64_t end;      /* the size by the indexes, if the stub's length is less; else 0 */
 	uint64_t write_end; /* the largest end of a valid record */

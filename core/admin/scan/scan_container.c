@@ -7,6 +7,8 @@
 
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
+#include "core/backend/parity.h"
+#include "core/backend/sealed.h"
 #include "core/backend/spread_store.h"
 #include "core/admin/scan/lost.h"
 #include "core/admin/scan/scan_copies.h"
@@ -14,6 +16,7 @@
 #include "core/admin/scan/scan_index.h"
 #include "core/admin/scan/scan_live.h"
 #include "core/admin/scan/scan_log.h"
+#include "core/admin/scan/scan_parity.h"
 #include "core/backend/stub_lock.h"
 #include "core/dropping/node_index.h"
 #include "core/base/sys.h"
@@ -90,6 +93,8 @@ static int check_near(struct scan *l, const char *path, const char *name)
 			    host, p.path, host) ? 0 : -ENOMEM;
 }
 
+static int any_name(void *arg, const char *name) { return (void)arg, (void)name, 0; }
+
 /* What another backend has cannot be told while it is not there. */
 static int check_spread(struct scan *l, const char *path, const char *name)
 {
@@ -106,6 +111,10 @@ static int check_spread(struct scan *l, const char *path, const char *name)
 	if (ret != -EREMOTE)
 		return ret == -ENOENT ? 0 : ret;
 	ret = place_read_as(l->c->store, full, name, &p);
+	if (!sealed_list(l->c->store, full, name, any_name, NULL))
+		return findings_add(l->found, PLFS_NOTED, "backend-gone", path, 0,
+				    "the backend %s is not there, or cannot be read: all that was closed there has parity",
+				    p.path) ? 0 : -ENOMEM;
 	l->gone = true;
 	return findings_add(l->found, PLFS_DAMAGED, ret == -EBADMSG ? "spread-damaged" : "backend-gone",
 			    path, 0, ret == -EBADMSG ? "damaged: what it leads to, in another backend, cannot be read" :
@@ -144,6 +153,9 @@ static int add_regular(struct scan *l, const char *path, const char *name)
 		return l->indexes[l->nr_indexes++].path ? 0 : -ENOMEM;
 	case DROPPING_COPIES:
 		l->has_copies = true;
+		return 0;
+	case DROPPING_PARITY:
+	case DROPPING_SEALED:
 		return 0;
 	case DROPPING_NEAR:
 		return check_near(l, path, name);
@@ -191,6 +203,8 @@ static int list_hostdir_entry(void *arg, const char *name)
 	if (snprintf(path, sizeof(path), "%s/%s", la->dir, name) >= (int)sizeof(path) - 64)
 		return add_foreign(la->l, la->dir, S_IFREG);
 	ret = mode_of(la->l, path, &mode);
+	if (ret == -EREMOTE) /* sealed, in a backend that is not there */
+		return add_regular(la->l, path, name);
 	if (ret || !mode)
 		return ret;
 	return S_ISREG(mode) ? add_regular(la->l, path, name) : add_foreign(la->l, path, mode);
@@ -214,6 +228,10 @@ static int list_entry(void *arg, const char *name)
 		l->nr_hostdirs++;
 		ret = l->c->store->ops->list(l->c->store, full, list_hostdir_entry, &la);
 		return ret == -ENOENT || (ret == -EIO && l->gone) ? 0 : ret;
+	}
+	if (S_ISREG(mode) && !strcmp(name, PARITY_NAME)) {
+		l->has_parity = true;
+		return 0;
 	}
 	if (S_ISREG(mode) &&
 	    (!strcmp(name, "index.global") || !strcmp(name, "lock") || !strncmp(name, "for.", 4)))
@@ -367,6 +385,8 @@ int scan_container(struct scan *l, const struct container *c, int fd, const stru
 		ret = scan_logs(l);
 	if (!ret)
 		ret = scan_copies(l);
+	if (!ret)
+		ret = scan_parity(l);
 	if (!ret)
 		check_number(l);
 	if (!ret)

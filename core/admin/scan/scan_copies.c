@@ -7,7 +7,7 @@
 #include "core/base/alloc.h"
 #include "core/dropping/copies.h"
 
-static bool is_damaged(const struct scan *l, const struct scan_log *log)
+bool scan_is_damaged(const struct scan *l, const struct scan_log *log)
 {
 	for (const struct finding *f = l->found->first; f; f = f->next)
 		if (f->severity == PLFS_DAMAGED && !strcmp(f->path, log->path))
@@ -15,8 +15,7 @@ static bool is_damaged(const struct scan *l, const struct scan_log *log)
 	return false;
 }
 
-/* What a copy has cannot be lost. */
-static void forget_bad(struct scan *l, const struct scan_log *log)
+void scan_forget_bad(struct scan *l, const struct scan_log *log)
 {
 	uint32_t nr = 0;
 
@@ -33,7 +32,7 @@ static void look_at_damaged(struct scan *l, struct scan_log *log)
 	if (copies_find(l->c, log->path, max_u64(log->records_end, log->indexed_len), &src))
 		return;
 	log->heals = true;
-	forget_bad(l, log);
+	scan_forget_bad(l, log);
 	findings_add(l->found, PLFS_NOTED, "copied", log->path, 0,
 		     "its copy in %s %s: nothing of it is lost, and plfs repair heals it", src.where,
 		     src.other < 0 ? "is whole" : "has what is damaged here");
@@ -79,7 +78,7 @@ int scan_copies(struct scan *l)
 		if (log->live != SCAN_NONE || (!log->needed && !log->listed) ||
 		    spare_read(l->c, log->path, dirs))
 			continue;
-		if (is_damaged(l, log))
+		if (scan_is_damaged(l, log))
 			look_at_damaged(l, log);
 		else if (!log->state)
 			look_at_whole(l, log, dirs);

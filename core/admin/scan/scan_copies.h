@@ -13,4 +13,10 @@
  */
 int scan_copies(struct scan *l);
 
+/* Whether damage of the log was found. */
+bool scan_is_damaged(const struct scan *l, const struct scan_log *log);
+
+/* What a copy has of the log, or parity, cannot be lost. */
+void scan_forget_bad(struct scan *l, const struct scan_log *log);
+
 #endif

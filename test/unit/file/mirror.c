@@ -3,6 +3,7 @@
  * Copies of logs in another backend (mirror=): when they are made and go, what they are read for, what they
  * are never taken for, and what heals what. test/crash/copies.c kills who makes and restores them.
  */
+#include "test/lib/image.h"
 #include "test/lib/near.h"
 #include "test/lib/spoil.h"
 
@@ -18,133 +19,6 @@
 static void setup(void) { near_setup_copies(""); }
 
 TestSuite(mirror, .init = setup, .fini = near_remove, .timeout = 300);
-
-/* ---- processes ---- */
-
-static unsigned char image[2 * LEN];
-static off_t image_len;
-
-struct piece {
-	off_t off;
-	size_t len;
-	unsigned round;
-};
-
-static int write_piece(void *arg)
-{
-	const struct piece *p = arg;
-	struct lfile l = made("a");
-
-	return lfill(&l, p->off, p->len, p->round) != (ssize_t)p->len || lclose(&l);
-}
-
-static void note(off_t off, size_t len, unsigned round)
-{
-	pattern_fill(image + off, len, (uint64_t)off, round);
-	if (off + (off_t)len > image_len)
-		image_len = off + (off_t)len;
-}
-
-static void write_it(off_t off, size_t len, unsigned round)
-{
-	struct piece p = { off, len, round };
-
-	cr_assert_eq(in_child(write_piece, &p), 0);
-	note(off, len, round);
-}
-
-/* 0: as the image; 1: an error after right bytes alone; 2: wrong bytes. */
-static int read_it(void *arg)
-{
-	static unsigned char buf[2 * LEN];
-	size_t step = *(size_t *)arg;
-	struct lfile l = lopen("a", O_RDONLY);
-	int found = plfs_size(l.f) == image_len ? 0 : 2;
-
-	for (off_t off = 0; off < image_len && found < 2; off += (off_t)step) {
-		ssize_t want = (ssize_t)min_u64(step, (uint64_t)(image_len - off));
-		ssize_t n = plfs_pread(l.f, buf, step, off);
-
-		if (n == -EIO)
-			found = 1;
-		else if (n != want || memcmp(buf, image + off, (size_t)n))
-			found = 2;
-	}
-	return lclose(&l) ? 2 : found;
-}
-
-/* By pieces of several sizes: through windows, and straight. */
-static int look(void)
-{
-	int worst = 0;
-
-	for (size_t step = 700; step <= 2 * LEN; step *= 29) {
-		int one = in_child(read_it, &step);
-
-		worst = one > worst ? one : worst;
-	}
-	return worst;
-}
-
-static void say(void *arg, const char *path, const char *why)
-{
-	(void)arg;
-	fprintf(stderr, "drain: %s: %s\n", path, why);
-}
-
-/* 100 with an error; else the number of logs that were copied, and 50 if something is left. */
-static int drain_it(void *arg)
-{
-	struct plfs_drain d = { .trouble = say };
-	char path[PATH_MAX];
-	struct plfs_mount *m = lpath("a", path);
-	int ret = plfs_drain_file(m, AT_FDCWD, path, &d);
-
-	(void)arg;
-	return ret || d.nr_lost ? 100 : (int)d.nr_copies + 50 * (d.nr_left > 0);
-}
-
-static int drained(void) { return in_child(drain_it, NULL); }
-
-struct checked {
-	bool repair;
-	const char *code; /* that is looked for */
-	bool seen;
-};
-
-static void note_finding(void *arg, const struct plfs_finding *f)
-{
-	struct checked *c = arg;
-
-	c->seen |= c->code && !strcmp(f->code, c->code);
-	fprintf(stderr, "check: %d %s: %s: %s\n", f->severity, f->code, f->path, f->text);
-}
-
-/* The result of the check or repair; 10 more if the finding was not there. */
-static int check_it(void *arg)
-{
-	struct checked *c = arg;
-	struct plfs_check check = { .repair = c->repair, .found = note_finding, .arg = c };
-	char path[PATH_MAX];
-	struct plfs_mount *m = lpath("a", path);
-	int ret = plfs_check(m, AT_FDCWD, path, &check);
-
-	return ret < 0 ? 100 : ret + 10 * (c->code && !c->seen);
-}
-
-static int checked(const char *code)
-{
-	struct checked c = { .code = code };
-
-	return in_child(check_it, &c);
-}
-
-static int repaired(const char *code)
-{
-	struct checked c = { .repair = true, .code = code };
-
-	return in_child(check_it, &c);
-}
 
 static void find_both(char *log, char *copy)
 {
@@ -162,8 +36,8 @@ static bool same_files(const char *a, const char *b)
 
 static void make_both(char *log, char *copy)
 {
-	write_it(0, LEN, 1);
-	cr_assert_eq(drained(), 1);
+	image_write(0, LEN, 1);
+	cr_assert_eq(image_drain(), 1);
 	find_both(log, copy);
 }
 
@@ -173,16 +47,16 @@ Test(mirror, drain_copies_each_closed_log_once)
 {
 	char log[PATH_MAX], copy[PATH_MAX];
 
-	write_it(0, LEN, 1);
+	image_write(0, LEN, 1);
 	cr_assert_eq(near_count("data."), 0);
-	cr_assert_eq(drained(), 1);
+	cr_assert_eq(image_drain(), 1);
 	find_both(log, copy);
 	cr_assert(same_files(log, copy));
 	cr_assert_eq(near_count(""), near_count("data.") + near_count("home"));
 	cr_assert_eq(count_files("copies."), 1);
-	cr_assert_eq(drained(), 0, "there is nothing to do");
-	cr_assert_eq(checked(NULL), 0);
-	cr_assert_eq(look(), 0);
+	cr_assert_eq(image_drain(), 0, "there is nothing to do");
+	cr_assert_eq(image_check(NULL), 0);
+	cr_assert_eq(image_look(), 0);
 }
 
 Test(mirror, the_stub_says_that_there_are_copies_as_soon_as_there_is_a_container)
@@ -191,7 +65,7 @@ Test(mirror, the_stub_says_that_there_are_copies_as_soon_as_there_is_a_container
 	char path[PATH_MAX];
 	int fd;
 
-	write_it(0, LEN, 1);
+	image_write(0, LEN, 1);
 	lpath("a", path);
 	fd = open(path, O_RDONLY);
 	cr_assert(fd >= 0 && pread(fd, &compat, 1, 16) == 1);
@@ -205,9 +79,9 @@ TestSuite(mirror_close, .init = setup_close, .fini = near_remove);
 
 Test(mirror_close, a_close_copies)
 {
-	write_it(0, LEN, 1);
+	image_write(0, LEN, 1);
 	cr_assert_eq(near_count("data."), 1);
-	cr_assert_eq(drained(), 0);
+	cr_assert_eq(image_drain(), 0);
 }
 
 Test(mirror, an_open_log_has_no_copy)
@@ -215,11 +89,11 @@ Test(mirror, an_open_log_has_no_copy)
 	struct lfile l = made("a");
 
 	cr_assert_eq(lfill(&l, 0, LEN, 1), LEN);
-	note(0, LEN, 1);
-	cr_assert_eq(drained(), 50);
+	image_note(0, LEN, 1);
+	cr_assert_eq(image_drain(), 50);
 	cr_assert_eq(near_count("data."), 0);
 	cr_assert_eq(lclose(&l), 0);
-	cr_assert_eq(drained(), 1);
+	cr_assert_eq(image_drain(), 1);
 }
 
 static int write_and_die(void *arg)
@@ -235,21 +109,21 @@ static int write_and_die(void *arg)
 Test(mirror, the_log_of_a_killed_process_is_closed_and_copied)
 {
 	cr_assert_eq(in_child(write_and_die, NULL), 256 + SIGKILL);
-	note(0, LEN, 1);
-	cr_assert_eq(drained(), 1);
-	cr_assert_eq(look(), 0);
+	image_note(0, LEN, 1);
+	cr_assert_eq(image_drain(), 1);
+	cr_assert_eq(image_look(), 0);
 }
 
 Test(mirror, a_backend_that_is_gone_stops_no_program_and_drain_says_what_is_left)
 {
 	near_lose();
 	rmdir(near_dir);
-	write_it(0, LEN, 1);
-	cr_assert_eq(look(), 0);
-	cr_assert_eq(drained(), 100);
+	image_write(0, LEN, 1);
+	cr_assert_eq(image_look(), 0);
+	cr_assert_eq(image_drain(), 100);
 	cr_assert_eq(count_files("copies."), 0);
 	cr_assert_eq(mkdir(near_dir, 0755), 0);
-	cr_assert_eq(drained(), 1);
+	cr_assert_eq(image_drain(), 1);
 }
 
 /* ---- reading ---- */
@@ -262,12 +136,12 @@ Test(mirror, whatever_happens_to_a_log_its_copy_is_read_and_heals_it)
 	make_both(log, copy);
 	for (enum spoil how = 0; how < NR_SPOILS; how++) {
 		spoil(log, how);
-		cr_assert_eq(look(), 0, "%s", SPOIL_NAMES[how]);
-		cr_assert_eq(checked("copied"), 1, "%s", SPOIL_NAMES[how]);
-		cr_assert_eq(repaired("healed"), 0, "%s", SPOIL_NAMES[how]);
+		cr_assert_eq(image_look(), 0, "%s", SPOIL_NAMES[how]);
+		cr_assert_eq(image_check("copied"), 1, "%s", SPOIL_NAMES[how]);
+		cr_assert_eq(image_repair("healed"), 0, "%s", SPOIL_NAMES[how]);
 		cr_assert(same_files(log, copy), "%s", SPOIL_NAMES[how]);
-		cr_assert_eq(checked(NULL), 0, "%s", SPOIL_NAMES[how]);
-		cr_assert_eq(look(), 0, "%s", SPOIL_NAMES[how]);
+		cr_assert_eq(image_check(NULL), 0, "%s", SPOIL_NAMES[how]);
+		cr_assert_eq(image_look(), 0, "%s", SPOIL_NAMES[how]);
 	}
 	cr_assert_eq(count_files("damaged."), 0);
 }
@@ -279,12 +153,12 @@ Test(mirror, whatever_happens_to_a_copy_the_log_is_read_and_heals_it)
 	make_both(log, copy);
 	for (enum spoil how = 0; how < NR_SPOILS; how++) {
 		spoil(copy, how);
-		cr_assert_eq(look(), 0, "%s", SPOIL_NAMES[how]);
-		cr_assert_eq(checked(how == SPOIL_REMOVE ? "copy-missing" : "copy-damaged"), how != SPOIL_REMOVE, "%s",
+		cr_assert_eq(image_look(), 0, "%s", SPOIL_NAMES[how]);
+		cr_assert_eq(image_check(how == SPOIL_REMOVE ? "copy-missing" : "copy-damaged"), how != SPOIL_REMOVE, "%s",
 			     SPOIL_NAMES[how]);
-		cr_assert_eq(repaired("copied"), 0, "%s", SPOIL_NAMES[how]);
+		cr_assert_eq(image_repair("copied"), 0, "%s", SPOIL_NAMES[how]);
 		cr_assert(same_files(log, copy), "%s", SPOIL_NAMES[how]);
-		cr_assert_eq(checked(NULL), 0, "%s", SPOIL_NAMES[how]);
+		cr_assert_eq(image_check(NULL), 0, "%s", SPOIL_NAMES[how]);
 	}
 }
 
@@ -303,15 +177,15 @@ Test(mirror, with_damage_to_both_reads_give_right_bytes_or_an_error, .timeout = 
 
 			spoil(log, a);
 			spoil(copy, b);
-			found = look();
+			found = image_look();
 			cr_assert_lt(found, 2, "%s, %s", SPOIL_NAMES[a], SPOIL_NAMES[b]);
-			found = repaired(NULL);
+			found = image_repair(NULL);
 			cr_assert_lt(found, 2, "%s, %s", SPOIL_NAMES[a], SPOIL_NAMES[b]);
-			cr_assert_lt(look(), 2, "%s, %s: repaired", SPOIL_NAMES[a], SPOIL_NAMES[b]);
+			cr_assert_lt(image_look(), 2, "%s, %s: repaired", SPOIL_NAMES[a], SPOIL_NAMES[b]);
 			snprintf(text, sizeof(text), "cp '%s/kept' '%s' && cp '%s/kept' '%s'", kept, log,
 				 kept, copy);
 			cr_assert_eq(system(text), 0);
-			cr_assert_eq(look(), 0);
+			cr_assert_eq(image_look(), 0);
 		}
 	snprintf(text, sizeof(text), "rm -r '%s'", kept);
 	cr_assert_eq(system(text), 0);
@@ -324,11 +198,11 @@ Test(mirror, a_log_and_a_copy_that_are_damaged_in_different_chunks_are_read_and_
 	make_both(log, copy);
 	spoil_bit(log, 200000);
 	spoil_bit(copy, 100000);
-	cr_assert_eq(look(), 0);
-	cr_assert_eq(checked("copied"), 1);
-	cr_assert_eq(repaired("healed"), 0);
+	cr_assert_eq(image_look(), 0);
+	cr_assert_eq(image_check("copied"), 1);
+	cr_assert_eq(image_repair("healed"), 0);
 	cr_assert(same_files(log, copy));
-	cr_assert_eq(checked(NULL), 0);
+	cr_assert_eq(image_check(NULL), 0);
 }
 
 static int read_unverified(void *arg)
@@ -337,7 +211,7 @@ static int read_unverified(void *arg)
 
 	(void)arg;
 	sums_verify = SUMS_OFF;
-	return read_it(&step);
+	return image_read(&step);
 }
 
 Test(mirror, a_log_that_is_missing_is_read_from_its_copy_without_verification_too)
@@ -387,7 +261,7 @@ static int read_from_bad_disk(void *arg)
 	real_preadv = sys.preadv;
 	sys.pread = bad_pread;
 	sys.preadv = bad_preadv;
-	return read_it(arg);
+	return image_read(arg);
 }
 
 Test(mirror, a_log_whose_disk_gives_errors_is_read_from_its_copy)
@@ -410,7 +284,7 @@ static int name_elsewhere(char *name, size_t len)
 static int read_elsewhere(void *arg)
 {
 	sys.gethostname = name_elsewhere;
-	return read_it(arg);
+	return image_read(arg);
 }
 
 Test(mirror, another_host_reads_the_copy)
@@ -426,26 +300,26 @@ Test(mirror, another_host_reads_the_copy)
 static int write_elsewhere(void *arg)
 {
 	sys.gethostname = name_elsewhere;
-	return write_piece(arg);
+	return image_write_piece(arg);
 }
 
 /* Two hosts, two copies.HOST; either host makes the copies of both. */
 Test(mirror, copies_of_several_hosts_are_found)
 {
-	struct piece p = { 100000, 150000, 2 };
+	struct image_piece p = { 100000, 150000, 2 };
 	char log[PATH_MAX];
 
-	write_it(0, LEN, 1);
+	image_write(0, LEN, 1);
 	cr_assert_eq(in_child(write_elsewhere, &p), 0);
-	note(p.off, p.len, p.round);
-	cr_assert_eq(drained(), 2);
+	image_note(p.off, p.len, p.round);
+	cr_assert_eq(image_drain(), 2);
 	cr_assert_eq(count_files("copies."), 2);
 	while (find_file("data.", log))
 		unlink(log);
-	cr_assert_eq(look(), 0);
-	cr_assert_eq(repaired("healed"), 0);
+	cr_assert_eq(image_look(), 0);
+	cr_assert_eq(image_repair("healed"), 0);
 	cr_assert_eq(count_files("data."), 2);
-	cr_assert_eq(look(), 0);
+	cr_assert_eq(image_look(), 0);
 }
 
 /* ---- what a copy is not taken for ---- */
@@ -458,7 +332,7 @@ static int go_on(void *arg)
 	(void)arg;
 	if (lfill(&l, 0, LEN, 1) != LEN || lclose(&l))
 		return 1;
-	ret = drained();
+	ret = image_drain();
 	if (ret != 1)
 		return 2;
 	l = made("a"); /* the log goes on */
@@ -470,15 +344,15 @@ Test(mirror, a_copy_of_before_the_log_was_continued_is_read_as_far_as_it_goes)
 	char log[PATH_MAX], copy[PATH_MAX];
 
 	cr_assert_eq(in_child(go_on, NULL), 0);
-	note(0, LEN, 1);
-	note(LEN, 1000, 2);
-	note(5000, 7000, 3);
+	image_note(0, LEN, 1);
+	image_note(LEN, 1000, 2);
+	image_note(5000, 7000, 3);
 	cr_assert_eq(count_files("data."), 1);
 	find_both(log, copy);
-	cr_assert_eq(checked("copy-old"), 0);
+	cr_assert_eq(image_check("copy-old"), 0);
 	spoil(log, SPOIL_REMOVE);
-	cr_assert_eq(look(), 1, "what it lacks is an error, and never older bytes");
-	cr_assert_eq(repaired(NULL), 1);
+	cr_assert_eq(image_look(), 1, "what it lacks is an error, and never older bytes");
+	cr_assert_eq(image_repair(NULL), 1);
 	cr_assert_eq(count_files("data."), 0, "a part of a log is not put in its place");
 }
 
@@ -487,26 +361,26 @@ Test(mirror, a_copy_of_before_the_log_was_continued_is_made_anew)
 	char log[PATH_MAX], copy[PATH_MAX];
 
 	cr_assert_eq(in_child(go_on, NULL), 0);
-	note(0, LEN, 1);
-	note(LEN, 1000, 2);
-	note(5000, 7000, 3);
-	cr_assert_eq(drained(), 1);
+	image_note(0, LEN, 1);
+	image_note(LEN, 1000, 2);
+	image_note(5000, 7000, 3);
+	cr_assert_eq(image_drain(), 1);
 	find_both(log, copy);
 	cr_assert(same_files(log, copy));
 	unlink(log);
-	cr_assert_eq(look(), 0);
+	cr_assert_eq(image_look(), 0);
 }
 
 Test(mirror, what_was_overwritten_by_others_is_never_read_from_a_copy)
 {
 	char log[PATH_MAX];
 
-	write_it(0, LEN, 1);
-	cr_assert_eq(drained(), 1);
-	write_it(50000, 200000, 2); /* another log, and no copy of it */
+	image_write(0, LEN, 1);
+	cr_assert_eq(image_drain(), 1);
+	image_write(50000, 200000, 2); /* another log, and no copy of it */
 	while (find_file("data.", log))
 		unlink(log);
-	cr_assert_eq(look(), 1);
+	cr_assert_eq(image_look(), 1);
 }
 
 Test(mirror, a_copy_of_another_file_is_none)
@@ -524,8 +398,8 @@ Test(mirror, a_copy_of_another_file_is_none)
 	snprintf(text, sizeof(text), "cp '%s/other' '%s'", near_dir, copy);
 	cr_assert_eq(system(text), 0);
 	unlink(log);
-	cr_assert_eq(look(), 1);
-	cr_assert_eq(repaired(NULL), 1);
+	cr_assert_eq(image_look(), 1);
+	cr_assert_eq(image_repair(NULL), 1);
 	cr_assert_eq(count_files("data."), 0);
 }
 
@@ -536,11 +410,11 @@ Test(mirror, a_damaged_record_of_copies_leads_nowhere_and_is_made_anew)
 	make_both(log, copy);
 	cr_assert(find_file("copies.", record));
 	spoil_bit(record, 30);
-	cr_assert_eq(look(), 0);
+	cr_assert_eq(image_look(), 0);
 	unlink(copy);
-	cr_assert_eq(drained(), 1);
+	cr_assert_eq(image_drain(), 1);
 	unlink(log);
-	cr_assert_eq(look(), 0);
+	cr_assert_eq(image_look(), 0);
 }
 
 /* ---- space ---- */
@@ -567,9 +441,9 @@ Test(mirror, a_truncation_to_zero_frees_the_copies)
 	cr_assert_eq(count_logs(), 0);
 	cr_assert_eq(near_count("data."), 0);
 	image_len = 0;
-	write_it(0, LEN, 3);
-	cr_assert_eq(drained(), 1);
-	cr_assert_eq(look(), 0);
+	image_write(0, LEN, 3);
+	cr_assert_eq(image_drain(), 1);
+	cr_assert_eq(image_look(), 0);
 }
 
 Test(mirror, compaction_frees_the_copies_of_the_logs_that_go)
@@ -577,18 +451,18 @@ Test(mirror, compaction_frees_the_copies_of_the_logs_that_go)
 	char log[PATH_MAX], copy[PATH_MAX];
 
 	for (unsigned i = 1; i < 5; i++)
-		write_it(0, LEN, i);
-	cr_assert_eq(drained(), 4);
+		image_write(0, LEN, i);
+	cr_assert_eq(image_drain(), 4);
 	cr_assert_eq(near_count("data."), 4);
 	cr_assert_eq(lcompact("a"), 0);
-	cr_assert_eq(look(), 0);
+	cr_assert_eq(image_look(), 0);
 	cr_assert_leq(near_count("data."), count_logs());
-	drained();
+	image_drain();
 	cr_assert_eq(near_count("data."), count_logs());
 	cr_assert_eq(count_logs(), 1);
 	find_both(log, copy);
 	unlink(log);
-	cr_assert_eq(look(), 0);
+	cr_assert_eq(image_look(), 0);
 }
 
 static int flatten_it(void *arg)

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Looking at logs and groups.
+ */
+#include "core/admin/places/grouped.h"
+
+#include "core/backend/names.h"
+#include "core/backend/placed.h"
+#include "core/base/alloc.h"
+#include "core/base/vec.h"
+#include "core/dropping/node_index.h"
+#include "core/dropping/parities.h"
+
+#include <stdlib.h>
+
+/* ---- logs ---- */
+
+unsigned grouped_top(struct grouped *g, const char *top)
+{
+	for (unsigned i = 0; i < g->nr_tops; i++)
+		if (!strcmp(g->tops[i], top))
+			return i;
+	if (g->nr_tops == GROUPED_TOPS_MAX)
+		return 0;
+	g->tops[g->nr_tops] = mem_strdup(top);
+	return g->tops[g->nr_tops] ? g->nr_tops++ : 0;
+}
+
+/* What is near comes home first. */
+static void look_at(struct grouped *g, struct grouped_log *log)
+{
+	const struct container *c = g->c;
+	char full[CONTAINER_PATH_LEN], top[PLACE_PATH_LEN];
+	struct stat st;
+
+	container_path(c, log->path, full);
+	if (listed_has_live(c, log->path)) {
+		log->ret = -EBUSY;
+		g->any_open = true;
+		return;
+	}
+	log->ret = placed_is_near(c->store, full) ? -EBUSY : spread_where(c->store, full, top);
+	if (!log->ret)
+		log->ret = c->store->ops->stat(c->store, full, &st);
+	log->len = log->ret ? 0 : (uint64_t)st.st_size;
+	log->top = log->ret ? 0 : grouped_top(g, top);
+}
+
+static int by_path(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+int grouped_take(struct grouped *g, const struct container *c)
+{
+	int ret;
+
+	*g = (struct grouped){ .c = c };
+	grouped_top(g, "");
+	ret = parity_read(c, &g->groups);
+	if (!ret)
+		ret = listed_take(&g->listed, c);
+	if (ret)
+		return ret;
+	g->logs = mem_zalloc((g->listed.nr + 1) * sizeof(*g->logs));
+	if (!g->logs)
+		return -ENOMEM;
+	if (g->listed.nr)
+		qsort(g->listed.v, g->listed.nr, sizeof(*g->listed.v), by_path);
+	for (size_t i = 0; i < g->listed.nr; i++) {
+		g->logs[i].path = g->listed.v[i];
+		look_at(g, &g->logs[i]);
+	}
+	return 0;
+}
+
+void grouped_release(struct grouped *g)
+{
+	for (unsigned i = 0; i < g->nr_tops; i++)
+		mem_free(g->tops[i]);
+	mem_free(g->logs);
+	mem_free(g->states);
+	parity_release(&g->groups);
+	listed_release(&g->listed);
+}
+
+static int is_it(const void *path, const void *log)
+{
+	return strcmp(path, ((const struct grouped_log *)log)->path);
+}
+
+struct grouped_log *grouped_find(const struct grouped *g, const char *path)
+{
+	return g->listed.nr ? bsearch(path, g->logs, g->listed.nr, sizeof(*g->logs), is_it) : NULL;
+}
+
+/* ---- groups ---- */
+
+struct naming {
+	uint32_t pid, seq;
+};
+
+static int is_named(void *arg, const struct index_block *block)
+{
+	const struct naming *n = arg;
+
+	return block->pid == n->pid && block->seq == n->seq;
+}
+
+/* Whether the log that is missing is still of the file, or that cannot be told. */
+static bool is_lost(const struct container *c, const char *path)
+{
+	char index[CONTAINER_PATH_LEN];
+	struct naming n;
+	unsigned damaged = 0;
+	int ret;
+
+	name_log_numbers(name_of(path), &n.pid, &n.seq);
+	name_index_of(path, index);
+	ret = node_index_each(c, index, is_named, &n, &damaged);
+	return (ret && ret != -ENOENT) || damaged;
+}
+
+/* Two of a group in one backend do not protect each other. */
+static bool is_apart(struct grouped *g, const struct parity_group *group)
+{
+	uint64_t seen = 1ULL << grouped_top(g, group->top);
+
+	for (unsigned i = 0; i < group->nr; i++) {
+		const struct grouped_log *log = grouped_find(g, group->logs[i].path);
+
+		if (!log || log->ret)
+			continue;
+		if (seen >> log->top & 1)
+			return false;
+		seen |= 1ULL << log->top;
+	}
+	return true;
+}
+
+static enum grouped_state judge(struct grouped *g, const struct parity_group *group)
+{
+	bool away = false;
+	int ret;
+
+	for (unsigned i = 0; i < group->nr; i++) {
+		const struct grouped_log *log = grouped_find(g, group->logs[i].path);
+
+		if (!log)
+			return is_lost(g->c, group->logs[i].path) ? GROUPED_NEEDED : GROUPED_DEAD;
+		away |= log->ret == -EREMOTE;
+	}
+	ret = parities_look(g->c, group, false);
+	if (ret == -ENOENT || ret == -EIO)
+		return away ? GROUPED_NEEDED : GROUPED_DEAD;
+	return away || ret ? GROUPED_AWAY : is_apart(g, group) ? GROUPED_GOOD : GROUPED_DEAD;
+}
+
+static void cover(struct grouped *g, const struct parity_group *group, bool here)
+{
+	for (unsigned i = 0; i < group->nr; i++) {
+		struct grouped_log *log = grouped_find(g, group->logs[i].path);
+
+		if (log && (log->ret == -EREMOTE || (here && group->logs[i].len >= log->len)))
+			log->covered = true;
+	}
+}
+
+void grouped_judge(struct grouped *g, bool waits)
+{
+	g->states = mem_zalloc((g->groups.cap + 1) * sizeof(*g->states));
+	for (size_t i = 0; g->states && i < g->groups.nr; i++) {
+		g->states[i] = judge(g, &g->groups.v[i]);
+		if (g->states[i] == GROUPED_GOOD || g->states[i] == GROUPED_AWAY)
+			cover(g, &g->groups.v[i], waits || g->states[i] == GROUPED_GOOD);
+	}
+}
+
+int grouped_add(struct grouped *g, const struct parity_group *group)
+{
+	size_t cap = g->groups.cap;
+	struct parity_group *v = vec_room(g->groups.v, &g->groups.cap, g->groups.nr + 1, sizeof(*v));
+	enum grouped_state *states;
+
+	if (!v)
+		return -ENOMEM;
+	g->groups.v = v;
+	if (g->groups.cap != cap) {
+		states = mem_realloc(g->states, (g->groups.cap + 1) * sizeof(*states));
+		if (!states)
+			return -ENOMEM;
+		g->states = states;
+	}
+	g->states[g->groups.nr] = GROUPED_GOOD;
+	v[g->groups.nr++] = *group;
+	cover(g, group, true);
+	return 0;
+}
+
+bool grouped_is_again(const struct grouped *g, size_t no, const struct parity_log *log)
+{
+	for (size_t i = no + 1; i < g->groups.nr; i++)
+		if (g->states[i] == GROUPED_GOOD && parity_has(&g->groups.v[i], log->path) >= log->len)
+			return true;
+	return false;
+}
+
+bool grouped_is_spare(const struct grouped *g, size_t no)
+{
+	const struct parity_group *group = &g->groups.v[no];
+
+	if (g->states[no] != GROUPED_GOOD && g->states[no] != GROUPED_DEAD)
+		return false;
+	for (unsigned i = 0; i < group->nr; i++) {
+		const struct grouped_log *log = grouped_find(g, group->logs[i].path);
+
+		if (log && !grouped_is_again(g, no, &group->logs[i]))
+			return g->states[no] == GROUPED_DEAD && log->covered;
+	}
+	return true;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is known of a container's logs and groups, while groups are made (grouping.h).
+ */
+#ifndef PLFS_GROUPED_H
+#define PLFS_GROUPED_H
+
+#include "core/backend/parity.h"
+#include "core/admin/places/listed.h"
+
+#define GROUPED_TOPS_MAX 64
+
+struct grouped_log {
+	const char *path;
+	uint64_t len;  /* of the file */
+	unsigned top;  /* where it is, in grouped.tops; 0: home */
+	int ret;       /* 0; -EREMOTE: its backend is not there; -EBUSY: it is written; -errno */
+	bool covered;
+};
+
+/* A group of "parity". */
+enum grouped_state {
+	GROUPED_GOOD,
+	GROUPED_DEAD,  /* it covers nothing */
+	GROUPED_AWAY,  /* it covers, but its parity or a log is not there: another cannot be made */
+	GROUPED_NEEDED /* a log is missing that an index names: that is made anew of it */
+};
+
+struct grouped {
+	const struct container *c;
+	struct listed listed;
+	struct grouped_log *logs; /* listed.nr, by their paths */
+	struct parity_groups groups;
+	enum grouped_state *states; /* of the groups */
+	char *tops[GROUPED_TOPS_MAX];
+	unsigned nr_tops;
+	bool any_open; /* a log has a live file */
+};
+
+/* 0; -errno. To be released in any case. */
+int grouped_take(struct grouped *g, const struct container *c);
+void grouped_release(struct grouped *g);
+
+/*
+ * Look at all groups, and set which logs they cover. @waits: also those of which something is in a backend
+ * that is not there; else logs that are there get other parity.
+ */
+void grouped_judge(struct grouped *g, bool waits);
+
+/* The log; NULL: there is none. */
+struct grouped_log *grouped_find(const struct grouped *g, const char *path);
+
+/* The place of @top in g->tops. 0 also if there are too many. */
+unsigned grouped_top(struct grouped *g, const char *top);
+
+/* Another group. -ENOMEM. */
+int grouped_add(struct grouped *g, const struct parity_group *group);
+
+/* Whether a group behind number @no, of which all is there, covers as much of the log. */
+bool grouped_is_again(const struct grouped *g, size_t no, const struct parity_log *log);
+
+/* Whether each log of the group number @no is covered by a later one, or has gone for good. */
+bool grouped_is_spare(const struct grouped *g, size_t no);
+
+/*
+ * Seal each directory in another backend in which all is closed and covered, and that is not sealed. 0;
+ * -errno.
+ */
+int grouped_seal(struct grouped *g);
+
+#endif

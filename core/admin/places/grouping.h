@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Making the parity that a mapping wants (parity=1), of one container: which logs form a group, which groups
+ * are of no use any more, and which directories are sealed (core/backend/sealed.h).
+ */
+#ifndef PLFS_GROUPING_H
+#define PLFS_GROUPING_H
+
+#include "core/backend/parity.h"
+#include "core/plfs_admin.h"
+
+/*
+ * Have each closed log of @c covered by parity. With d->patient logs that find too few partners wait, and are
+ * counted in d->nr_waiting, as long as others may still be closed. Logs that get no parity are counted in
+ * d->nr_left; those that are damaged in d->nr_lost; d->nr_parity has the parity files that were made.
+ */
+int grouping_container(const struct container *c, struct plfs_drain *d);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A table of sets of handles, and the functions of a store that make one file of a set.
+ */
+#include "core/backend/rebuilt.h"
+
+#include "core/base/alloc.h"
+#include "core/base/xor.h"
+
+#define FIRST (1 << 29) /* above all descriptors, below twins (twin.h) */
+#define SETS_MAX 512 /* of a process; a caller that is told EMFILE closes some */
+#define PIECE ((size_t)128 * 1024)
+
+struct set {
+	bool used;
+	unsigned nr;
+	int h[PARITY_LOGS_MAX]; /* the parity file, and one log less than the group has */
+	uint64_t lens[PARITY_LOGS_MAX];
+	uint64_t len;
+	mode_t mode;
+};
+
+static struct set sets[SETS_MAX];
+static const struct store_ops *one; /* the functions for a single file */
+
+static struct set *set_of(int h) { return unlikely(rebuilt_is(h)) ? &sets[h - FIRST] : NULL; }
+
+int rebuilt_make(struct store *s, const int *h, const uint64_t *lens, unsigned nr, uint64_t len,
+		 mode_t mode)
+{
+	for (int i = 0; i < SETS_MAX; i++) {
+		struct set *set = &sets[i];
+
+		if (__atomic_exchange_n(&set->used, true, __ATOMIC_ACQ_REL))
+			continue;
+		memcpy(set->h, h, nr * sizeof(*h));
+		memcpy(set->lens, lens, nr * sizeof(*lens));
+		set->nr = nr;
+		set->len = len;
+		set->mode = mode;
+		return FIRST + i;
+	}
+	for (unsigned i = 0; i < nr; i++) {
+		int each = h[i];
+
+		one->close(s, &each);
+	}
+	return -EMFILE;
+}
+
+static int rebuilt_close(struct store *s, int *h)
+{
+	struct set *set = set_of(*h);
+
+	if (likely(!set))
+		return one->close(s, h);
+	*h = -1;
+	for (unsigned i = 0; i < set->nr; i++)
+		one->close(s, &set->h[i]);
+	__atomic_store_n(&set->used, false, __ATOMIC_RELEASE);
+	return 0;
+}
+
+void rebuilt_keep(int *h)
+{
+	struct set *set = set_of(*h);
+
+	if (!set)
+		one->keep(h);
+	for (unsigned i = 0; set && i < set->nr; i++)
+		one->keep(&set->h[i]);
+}
+
+/* ---- bytes ---- */
+
+/* Add the bytes at @off of the file number @i. What it has no more is an error: it would count as zeros. */
+static int add(struct store *s, const struct set *set, unsigned i, uint8_t *buf, uint8_t *part, size_t len,
+	       uint64_t off)
+{
+	ssize_t n;
+
+	if (off >= set->lens[i])
+		return 0;
+	len = (size_t)min_u64(len, set->lens[i] - off);
+	n = one->pread(s, set->h[i], part, len, i ? off : PARITY_DATA_OFF + off);
+	if (n != (ssize_t)len)
+		return n < 0 ? (int)n : -EIO;
+	xor_bytes(buf, part, len);
+	return 0;
+}
+
+static ssize_t rebuild(struct store *s, const struct set *set, uint8_t *buf, size_t len, uint64_t off)
+{
+	uint8_t *part = mem_alloc(min_size(len, PIECE));
+	int ret = part ? 0 : -ENOMEM;
+
+	memset(buf, 0, len);
+	for (size_t at = 0; at < len && !ret; at += PIECE)
+		for (unsigned i = 0; i < set->nr && !ret; i++)
+			ret = add(s, set, i, buf + at, part, min_size(len - at, PIECE), off + at);
+	mem_free(part);
+	return ret ? ret : (ssize_t)len;
+}
+
+static ssize_t rebuilt_pread(struct store *s, int h, void *buf, size_t len, uint64_t off)
+{
+	struct set *set = set_of(h);
+
+	if (likely(!set))
+		return one->pread(s, h, buf, len, off);
+	len = (size_t)min_u64(len, set->len - min_u64(set->len, off));
+	return len ? rebuild(s, set, buf, len, off) : 0;
+}
+
+static ssize_t rebuilt_preadv(struct store *s, int h, struct iovec *iov, int cnt, uint64_t off)
+{
+	ssize_t n, done = 0;
+
+	if (likely(!rebuilt_is(h)))
+		return one->preadv(s, h, iov, cnt, off);
+	for (int i = 0; i < cnt; i++) {
+		n = rebuilt_pread(s, h, iov[i].iov_base, iov[i].iov_len, off + (uint64_t)done);
+		if (n < 0)
+			return done ? done : n;
+		done += n;
+		if (n < (ssize_t)iov[i].iov_len)
+			break;
+	}
+	return done;
+}
+
+/* ---- the file ---- */
+
+static int rebuilt_fstat(struct store *s, int h, struct stat *st)
+{
+	struct set *set = set_of(h);
+	int ret = one->fstat(s, set ? set->h[0] : h, st);
+
+	if (unlikely(set) && !ret) {
+		st->st_size = (off_t)set->len;
+		st->st_mode = S_IFREG | set->mode;
+	}
+	return ret;
+}
+
+/* There is no descriptor from which the kernel could read it. */
+static int rebuilt_fd(struct store *s, int h)
+{
+	return unlikely(rebuilt_is(h)) ? -EOPNOTSUPP : one->fd(s, h);
+}
+
+static uint64_t rebuilt_next_data(struct store *s, int h, uint64_t off)
+{
+	return unlikely(rebuilt_is(h)) ? off : one->next_data(s, h, off);
+}
+
+void rebuilt_set_ops(struct store_ops *ops)
+{
+	static struct store_ops single;
+
+	single = *ops;
+	one = &single;
+	ops->close = rebuilt_close;
+	ops->keep = rebuilt_keep;
+	ops->pread = rebuilt_pread;
+	ops->preadv = rebuilt_preadv;
+	ops->fstat = rebuilt_fstat;
+	ops->fd = rebuilt_fd;
+	ops->next_data = rebuilt_next_data;
+}

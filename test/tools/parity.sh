@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Parity of logs in several backends (parity=1), sourced by run: the helper that makes it, a backend that is lost, and the
+# commands. test/unit/file/parity.c has the damage.
+
+parity_setup() {
+	spread_setup process
+	map="/plfs=$back,$two,$three{small=0,spread=process,parity=1}"
+}
+
+parity_files() { find "$back" "$two" "$three" -name 'parity.*' | wc -l; }
+parity_is_sealed() { [ "$(find "$back" -name 'sealed.*' -size +0 | wc -l)" = 2 ]; }
+
+parity_file() { # NAME: until each backend has logs, and the helper is through
+	local logs
+	rm -f "$work/plain/$1"
+	until strided "$1" && [ "$(find "$two" -name 'data.*' | wc -l)" -ge 1 ] && [ "$(find "$three" -name 'data.*' | wc -l)" -ge 1 ]; do :; done
+	until_so "all is covered" parity_is_sealed
+	until_so "the helper has ended" no_copier
+	logs=$(find "$back" "$two" "$three" -name 'data.*' | wc -l)
+	[ "$(parity_files)" -ge 1 ]
+	[ "$(parity_files)" -le "$logs" ]
+}
+
+parity_lost_backend() { # by the helper; each is lost in turn: read, checked, repaired; under a mapping without parity= too
+	local map lost
+	parity_setup
+	parity_file p
+	"$plfs" drain -m "$map" "$back/p" | tee "$work/out"
+	! grep -q 'parity files made' "$work/out" || return 1
+	"$plfs" check "$back/p"
+	for lost in "$two" "$three"; do
+		mv "$lost" "$lost.lost"
+		"$plfs" run -m "$map" cmp "$work/plain/p" /plfs/p 2>"$work/err"
+		"$plfs" run -m "/plfs=$back" cmp "$work/plain/p" /plfs/p
+		cat "$work/err"
+		[ "$(grep -c "its backend is not there: it is rebuilt from parity in .*; plfs repair makes it whole" "$work/err")" = 1 ]
+		! "$plfs" check "$back/p" >"$work/out" || return 1
+		cat "$work/out"
+		grep 'has all of it: nothing of it is lost, and plfs repair makes it anew' "$work/out"
+		! grep ': lost' "$work/out" || return 1
+		mv "$lost.lost" "$lost"
+		"$plfs" check "$back/p"
+	done
+	mv "$two" "$two.lost"
+	"$plfs" repair -m "$map" "$back/p" | tee "$work/out"
+	grep 'made anew from parity' "$work/out"
+	"$plfs" check "$back/p"
+	"$plfs" run -m "/plfs=$back" cmp "$work/plain/p" /plfs/p 2>"$work/err"
+	[ ! -s "$work/err" ]
+	mv "$two.lost" "$two"
+	"$plfs" run -m "$map" cmp "$work/plain/p" /plfs/p
+	"$plfs" check "$back/p"
+	"$plfs" run -m "$map" rm /plfs/p
+	[ "$(there_logs)" = 0 ]
+	[ "$(parity_files)" = 0 ]
+}
+
+parity_begins_later() { # with a file that was made without it: not while it is open
+	local map later
+	parity_setup
+	later=$map
+	map="/plfs=$back,$two,$three{small=0,spread=process}"
+	spread_file l
+	[ "$(parity_files)" = 0 ]
+	"$plfs" run -m "$map" sh -c "exec 3<>/plfs/l; '$plfs' drain -m '$later' '$back/l' >'$work/out' 2>&1; echo \$? >>'$work/out'"
+	cat "$work/out"
+	grep 'no parity: the file is open' "$work/out"
+	[ "$(tail -1 "$work/out")" = 75 ]
+	[ "$(parity_files)" = 0 ]
+	"$plfs" drain -m "$later" "$back/l" | grep '[1-9][0-9]* parity files made'
+	[ "$(parity_files)" -ge 2 ]
+	"$plfs" drain -m "$later" "$back/l"
+	rm -r "$two"
+	"$plfs" run -m "$later" cmp "$work/plain/l" /plfs/l
+}
+
+parity_wrong() { # settings
+	local three_of="/plfs=$back,$work/plain,$bin"
+	wrong 78 'parity= is 0 or 1' "$plfs" run -m "$three_of{spread=process,parity=2}" true
+	wrong 78 'parity= is 0 or 1' "$plfs" run -m "$three_of{spread=process,parity=}" true
+	wrong 78 'parity=1 is for three backends or more' "$plfs" run -m "$three_of{parity=1}" true
+	wrong 78 'parity=1 is for three backends or more' "$plfs" run -m "/plfs=$back,$bin{spread=file,parity=1}" true
+	wrong 78 'parity= does not go with drain=close' "$plfs" run -m "$three_of{spread=file,parity=1,drain=close}" true
+	wrong 78 'spread= does not go with near=' "$plfs" run -m "$three_of{spread=host,parity=1,near=/tmp}" true
+	wrong 78 'spread= does not go with mirror=' "$plfs" run -m "$three_of{spread=host,parity=1,mirror=2}" true
+	"$plfs" run -m "$three_of{spread=host,parity=0}" true
+}
