@@ -259,11 +259,12 @@ int plfs_places_of(struct plfs_mount *m, int dirfd, const char *path,
 		   int (*fn)(void *arg, const struct plfs_place *place), void *arg);
 
 /*
- * Give up on what the file has in the place of @host: a name as plfs_places_of() gives it, or that of the
- * host alone. Bytes that are nowhere else cannot be read any more, and plfs check lists them. *@nr: how many
- * near.HOSTs were removed. -EBUSY: the place is on this host, drain it.
+ * Give up on what the file has in the place of @what: a host's name as plfs_places_of() gives it, or that of
+ * the host alone. With a slash in it @what is the directory of a backend of spread=, or of a place. Bytes
+ * that are nowhere else cannot be read any more, and plfs check lists them. *@nr: how many near.HOSTs and
+ * spread.N.HOSTs were removed. -EBUSY: it is there; another -errno: that cannot be told, say.
  */
-int plfs_places_forget(struct plfs_mount *m, int dirfd, const char *path, const char *host, unsigned *nr);
+int plfs_places_forget(struct plfs_mount *m, int dirfd, const char *path, const char *what, unsigned *nr);
 
 /* A directory that near=auto looks at. */
 struct plfs_auto {

@@ -108,6 +108,7 @@ struct scan {
 	bool absurd;       /* more records than the logs have bytes: no map is made of them */
 	bool unknown;      /* a later version wrote something: not everything was scanned */
 	bool has_copies;   /* there is a copies.HOST */
+	bool has_notes;    /* of live files in another backend, which is there */
 	uint32_t nr_copies_wanted;
 	bool stale_global; /* a repair removes index.global */
 	uint64_t end;      /* the size by the indexes, if the stub's length is less; else 0 */
