@@ -184,6 +184,7 @@ struct plfs_drain {
 	bool closed_only;
 	bool of_place; /* the drain's own: places of other hosts are not counted, they drain theirs */
 	bool keep; /* logs that are moved stay in the place as staged copies, if it is that of the mapping */
+	uint64_t age_ns;   /* in a backend that hosts share: what has changed since then is no orphan */
 	uint64_t until_ns; /* by CLOCK_MONOTONIC: what is not copied by then stays; 0: no end */
 	void (*progress)(void *arg, const struct plfs_drain *d);           /* may be NULL, as the next */
 	void (*trouble)(void *arg, const char *path, const char *why); /* of one log or near.HOST */
@@ -198,6 +199,7 @@ struct plfs_drain {
 	uint64_t nr_lost;        /* logs that are damaged */
 	uint64_t nr_there;       /* of a staging: logs that are on this node already */
 	uint64_t nr_orphans;     /* containers near, of which no file is left */
+	uint64_t nr_young;       /* such ones that stay, for their age */
 	uint64_t nr_open;        /* with closed_only: logs with a live file, */
 	uint64_t nr_dead;        /* and of these those whose process has gone */
 };

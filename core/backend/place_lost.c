@@ -28,20 +28,26 @@ static int look_at_user(const struct place *p)
 	return st.st_uid != uid || st.st_mode & (S_IWGRP | S_IWOTH) ? -EPERM : 0;
 }
 
-/* Its file there can be read, or there is certainly none. */
+/* Its file there is that, which leads there from @p: -EBUSY; -ENOENT: there is none, or another. */
 static int look_at_file(const struct place *p, const char *dir, const char *file)
 {
 	char path[PLACE_PATH_LEN + STORE_PATH_LEN];
 	uint8_t raw[PLACE_LEN];
-	int fd, ret;
+	struct place there;
+	ssize_t n;
+	int fd;
 
 	snprintf(path, sizeof(path), "%s/%s/%s", p->path, strchr(dir, '/') + 1, file);
 	fd = sys_fd_hide_briefly(io_open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
 	if (fd < 0)
 		return -errno;
-	ret = io_pread_all(fd, raw, sizeof(raw), 0) < 0 ? -errno : 0;
+	n = io_pread_all(fd, raw, sizeof(raw), 0);
 	sys_fd_close(&fd);
-	return ret;
+	if (n < 0)
+		return (int)n;
+	if (n < PLACE_LEN || place_decode(&there, raw) || memcmp(there.token, p->token, sizeof(p->token)))
+		return -ENOENT;
+	return -EBUSY;
 }
 
 int place_is_lost(struct store *home, const char *dir, const char *file)

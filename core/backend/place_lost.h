@@ -10,8 +10,8 @@
 
 /*
  * Of what the file @file, "near.HOST" or "spread.N.HOST", in the hostdir @dir leads to. 0: it is certainly
- * not there: no such directory or file, another one, or @file itself is damaged; -EBUSY: it is there; another
- * -errno: that cannot be told now.
+ * not there: no such directory or file, another one, or @file itself is damaged; -EBUSY: it is there, perhaps
+ * for another backend of which this is a copy; another -errno: that cannot be told now.
  */
 int place_is_lost(struct store *home, const char *dir, const char *file);
 

@@ -39,7 +39,10 @@ static bool decode(struct note *n, const uint8_t *buf)
 	return get_le32(buf + 12) == crc32c(0, buf, 12) && (n->state == MADE || n->state == REMOVED);
 }
 
-static bool is_same(const struct note *a, const struct note *b) { return a->pid == b->pid && a->seq == b->seq; }
+static bool is_same(const struct note *a, const struct note *b)
+{
+	return a->pid == b->pid && a->seq == b->seq;
+}
 
 static int path_of(char *path, const char *dir, const char *file)
 {
@@ -48,7 +51,7 @@ static int path_of(char *path, const char *dir, const char *file)
 
 /* ---- writing ---- */
 
-/* A note of a log that was just made and removed needs none behind it: a file that is often opened stays short. */
+/* Then both notes go: a file that is often opened stays short. */
 static bool ends_with(struct store *s, int h, off_t end, const struct note *removed)
 {
 	uint8_t raw[SPREAD_NOTE_LEN];
@@ -252,7 +255,8 @@ void spread_tell_all_gone(struct store *s, const char *dir)
 
 	bare.ops->list(&bare, dir, name_list_add, &names);
 	for (size_t i = 0; i < names.nr; i++) {
-		int ret = name_spread_slot(names.v[i]) ? place_enter_as(s, dir, names.v[i], &there, false) : -ENOENT;
+		bool is = name_spread_slot(names.v[i]);
+		int ret = is ? place_enter_as(s, dir, names.v[i], &there, false) : -ENOENT;
 
 		if (!ret)
 			place_leave(&there);

@@ -164,7 +164,7 @@ static int do_open(void *arg, const struct store_ops *ops, struct store *s, cons
 	return ops->open(s, path, flags, oa->mode);
 }
 
-/* A live file is nowhere, and a backend is not there. -EIO: it is in that, by the note; -ENOENT: it is gone. */
+/* A live file is nowhere, and a backend is not there. -EIO: it is in that, by its note; -ENOENT. */
 static int gone_live(struct store *s, const struct parts *p)
 {
 	char file[STORE_PATH_LEN];

@@ -61,7 +61,10 @@ spread_habits() { # chmod, mv, rm; rm without the library, and gc
 	[ "$(there_logs)" = 0 ]
 	spread_file h
 	rm -r "$back/h" "$back"/.plfs/??/* # and not what is in the others
-	"$plfs" gc --places "$two" "$three"
+	"$plfs" gc --places "$two" "$three" >"$work/out"
+	grep 'more can be removed now, by: plfs gc --places -a 0' "$work/out"
+	[ "$(there_logs)" -ge 2 ]
+	"$plfs" gc --places -a 0 "$two" "$three" | grep '1 containers of files that are gone removed'
 	[ "$(there_logs)" = 0 ]
 }
 

@@ -338,3 +338,104 @@ Test(spread_lost, a_file_can_be_emptied_and_removed)
 	cr_assert_eq(lunlink("a"), 0);
 	cr_assert_eq(count_files("data.") + count_files("spread."), 0);
 }
+
+/* ---- errors of the moment ---- */
+
+static enum call bad_call;
+static int bad_errno, nth;
+static bool fired;
+
+/* Each from the nth on, or that one alone. */
+static bool persistent;
+
+static int fail_nth(enum call call)
+{
+	if (call != bad_call || (nth && --nth) || (fired && !persistent))
+		return 0;
+	fired = true;
+	return bad_errno;
+}
+
+static int forget_failing(void *arg)
+{
+	int before = count_files("spread."), ret;
+
+	nth = (int)(long)arg;
+	calls_intercept();
+	on_call = fail_nth;
+	ret = forget_it("1");
+	on_call = NULL;
+	return count_files("spread.") != before ? 2 : ret <= 1 ? 3 : !fired;
+}
+
+/* An error, as of a network file system whose server starts anew, is no proof that the backend has gone. */
+static void forget_with(enum call call, int err)
+{
+	bad_call = call;
+	bad_errno = err;
+	for (int all = 0; all < 2; all++) {
+		long i = 1;
+		int ret;
+
+		persistent = all;
+		while (!(ret = in_child(forget_failing, (void *)i)))
+			i++;
+		cr_assert_eq(ret, 1, "call %s %ld, errno %d: %d", CALL_NAMES[call], i, err, ret);
+		cr_assert_gt(i, 1);
+	}
+}
+
+Test(spread_lost, a_backend_that_cannot_be_looked_at_is_not_given_up)
+{
+	static const int errors[] = { EIO, ESTALE, EACCES };
+
+	write_parts();
+	given = lost_dir;
+	for (int i = 0; i < 3; i++) {
+		forget_with(CALL_OPENAT, errors[i]);
+		forget_with(CALL_OPEN, errors[i]);
+		forget_with(CALL_FSTAT, errors[i]);
+		forget_with(CALL_PREAD, errors[i]);
+	}
+	read_parts(false);
+}
+
+static int gc_top(void *arg, const char *top, const char *home)
+{
+	struct plfs_drain d = { .dry = false };
+	char path[PATH_MAX];
+
+	(void)arg, (void)home;
+	plfs_drain_place(lpath("a", path), top, true, &d);
+	return 0;
+}
+
+static int gc_failing(void *arg)
+{
+	nth = (int)(long)arg;
+	calls_intercept();
+	on_call = fail_nth;
+	plfs_places_in(lost_dir, gc_top, NULL);
+	on_call = NULL;
+	return !fired;
+}
+
+/* Whichever call of a collection gives the error: what the file has stays. */
+Test(spread_lost, a_collection_that_cannot_look_removes_nothing_of_a_file)
+{
+	static const int errors[] = { EIO, ESTALE, EACCES };
+	static const enum call calls[] = { CALL_OPENAT, CALL_OPEN, CALL_FSTAT, CALL_FSTATAT, CALL_GETDENTS };
+	int logs;
+
+	write_parts();
+	logs = count_lost("data.");
+	for (int e = 0; e < 3; e++)
+		for (size_t c = 0; c < sizeof(calls) / sizeof(*calls); c++) {
+			bad_errno = errors[e];
+			bad_call = calls[c];
+			persistent = false;
+			for (long i = 1; !in_child(gc_failing, (void *)i); i++)
+				cr_assert_eq(count_lost("data."), logs);
+		}
+	read_parts(false);
+}
