@@ -6,6 +6,7 @@
 
 #include "core/backend/name_list.h"
 #include "core/backend/names.h"
+#include "core/backend/near_file.h"
 #include "core/base/alloc.h"
 #include "core/base/bytes.h"
 #include "core/base/crc32c.h"
@@ -42,11 +43,6 @@ static bool decode(struct note *n, const uint8_t *buf)
 static bool is_same(const struct note *a, const struct note *b)
 {
 	return a->pid == b->pid && a->seq == b->seq;
-}
-
-static int path_of(char *path, const char *dir, const char *file)
-{
-	return snprintf(path, STORE_PATH_LEN, "%s/%s", dir, file) < STORE_PATH_LEN ? 0 : -ENAMETOOLONG;
 }
 
 /* ---- writing ---- */
@@ -87,7 +83,7 @@ static int append(struct store *s, int h, const struct note *n)
 static int open_locked(struct store *s, const char *dir, const char *file)
 {
 	char path[STORE_PATH_LEN];
-	int h, ret = path_of(path, dir, file);
+	int h, ret = near_file_path(path, dir, file);
 
 	h = ret ? ret : store_open(s, path, O_RDWR | STORE_BRIEFLY, 0);
 	if (h < 0)
@@ -203,7 +199,7 @@ bool spread_has_open(struct store *s, const char *dir, const char *file, const c
 	struct note one = { .pid = 0 };
 	char path[STORE_PATH_LEN];
 	bool has = true;
-	int h = path_of(path, dir, file);
+	int h = near_file_path(path, dir, file);
 
 	h = h ? h : store_open(s, path, O_RDONLY | STORE_BRIEFLY | s->uncached, 0);
 	if (h < 0)
