@@ -185,6 +185,7 @@ struct plfs_drain {
 	bool of_place; /* the drain's own: places of other hosts are not counted, they drain theirs */
 	bool keep; /* logs that are moved stay in the place as staged copies, if it is that of the mapping */
 	bool patient; /* logs that find too few partners for parity wait for others that may be closed */
+	uint64_t age_ns;   /* in a backend that hosts share: what has changed since then is no orphan */
 	uint64_t until_ns; /* by CLOCK_MONOTONIC: what is not copied by then stays; 0: no end */
 	void (*progress)(void *arg, const struct plfs_drain *d);           /* may be NULL, as the next */
 	void (*trouble)(void *arg, const char *path, const char *why); /* of one log or near.HOST */
@@ -201,6 +202,7 @@ struct plfs_drain {
 	uint64_t nr_lost;        /* logs that are damaged */
 	uint64_t nr_there;       /* of a staging: logs that are on this node already */
 	uint64_t nr_orphans;     /* containers near, of which no file is left */
+	uint64_t nr_young;       /* such ones that stay, for their age */
 	uint64_t nr_open;        /* with closed_only: logs with a live file, */
 	uint64_t nr_dead;        /* and of these those whose process has gone */
 };
@@ -262,11 +264,12 @@ int plfs_places_of(struct plfs_mount *m, int dirfd, const char *path,
 		   int (*fn)(void *arg, const struct plfs_place *place), void *arg);
 
 /*
- * Give up on what the file has in the place of @host: a name as plfs_places_of() gives it, or that of the
- * host alone. Bytes that are nowhere else cannot be read any more, and plfs check lists them. *@nr: how many
- * near.HOSTs were removed. -EBUSY: the place is on this host, drain it.
+ * Give up on what the file has in the place of @what: a host's name as plfs_places_of() gives it, or that of
+ * the host alone. With a slash in it @what is the directory of a backend of spread=, or of a place. Bytes
+ * that are nowhere else cannot be read any more, and plfs check lists them. *@nr: how many near.HOSTs and
+ * spread.N.HOSTs were removed. -EBUSY: it is there; another -errno: that cannot be told, say.
  */
-int plfs_places_forget(struct plfs_mount *m, int dirfd, const char *path, const char *host, unsigned *nr);
+int plfs_places_forget(struct plfs_mount *m, int dirfd, const char *path, const char *what, unsigned *nr);
 
 /* A directory that near=auto looks at. */
 struct plfs_auto {

@@ -128,7 +128,7 @@ static int collect(struct plfs_mount *m, struct run *r)
 static int collect_place(void *arg, struct top *top, struct plfs_mount *m)
 {
 	struct plfs_drain *d = arg;
-	uint64_t left = d->nr_left, orphans = d->nr_orphans;
+	uint64_t left = d->nr_left, orphans = d->nr_orphans, young = d->nr_young;
 	int ret = m ? plfs_drain_place(m, top->path, true, d) : -ENXIO;
 
 	if (ret) {
@@ -139,12 +139,15 @@ static int collect_place(void *arg, struct top *top, struct plfs_mount *m)
 	if (opt.json) {
 		printf("{\"place\": ");
 		tool_print_json(top->path);
-		printf(", \"removed\": %llu, \"failed\": %llu}\n",
+		printf(", \"removed\": %llu, \"young\": %llu, \"failed\": %llu}\n",
 		       (unsigned long long)(d->dry ? 0 : d->nr_orphans - orphans - (d->nr_left - left)),
-		       (unsigned long long)(d->nr_left - left));
+		       (unsigned long long)(d->nr_young - young), (unsigned long long)(d->nr_left - left));
 	} else if (!opt.quiet) {
 		tool_print("%s: %llu containers of files that are gone%s", top->path,
 			   (unsigned long long)(d->nr_orphans - orphans), d->dry ? "" : " removed");
+		if (d->nr_young > young)
+			tool_print("%s: %llu more can be removed now, by: plfs gc --places -a 0", top->path,
+				   (unsigned long long)(d->nr_young - young));
 	}
 	return d->nr_left > left ? GC_FAILED : d->dry && d->nr_orphans > orphans ? GC_LEFT : TOOL_OK;
 }
@@ -156,9 +159,9 @@ static int no_place(void *arg, const char *name, const char *path, struct plfs_m
 	return GC_FAILED;
 }
 
-static int collect_places(char **names, int nr, bool dry)
+static int collect_places(char **names, int nr, const struct plfs_gc *gc)
 {
-	struct plfs_drain d = { .dry = dry };
+	struct plfs_drain d = { .dry = gc->dry, .age_ns = gc->age_ns };
 	int ret = places_each(names, nr, collect_place, no_place, &d);
 
 	return ret < 0 ? GC_FAILED : ret;
@@ -217,7 +220,7 @@ static int run(const struct verb *v, int argc, char **argv)
 	if (!nr)
 		return tool_misuse(v->name, "no backend given");
 	if (places)
-		return tool_finish(collect_places(argv + optind, nr, gc.dry));
+		return tool_finish(collect_places(argv + optind, nr, &gc));
 	target_setup(opt.map, argv + optind, nr);
 	done = calloc((size_t)nr, sizeof(struct plfs_mount *));
 	if (!done)
@@ -265,7 +268,7 @@ const struct verb verb_gc = {
 		{ 'a', "age", "TIME", "keep what changed within TIME: seconds, or a number with s, m, h or d (default 1d)" },
 		{ 'n', "dry-run", NULL, "only show what would be removed" },
 		{ 'j', "jobs", "N", "use N threads (default 4)" },
-		{ OPT_PLACES, "places", NULL, "the paths are places (near=): remove what no file has any more" },
+		{ OPT_PLACES, "places", NULL, "the paths are places (near=), or other backends (spread=, mirror=): remove what no file has any more" },
 		{ 0 },
 	},
 };

@@ -74,10 +74,13 @@ static int forget(struct listing *l, const char *path, struct plfs_mount *m)
 	unsigned nr = 0;
 	int ret = plfs_places_forget(m, AT_FDCWD, path, l->forget, &nr);
 
-	if (ret == -EBUSY)
+	if (ret == -EBUSY && strchr(l->forget, '/'))
+		tool_error("%s: %s is there: nothing is given up", l->name, l->forget);
+	else if (ret == -EBUSY)
 		tool_error("%s: the place of %s is on this host: run plfs drain", l->name, l->forget);
 	else if (ret)
-		tool_error("%s: %s", l->name, strerror(-ret));
+		tool_error("%s: whether %s is there cannot be told, so nothing is given up: %s", l->name,
+			   l->forget, strerror(-ret));
 	else if (!nr)
 		tool_error("%s: has nothing on %s", l->name, l->forget);
 	else if (!opt.quiet)
@@ -176,13 +179,13 @@ static int run_places(const struct verb *v, int argc, char **argv)
 const struct verb verb_places = {
 	.name = "places",
 	.run = run_places,
-	.what = "show what of a file is in node-local places",
+	.what = "show what of a file is in node-local places and other backends",
 	.arguments = "NEAR|FILE...\n--auto [BACKEND...]",
 	.about = "Show in which places logs of files are (near= in libplfs(7)), or of which backends NEAR has some.\n",
 	.end = "Exit status: 0 all was shown, given up, or flushed; 75 the time is over; 1 something could not be done.\n",
 	.options = (const struct verb_option[]){
 		{ OPT_AUTO, "auto", NULL, "explain what near=auto takes on this node" },
-		{ OPT_FORGET, "forget", "HOST", "give up on what the files have on HOST, which is lost" },
+		{ OPT_FORGET, "forget", "HOST|BACKEND", "give up on what the files have on HOST, or in BACKEND, which is lost" },
 		{ OPT_WAIT, "wait", NULL, "wait until no log of the files is in a place, on any host" },
 		{ OPT_TIMEOUT, "timeout", "SECONDS", "with --wait: so long at most" },
 		{ 0 },

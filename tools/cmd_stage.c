@@ -11,6 +11,7 @@ struct run {
 	struct progress progress;
 	struct plfs_drain drain;
 	bool drops, failed;
+	bool misused, never; /* no file; what another attempt will not do either */
 };
 
 static void show(void *arg, const struct plfs_drain *d)
@@ -35,8 +36,20 @@ static int no_place(void *arg, struct top *top, struct plfs_mount *m)
 	(void)m;
 	progress_hide(&r->progress);
 	tool_error("%s: a place: name files", top->path);
-	r->failed = true;
+	r->misused = true;
 	return 0;
+}
+
+/* Whether it may be otherwise the next time. */
+static bool may_pass(int err)
+{
+	static const int errors[] = { ENOSPC, EDQUOT, EBUSY,  EAGAIN, ETIME,
+				      ENOMEM, EMFILE, ENFILE, EIO,    ESTALE };
+
+	for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++)
+		if (err == errors[i])
+			return true;
+	return false;
 }
 
 static int stage_one(void *arg, const char *name, const char *path, struct plfs_mount *m)
@@ -51,6 +64,7 @@ static int stage_one(void *arg, const char *name, const char *path, struct plfs_
 	tool_error("%s: %s", name,
 		   ret == -EOPNOTSUPP ? "its mapping has no near= (-m, or PLFS_MAP)" : strerror(-ret));
 	r->failed = true;
+	r->never |= !may_pass(-ret);
 	return 0;
 }
 
@@ -107,8 +121,10 @@ static int run_stage(const struct verb *v, int argc, char **argv)
 	progress_begin(&r.progress, argv[optind], 0);
 	ret = places_each(argv + optind, argc - optind, no_place, stage_one, &r);
 	progress_end(&r.progress);
-	r.failed |= ret || d->nr_left || d->nr_elsewhere;
-	rc = d->nr_lost ? DRAIN_LOST : r.failed ? DRAIN_LEFT : TOOL_OK;
+	r.failed |= d->nr_left || d->nr_elsewhere;
+	rc = d->nr_lost || r.never || ret ? DRAIN_LOST :
+	     r.misused			  ? TOOL_USAGE :
+	     r.failed ? DRAIN_LEFT : TOOL_OK;
 	print_staged(&r, rc);
 	return tool_finish(rc);
 }
@@ -120,7 +136,8 @@ const struct verb verb_stage = {
 	.arguments = "FILE...",
 	.about = "Copy the closed logs of files to the node-local place of this node (near= in libplfs(7)): its readers\n"
 		 "take the bytes from there. The originals stay in the backend, so a copy that is lost loses nothing.\n",
-	.end = "Exit status: 0 all is there; 75 something is not, try again; 1 something is damaged.\n",
+	.end = "Exit status: 0 all is there; 75 something is not, try again; 1 something is damaged, or\n"
+	       "no file that this user can stage; 2 a place was named.\n",
 	.options = (const struct verb_option[]){
 		{ OPT_TO, "to", "near|home", "home: move logs to the backend as plfs drain does, and keep copies here" },
 		{ OPT_DROP, "drop", NULL, "remove the copies of this node" },

@@ -5,6 +5,7 @@
 #include "core/backend/container_dirs.h"
 
 #include "core/backend/config.h"
+#include "core/backend/spread_open.h"
 #include "core/base/msg.h"
 #include "core/store/dirs.h"
 
@@ -215,6 +216,8 @@ struct list_arg {
 	const char *hostdir; /* NULL: there was none yet */
 	int (*fn)(void *arg, const char *path, const char *name, enum dropping_kind kind);
 	void *arg;
+	bool gone;      /* a backend with logs of it is not there, and has no open ones */
+	bool tells;     /* one line for that */
 };
 
 static int list_dropping(void *arg, const char *name)
@@ -238,17 +241,39 @@ static int list_hostdir(void *arg, const char *name)
 	container_path(la->c, name, path);
 	la->hostdir = name;
 	ret = la->c->store->ops->list(la->c->store, path, list_dropping, la);
-	return ret == -ENOENT ? 0 : ret;
+	if (ret == -EREMOTE) {
+		la->gone = true;
+		if (la->tells)
+			spread_tell_all_gone(la->c->store, path);
+	}
+	return ret == -ENOENT || ret == -EREMOTE ? 0 : ret;
+}
+
+static int list(struct list_arg *la)
+{
+	struct store *s = la->c->store;
+	int ret = s->ops->list(s, la->c->dir, list_hostdir, la);
+
+	return !ret && !la->hostdir ? -ENOENT : ret;
 }
 
 int container_list(const struct container *c,
 		   int (*fn)(void *arg, const char *path, const char *name, enum dropping_kind kind),
 		   void *arg)
 {
-	struct list_arg la = { .c = c, .fn = fn, .arg = arg };
-	int ret = c->store->ops->list(c->store, c->dir, list_hostdir, &la);
+	struct list_arg la = { .c = c, .fn = fn, .arg = arg, .tells = true };
+	int ret = list(&la);
 
-	return !ret && !la.hostdir ? -ENOENT : ret;
+	return !ret && la.gone ? -EIO : ret;
+}
+
+int container_list_there(const struct container *c,
+			 int (*fn)(void *arg, const char *path, const char *name, enum dropping_kind kind),
+			 void *arg)
+{
+	struct list_arg la = { .c = c, .fn = fn, .arg = arg };
+
+	return list(&la);
 }
 
 static int find_one(void *arg, const char *path, const char *name, enum dropping_kind kind)

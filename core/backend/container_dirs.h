@@ -35,11 +35,20 @@ bool container_is_purged(const struct container *c);
  * Call @fn for each dropping. @path is relative to the container ("hostdir.3/data..."), @name its last
  * component. Names that no dropping can have are skipped. 0; the first non-zero that @fn returned, which ends
  * the listing; -ENOENT: there is no such container, or no hostdir in it, which each container has that a stub
- * names; -errno.
+ * names; -EIO: a backend with logs of it is not there (spread_store.h), and @fn was called for all others
+ * (one line); -errno.
  */
 int container_list(const struct container *c,
 		   int (*fn)(void *arg, const char *path, const char *name, enum dropping_kind kind),
 		   void *arg);
+
+/*
+ * The same; but closed logs in a backend that is not there are no error. All live files and node indexes are
+ * listed.
+ */
+int container_list_there(const struct container *c,
+			 int (*fn)(void *arg, const char *path, const char *name, enum dropping_kind kind),
+			 void *arg);
 
 /* What a container has: a dirs_known. */
 bool container_has(const char *name, int depth, bool dir);

@@ -59,7 +59,7 @@ static void guess(const struct store *home, const char *file, struct place *p)
 	if (home->near && !p->features)
 		place_top_path(home->near, p->path);
 	else
-		snprintf(p->path, sizeof(p->path), "a place that %.100s, which is damaged, does not name",
+		snprintf(p->path, sizeof(p->path), "an unknown place (%.100s is damaged)",
 			 file);
 }
 

@@ -12,13 +12,14 @@
  *    32  16  token          random
  *    48   8  created_ns
  *    56   4  compat         features that a reader may ignore: 0
- *    60   4  incompat       features that a reader must know: 1 shared, 2 own_host, 4 own_process
+ *    60   4  incompat       features that a reader must know: 1 shared, 2 own_host, 4 own_process, 8 noted
  *    64  64  host           NUL-padded
  *   128 1144 path           of NEAR/plfs.UID/BACKEND-ID, NUL-padded
  *  1272   8  origin         which backend has the container (origin.h); 0: not known
  *
  * shared: in a spread.N.HOST: all hosts can read there.
  * own_host, own_process: there, each host, or each process, has its logs in a directory of its own.
+ * noted: at home, notes of live files follow (spread_open.h).
  */
 #ifndef PLFS_NEAR_HOST_H
 #define PLFS_NEAR_HOST_H
@@ -30,7 +31,8 @@
 #define PLACE_SHARED 1u
 #define PLACE_OWN_HOST 2u
 #define PLACE_OWN_PROCESS 4u
-#define PLACE_INCOMPAT_KNOWN 7u
+#define PLACE_NOTED 8u
+#define PLACE_INCOMPAT_KNOWN 15u
 #define PLACE_LEN 1280
 #define PLACE_PATH_LEN 1144
 #define PLACE_TOKEN_LEN 16
@@ -52,5 +54,8 @@ int place_decode(struct place *p, const uint8_t *buf);
 
 /* The host's name, without the digits that HOST has behind it, into @out. */
 void place_host(const struct place *p, char *out, size_t len);
+
+/* The length of NEAR, or of the other backend, in @p->path. */
+int place_near_len(const struct place *p);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "core/backend/name_list.h"
 #include "core/backend/names.h"
+#include "core/backend/spread_open.h"
 #include "core/backend/staged.h"
 #include "core/backend/twin.h"
 #include "core/base/alloc.h"
@@ -248,19 +249,23 @@ static int tell_names(const struct name_list *near, const struct name_list *home
 static int list_hostdir(struct store *s, const char *path, int (*fn)(void *arg, const char *name), void *arg)
 {
 	struct name_list home = { .nr = 0 }, near = { .nr = 0 };
-	int ret = s->under->list(s, path, name_list_add, &home);
+	int ret = s->under->list(s, path, name_list_add, &home), gone;
 
+	/* another backend is gone: the other names are told all the same */
+	gone = ret == -EREMOTE || ret == -EIO ? ret : 0;
+	ret = gone ? 0 : ret;
 	if (!ret)
 		ret = list_places(s, path, &home, &near);
 	if (ret > 0) {
 		name_list_release(&home);
 		ret = s->under->list(s, path, name_list_add, &home);
+		ret = ret == gone ? 0 : ret;
 	}
 	if (!ret)
 		ret = tell_names(&near, &home, fn, arg);
 	name_list_release(&home);
 	name_list_release(&near);
-	return ret;
+	return ret ? ret : gone;
 }
 
 static int placed_list(struct store *s, const char *path, int (*fn)(void *arg, const char *name), void *arg)
@@ -383,6 +388,7 @@ int placed_create(struct store *s, const char *path, mode_t mode, gid_t gid, mod
 {
 	struct place_dir near;
 	struct parts p;
+	bool noted;
 	int ret, h;
 
 	if ((!hold && (!s->near || !s->under)) || !take_apart(path, &p))
@@ -391,12 +397,19 @@ int placed_create(struct store *s, const char *path, mode_t mode, gid_t gid, mod
 	if (ret)
 		return ret;
 	near = hold ? *hold : near;
+	noted = hold && hold->slot && name_is_live(p.name);
+	if (noted)
+		ret = spread_note(s, p.dir, hold->slot, p.name, true);
+	if (ret)
+		return ret;
 	h = store_open(&near.store, p.name, O_RDWR | O_CREAT | O_EXCL, mode);
 	ret = h < 0 ? h : has_group(s, h, mode, gid);
 	if (ret && h >= 0) {
 		store_close(s, &h);
 		near.store.ops->unlink(&near.store, p.name);
 	}
+	if (ret && ret != -EEXIST && noted)
+		spread_note(s, p.dir, hold->slot, p.name, false);
 	if (!hold)
 		place_leave(&near);
 	return ret ? ret : h;

@@ -17,9 +17,9 @@
 #define OWN_MODE 0755 /* as all directories there have it (place.c) */
 
 static const uint32_t FEATURES[] = {
-	[SPREAD_HOST] = PLACE_SHARED | PLACE_OWN_HOST,
-	[SPREAD_PROCESS] = PLACE_SHARED | PLACE_OWN_PROCESS,
-	[SPREAD_FILE] = PLACE_SHARED,
+	[SPREAD_HOST] = PLACE_SHARED | PLACE_NOTED | PLACE_OWN_HOST,
+	[SPREAD_PROCESS] = PLACE_SHARED | PLACE_NOTED | PLACE_OWN_PROCESS,
+	[SPREAD_FILE] = PLACE_SHARED | PLACE_NOTED,
 };
 
 void spread_setup(struct spread_settings *ss, unsigned rule, const char *home, char *const *others)

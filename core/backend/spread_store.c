@@ -6,15 +6,14 @@
  */
 #include "core/backend/spread_store.h"
 
-#include "core/backend/container_dirs.h"
 #include "core/backend/name_list.h"
 #include "core/backend/names.h"
 #include "core/backend/rebuilt.h"
 #include "core/backend/sealed.h"
+#include "core/backend/spread_open.h"
 #include "core/backend/spread_tops.h"
 #include "core/base/alloc.h"
 #include "core/base/critical.h"
-#include "core/base/msg.h"
 #include "core/base/sys.h"
 #include "core/store/posix.h"
 
@@ -108,8 +107,8 @@ static int enter(struct store *s, const struct parts *p, unsigned slot, struct p
 
 /* ---- one log ---- */
 
-/* What is done with a file, by the functions @ops of @s; @there: in another backend. */
-typedef int do_fn(void *arg, const struct store_ops *ops, struct store *s, const char *path, bool there);
+/* What is done with a file, by the functions @ops of @s; @slot: in another backend, or 0. */
+typedef int do_fn(void *arg, const struct store_ops *ops, struct store *s, const char *path, unsigned slot);
 
 static int do_in(struct store *s, const struct parts *p, const char *path, unsigned slot, do_fn *fn,
 		 void *arg)
@@ -118,11 +117,11 @@ static int do_in(struct store *s, const struct parts *p, const char *path, unsig
 	int ret;
 
 	if (!slot)
-		return fn(arg, s->base, s, path, false);
+		return fn(arg, s->base, s, path, 0);
 	ret = enter(s, p, slot, &to);
 	if (ret)
 		return ret;
-	ret = fn(arg, to.store.ops, &to.store, p->name, true);
+	ret = fn(arg, to.store.ops, &to.store, p->name, slot);
 	place_leave(&to);
 	return ret;
 }
@@ -154,17 +153,27 @@ struct open_arg {
 };
 
 /* What other hosts may write is read past the cache where its own file system asks for that. */
-static int do_open(void *arg, const struct store_ops *ops, struct store *s, const char *path, bool there)
+static int do_open(void *arg, const struct store_ops *ops, struct store *s, const char *path, unsigned slot)
 {
 	const struct open_arg *oa = arg;
 	int flags = oa->flags;
 
-	if (there) {
+	if (slot) {
 		flags &= ~O_DIRECT;
 		if ((flags & O_ACCMODE) == O_RDONLY && !name_is_ours(path))
 			flags |= s->uncached;
 	}
 	return ops->open(s, path, flags, oa->mode);
+}
+
+/* A live file is nowhere, and a backend is not there. -EIO: it is in that, by its note; -ENOENT. */
+static int gone_live(struct store *s, const struct parts *p)
+{
+	char file[STORE_PATH_LEN];
+	unsigned slot = spread_slot_of(p->name);
+
+	snprintf(file, sizeof(file), "spread.%u.%.*s", slot, (int)p->host_len, p->host);
+	return slot && spread_has_open(s, p->dir, file, p->name) ? -EIO : -ENOENT;
 }
 
 static int spread_open(struct store *s, const char *path, int flags, mode_t mode)
@@ -176,13 +185,12 @@ static int spread_open(struct store *s, const char *path, int flags, mode_t mode
 	if (flags & O_CREAT || !take_apart(path, &p))
 		return s->base->open(s, path, flags, mode);
 	ret = do_somewhere(s, &p, path, do_open, &oa);
-	/* Of a live file that is not there nothing can be known: it is as one that has gone. */
-	return ret == -EREMOTE && name_is_live(p.name) ? -ENOENT : ret;
+	return ret == -EREMOTE && name_is_live(p.name) ? gone_live(s, &p) : ret;
 }
 
-static int do_stat(void *arg, const struct store_ops *ops, struct store *s, const char *path, bool there)
+static int do_stat(void *arg, const struct store_ops *ops, struct store *s, const char *path, unsigned slot)
 {
-	(void)there;
+	(void)slot;
 	return ops->stat(s, path, arg);
 }
 
@@ -193,10 +201,17 @@ static int spread_stat(struct store *s, const char *path, struct stat *st)
 	return take_apart(path, &p) ? do_somewhere(s, &p, path, do_stat, st) : s->base->stat(s, path, st);
 }
 
-static int do_unlink(void *arg, const struct store_ops *ops, struct store *s, const char *path, bool there)
+static int do_unlink(void *arg, const struct store_ops *ops, struct store *s, const char *path, unsigned slot)
 {
-	*(bool *)arg = there;
+	*(unsigned *)arg = slot;
 	return ops->unlink(s, path);
+}
+
+/* The live file has lost its name. Without the note it counts as one while its backend is not there. */
+static void note_gone(struct store *s, const struct parts *p, unsigned slot)
+{
+	if (name_is_live(p->name))
+		spread_note(s, p->dir, slot, p->name, false);
 }
 
 /*
@@ -206,35 +221,49 @@ static int do_unlink(void *arg, const struct store_ops *ops, struct store *s, co
 static int spread_unlink(struct store *s, const char *path)
 {
 	struct parts p;
-	bool there = false;
+	unsigned slot = 0;
 	int ret, home;
 
 	if (!take_apart(path, &p))
 		return s->base->unlink(s, path);
-	ret = do_in(s, &p, path, spread_slot_of(p.name), do_unlink, &there);
+	ret = do_in(s, &p, path, spread_slot_of(p.name), do_unlink, &slot);
 	if (ret == -EREMOTE)
 		return ret;
 	if (ret)
-		ret = do_somewhere(s, &p, path, do_unlink, &there);
-	if (ret || !there)
+		ret = do_somewhere(s, &p, path, do_unlink, &slot);
+	if (ret || !slot)
 		return ret;
+	note_gone(s, &p, slot);
 	home = s->base->unlink(s, path);
 	return home == -ENOENT ? 0 : home;
 }
 
-static int do_rename(void *arg, const struct store_ops *ops, struct store *s, const char *path, bool there)
-{
-	const char *to = arg, *slash = strrchr(to, '/');
+struct rename_arg {
+	const char *to;
+	unsigned slot; /* where it was done */
+};
 
-	return ops->rename(s, path, there && slash ? slash + 1 : to);
+static int do_rename(void *arg, const struct store_ops *ops, struct store *s, const char *path, unsigned slot)
+{
+	struct rename_arg *ra = arg;
+	const char *slash = strrchr(ra->to, '/');
+
+	ra->slot = slot;
+	return ops->rename(s, path, slot && slash ? slash + 1 : ra->to);
 }
 
 static int spread_rename(struct store *s, const char *from, const char *to)
 {
+	struct rename_arg ra = { .to = to };
 	struct parts p;
+	int ret;
 
-	return take_apart(from, &p) ? do_somewhere(s, &p, from, do_rename, (void *)to) :
-				      s->base->rename(s, from, to);
+	if (!take_apart(from, &p))
+		return s->base->rename(s, from, to);
+	ret = do_somewhere(s, &p, from, do_rename, &ra);
+	if (!ret && ra.slot)
+		note_gone(s, &p, ra.slot);
+	return ret;
 }
 
 int spread_where(struct store *s, const char *path, char *top)
@@ -329,24 +358,6 @@ static int add_there(void *arg, const char *name)
 	return ret == -ENOENT ? 0 : ret;
 }
 
-/* Once for several listings of one directory after the other. */
-static void tell_gone(struct store *s, const char *dir, const char *file)
-{
-	static char last[CONTAINER_PATH_LEN];
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	struct place p;
-	int ret = place_read_as(s, dir, file, &p);
-	bool same;
-
-	mutex_lock(&lock);
-	same = !strcmp(last, dir);
-	snprintf(last, sizeof(last), "%s", dir);
-	mutex_unlock(&lock);
-	if (!same && (!ret || ret == -EBADMSG))
-		msg_error("%s/%s: the backend %s is not there, or cannot be read: what has been written last may be in it",
-			  dir, file, p.path);
-}
-
 /* What the spread.N.HOST called @file leads to. */
 static int list_there(struct store *s, const char *dir, const char *file, struct there *there)
 {
@@ -377,9 +388,11 @@ static int list_one(struct store *s, const char *dir, const char *file, struct t
 
 	if (ret == -EREMOTE && !sealed_list(s, dir, file, add_log, there))
 		return 0;
-	if (ret == -EREMOTE)
-		tell_gone(s, dir, file);
-	return ret == -EREMOTE ? -EIO : ret == -ENOENT ? 0 : ret;
+	if (ret == -EREMOTE && spread_has_open(s, dir, file, NULL)) {
+		spread_tell_gone(s, dir, file);
+		return -EIO;
+	}
+	return ret == -ENOENT ? 0 : ret;
 }
 
 static int list_all(struct store *s, const char *dir, const struct name_list *home, struct there *there,
@@ -392,7 +405,7 @@ static int list_all(struct store *s, const char *dir, const struct name_list *ho
 			int one = list_one(s, dir, home->v[i], there);
 
 			*any = true;
-			ret = ret ? ret : one;
+			ret = ret && ret != -EREMOTE ? ret : one ? one : ret;
 		}
 	return ret;
 }
@@ -416,7 +429,7 @@ static int list_hostdir(struct store *s, const char *path, int (*fn)(void *arg, 
 
 	if (!ret)
 		gone = list_all(s, path, &home, &there, &any);
-	if (gone && gone != -EIO)
+	if (gone && gone != -EIO && gone != -EREMOTE)
 		ret = gone;
 	if (any && !ret) {
 		name_list_release(&home);

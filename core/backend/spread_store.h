@@ -13,7 +13,8 @@
 /*
  * From here on look for logs in other backends: the mapping has spread=, or a stub has the feature "spread".
  * For a store on a directory. Thread-safe. What changes is as in placed_enable(), but list() tells all names
- * that it finds, and is -EIO then (one line) if another backend cannot be listed.
+ * that it finds, also if another backend is not there. It is -EIO then (one line) if that may have live
+ * files, and -EREMOTE if there are none by the notes (spread_open.h).
  */
 void spread_enable(struct store *s);
 

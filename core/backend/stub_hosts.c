@@ -112,7 +112,7 @@ static int saw_one(void *arg, const char *path, const char *name, enum dropping_
 
 int stub_hosts_saw_all(struct stub_hosts *hosts, const struct container *c)
 {
-	return container_list(c, saw_one, hosts);
+	return container_list_there(c, saw_one, hosts);
 }
 
 unsigned stub_hosts_missing(const struct stub_hosts *hosts)

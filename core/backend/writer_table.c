@@ -410,7 +410,7 @@ int writer_table_remove_container(struct plfs_mount *m, const struct container *
 	int ret;
 
 	if (table && __atomic_load_n(slot_of(table, number), __ATOMIC_RELAXED))
-		container_list(c, count_live, &ca);
+		container_list_there(c, count_live, &ca);
 	ret = container_remove(c);
 	if (!ret)
 		writer_table_gone(m, c, number, ca.nr);

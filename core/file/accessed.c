@@ -121,5 +121,5 @@ void accessed_note(struct inode *ino, int fd)
 	if (ino->v.r.loaded && ino->v.r.logs.nr)
 		touch_all(&ino->c, &ino->v.r.logs);
 	else
-		container_list(&ino->c, touch_listed, &listing);
+		container_list_there(&ino->c, touch_listed, &listing);
 }

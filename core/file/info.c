@@ -207,9 +207,9 @@ int plfs_get_info(struct plfs_file *f, struct plfs_info *info)
 		snprintf(info->id + 2 * i, 3, "%02x", c.id[i]);
 	snprintf(info->container, sizeof(info->container), "%.*s/%s", PATH_MAX - 66, ino->m->backend, c.dir);
 	info->generation_ns = ia.generation_ns;
-	container_list(&c, add_dropping_info, &ia);
+	container_list_there(&c, add_dropping_info, &ia);
 	if (info->nr_writers)
-		container_list(&c, add_live_info, &ia);
+		container_list_there(&c, add_live_info, &ia);
 	ret = find_size(f, &ia, &info->size);
 	release_logs(&ia);
 	if (ret)

@@ -341,7 +341,7 @@ unsigned inode_notify_writers(struct inode *ino, uint64_t stamp_ns)
 {
 	struct notify_arg na = { .ino = ino, .stamp_ns = stamp_ns };
 
-	container_list(&ino->c, notify_live, &na);
+	container_list_there(&ino->c, notify_live, &na);
 	return na.nr_others;
 }
 

@@ -74,7 +74,7 @@ static int check_complete(struct gathered *g, const struct container *c, const s
 			  bool *alone)
 {
 	struct check_arg ca = { .c = c, .in = in, .g = g, .alone = !in->nr_lives };
-	int ret = container_list(c, check_dropping, &ca);
+	int ret = container_list_there(c, check_dropping, &ca);
 
 	for (uint32_t i = 0; i < in->nr_indexes && ca.alone && !ret; i++) { /* after the list, as above */
 		uint64_t size;

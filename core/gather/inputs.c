@@ -128,7 +128,7 @@ int index_inputs_list(struct index_inputs *in, const struct container *c, const 
 	int ret;
 
 	memset(in, 0, sizeof(*in));
-	ret = container_list(c, list_input, &ia);
+	ret = container_list_there(c, list_input, &ia);
 	/* After the list: a live file that went before it could be listed has left its records there. */
 	for (uint32_t i = 0; i < in->nr_indexes && !ret; i++)
 		ret = index_input_size(c, in->indexes[i], &in->sizes[i]);

@@ -149,7 +149,7 @@ copies_collected() { # of a file that was removed without the library
 	all_copied 2
 	rm "$back/g"
 	"$plfs" gc -a 0 "$back"
-	"$plfs" gc --places "$other" | tee "$work/out"
+	"$plfs" gc --places -a 0 "$other" | tee "$work/out"
 	grep '1 containers of files that are gone removed' "$work/out"
 	[ "$(copies)" = 1 ]
 	"$plfs" run -m "$map" rm /plfs/kept

@@ -61,7 +61,10 @@ spread_habits() { # chmod, mv, rm; rm without the library, and gc
 	[ "$(there_logs)" = 0 ]
 	spread_file h
 	rm -r "$back/h" "$back"/.plfs/??/* # and not what is in the others
-	"$plfs" gc --places "$two" "$three"
+	"$plfs" gc --places "$two" "$three" >"$work/out"
+	grep 'more can be removed now, by: plfs gc --places -a 0' "$work/out"
+	[ "$(there_logs)" -ge 2 ]
+	"$plfs" gc --places -a 0 "$two" "$three" | grep '1 containers of files that are gone removed'
 	[ "$(there_logs)" = 0 ]
 }
 
@@ -197,4 +200,60 @@ spread_users() { # others read as the mode says; what others write to a file is 
 	"$plfs" run -m "$map" chmod 600 /plfs/u
 	! setpriv --reuid 41001 --regid 41001 --clear-groups "$work/plfs" run -m "$map" cat /plfs/u || return 1
 	[ -z "$(find "$two" "$three" -name 'data.*' -perm /077)" ]
+}
+
+spread_lost() { # a backend that never comes back: the rest is read and got out, the bytes that it had are named and given up
+	local map range from to
+	spread_setup process
+	until spread_file l && [ "$(find "$two" -name 'data.*' | wc -l)" -ge 1 ] && [ "$(find "$two" -name 'data.*' | wc -l)" -le 3 ]; do :; done
+	wrong 1 "$two is there: nothing is given up" "$plfs" places --forget "$two" "$back/l"
+	mv "$two" "$work/b2.aside"
+	! "$plfs" check "$back/l" >"$work/out" || return 1
+	grep "places --forget $two FILE" "$work/out"
+	sed -n 's/.*lost: bytes \([0-9]*\) to \([0-9]*\)$/\1 \2/p' "$work/out" >"$work/ranges"
+	[ -s "$work/ranges" ]
+	# Byte by byte: each range that check lists is an error, and each between two of them is read.
+	"$plfs" run -m "/plfs=$back" python3 -c '
+import errno, os, sys
+lost = [tuple(map(int, l.split())) for l in open(sys.argv[2])]
+plain = open(sys.argv[1], "rb").read()
+f = os.open("/plfs/l", os.O_RDONLY)
+at = 0
+for a, b in sorted(lost) + [(len(plain), len(plain))]:
+    assert a == at or os.pread(f, a - at, at) == plain[at:a], (at, a)
+    if a == len(plain):
+        break
+    try:
+        os.pread(f, 1, a)
+        sys.exit("read byte %d" % a)
+    except OSError as e:
+        assert e.errno == errno.EIO
+    at = b + 1' "$work/plain/l" "$work/ranges" 2>"$work/err"
+	grep "in another backend, $two/plfs.*places --forget $two FILE" "$work/err"
+	! "$plfs" repair --partial "$back/l" >"$work/got" || return 1
+	! "$plfs" flatten "$back/l" || return 1
+	rescued "$back/l"
+	wrong 1 'has nothing' "$plfs" places --forget "$work/none" "$back/l"
+	"$plfs" places --forget "$two/" "$back/l" | grep 'is given up'
+	! "$plfs" places "$back/l" | grep "$two" || return 1
+	! "$plfs" run -m "/plfs=$back" cat /plfs/l >"$work/out" 2>"$work/err" || return 1
+	cp "$back/l" "$work/plain/l.stub"
+	rescued "$back/l"
+	"$plfs" run -m "/plfs=$back" cp "$work/plain/l" /plfs/l
+	"$plfs" check "$back/l"
+	"$plfs" run -m "/plfs=$back" rm /plfs/l
+	rm -r "$work/b2.aside"
+}
+
+rescued() { # flatten -p: all but the ranges in $work/ranges, which are named, and are zeros in the result
+	! "$plfs" flatten -p -o "$work/plain/l.out" "$1" 2>"$work/err" || return 1
+	cat "$work/err"
+	grep 'lost' "$work/err" >/dev/null
+	python3 -c '
+import sys
+plain, out = bytearray(open(sys.argv[1], "rb").read()), open(sys.argv[2], "rb").read()
+for l in open(sys.argv[3]):
+    a, b = map(int, l.split())
+    plain[a:b + 1] = bytes(b + 1 - a)
+assert plain == out' "$work/plain/l" "$work/plain/l.out" "$work/ranges"
 }

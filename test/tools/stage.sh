@@ -50,11 +50,14 @@ staged_wrong() {
 	local map
 	near_setup
 	"$plfs" run -m "/plfs=$back{small=0}" sh -c 'head -c 2000000 /dev/urandom >/plfs/s3; echo plain >/plfs/s4'
-	wrong 75 'its mapping has no near=' "$plfs" stage "$back/s3"
+	wrong 1 'its mapping has no near=' "$plfs" stage "$back/s3"
 	wrong 2 'no file given' "$plfs" stage -m "$map"
 	wrong 2 '--to is near or home' "$plfs" stage --to there "$back/s3"
 	wrong 2 '--drop does not go with' "$plfs" stage --to home --drop "$back/s3"
-	wrong 75 'No such file' "$plfs" stage -m "$map" "$back/none"
+	wrong 1 'No such file' "$plfs" stage -m "$map" "$back/none"
+	"$plfs" run -m "$map" sh -c 'echo near >/plfs/s5'
+	wrong 2 'a place: name files' "$plfs" stage -m "$map" "$near"
+	"$plfs" drain -q "$near"
 	echo plain >"$back/p"
 	"$plfs" stage -m "$map" "$back/p" | grep '^0 logs staged'
 	map="/plfs=$back{small=0,near=$near,near-max=1M}"

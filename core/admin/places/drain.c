@@ -13,6 +13,7 @@
 #include "core/admin/places/ready.h"
 #include "core/admin/places/stage.h"
 #include "core/admin/places/tokens.h"
+#include "core/admin/places/young.h"
 #include "core/admin/walk/walk.h"
 #include "core/backend/container_dirs.h"
 #include "core/backend/container_remove.h"
@@ -266,6 +267,10 @@ static bool parse_id(const char *name, uint8_t *id)
 
 static void remove_orphan(struct placing *p, int dir, const char *name)
 {
+	if ((plfs_place_is_shared(p->top) || spare_is_top(p->top)) && young_tree(dir, name, p->d->age_ns)) {
+		p->d->nr_young++;
+		return;
+	}
 	p->d->nr_orphans++;
 	if (!p->d->dry && dirs_remove(dir, name, false, container_has))
 		p->d->nr_left++;

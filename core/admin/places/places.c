@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * plfs places: what is where, and giving up on a place.
+ * plfs places: what is where.
  */
-#include "core/admin/places/drain.h"
+#include "core/admin/places/opened.h"
 
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
 #include "core/backend/nested.h"
-#include "core/backend/placed.h"
+#include "core/backend/place.h"
 #include "core/backend/stub_known.h"
 #include "core/base/io.h"
 #include "core/base/sys.h"
-#include "core/dropping/notice.h"
-#include "core/gather/kept_map.h"
 
 #include <stdio.h>
 
 /* ---- the container of a file ---- */
 
-/* 1: *@c; 0: the file is plain, or has never had a log elsewhere; -errno. */
-static int open_container(struct plfs_mount *m, int dirfd, const char *path, enum container_use use,
-			  struct container *c)
+int opened_container(struct plfs_mount *m, int dirfd, const char *path, enum container_use use,
+		     struct container *c)
 {
 	int ret, fd = io_openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stub stub;
@@ -125,67 +122,11 @@ int plfs_places_of(struct plfs_mount *m, int dirfd, const char *path,
 	struct container c;
 	struct looking g = { .c = &c, .fn = fn, .arg = arg };
 	struct store bare;
-	int ret = open_container(m, dirfd, path, CONTAINER_READ, &c);
+	int ret = opened_container(m, dirfd, path, CONTAINER_READ, &c);
 
 	if (ret <= 0)
 		return ret;
 	bare = store_bare(c.store); /* each place and backend is looked into by itself, if it is there */
 	c.store = &bare;
 	return container_list(&c, look, &g);
-}
-
-/* ---- giving up ---- */
-
-struct forgetting {
-	const struct container *c;
-	const char *host;
-	unsigned nr;
-};
-
-static int forget(void *arg, const char *path, const char *name, enum dropping_kind kind)
-{
-	struct forgetting *f = arg;
-	char dir[CONTAINER_PATH_LEN], full[CONTAINER_PATH_LEN], text[64];
-	struct store home = placed_home(f->c->store);
-	struct place_dir near;
-	struct place p;
-	size_t len;
-	const char *host;
-	int ret;
-
-	if (kind != DROPPING_NEAR)
-		return 0;
-	host = name_host(name, &len);
-	container_path(f->c, path, full);
-	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(full, '/') - full), full);
-	ret = place_read(f->c->store, dir, host, len, &p);
-	if (ret && ret != -EBADMSG)
-		return ret == -ENOENT ? 0 : ret;
-	place_host(&p, text, sizeof(text));
-	if (strcmp(f->host, p.host) && strcmp(f->host, text))
-		return 0;
-	if (!place_enter(f->c->store, dir, host, len, &near)) {
-		place_leave(&near);
-		return -EBUSY;
-	}
-	ret = kept_map_revoke(f->c);
-	if (!ret)
-		ret = home.ops->unlink(&home, full);
-	f->nr += !ret;
-	return ret;
-}
-
-int plfs_places_forget(struct plfs_mount *m, int dirfd, const char *path, const char *host, unsigned *nr)
-{
-	int saved ERRNO_KEPT = errno;
-	struct container c;
-	struct forgetting f = { .c = &c, .host = host };
-	int ret = open_container(m, dirfd, path, CONTAINER_CHANGE, &c);
-
-	if (ret > 0)
-		ret = container_list(&c, forget, &f);
-	if (f.nr)
-		notice_raise(&c);
-	*nr = f.nr;
-	return ret;
 }

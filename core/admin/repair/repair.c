@@ -12,6 +12,7 @@
 #include "core/admin/repair/finish.h"
 #include "core/admin/repair/forget.h"
 #include "core/admin/repair/heal.h"
+#include "core/admin/repair/notes.h"
 #include "core/gather/kept_map.h"
 #include "core/gather/void_logs.h"
 #include "core/base/io.h"
@@ -313,6 +314,16 @@ static int drop_void(struct repair *r)
 	return report(r, ret, "void", "", text);
 }
 
+/* The logs of killed processes are closed, and nobody can begin one. */
+static int drop_notes(struct repair *r)
+{
+	int ret = !r->alone || !r->l->has_notes || dry(r) ? 0 : notes_drop(r->l->c);
+
+	if (!r->alone || !r->l->has_notes || r->l->nr_lives) /* with those nothing need be said */
+		return ret == -EBUSY ? 0 : ret;
+	return report(r, ret, "notes", "", "notes of live files that are not there are removed");
+}
+
 static int drop_leftovers(struct repair *r)
 {
 	char full[CONTAINER_PATH_LEN];
@@ -390,7 +401,7 @@ static void heal_all(struct repair *r, struct scan *l)
 /* Whether a repair could do anything. */
 static bool has_work(struct scan *l, const struct findings *found)
 {
-	bool work = l->end || l->cut_due || l->stale_global || l->nr_lives || l->nr_void ||
+	bool work = l->end || l->cut_due || l->has_notes || l->stale_global || l->nr_lives || l->nr_void ||
 		    l->nr_copies_wanted || l->nr_parity_wanted ||
 		    found->nr_damaged;
 
@@ -421,7 +432,7 @@ static int scan_again(struct repair *r, struct scan *l, struct findings *found)
 /* publish_size() before finish_logs(): then no stat() asks live files any more. */
 static int (*const STEPS[])(struct repair *r) = {
 	mend_all,    set_all_aside, rebuild_indexes, cut_body,	     publish_size, end_cut,
-	finish_logs, drop_global,   drop_void,	     drop_leftovers, forget_hosts,
+	finish_logs, drop_notes,    drop_global,     drop_void,	     drop_leftovers, forget_hosts,
 };
 
 /* Scan again, now that other processes are locked out if possible, and take all steps. */

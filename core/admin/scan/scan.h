@@ -109,6 +109,7 @@ struct scan {
 	bool absurd;       /* more records than the logs have bytes: no map is made of them */
 	bool unknown;      /* a later version wrote something: not everything was scanned */
 	bool has_copies;   /* there is a copies.HOST */
+	bool has_notes;    /* of live files in another backend, which is there */
 	uint32_t nr_copies_wanted;
 	bool has_parity;           /* there are groups of logs (core/backend/parity.h) */
 	uint32_t nr_parity_wanted; /* of them, those whose parity file is missing or damaged */

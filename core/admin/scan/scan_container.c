@@ -9,6 +9,7 @@
 #include "core/backend/names.h"
 #include "core/backend/parity.h"
 #include "core/backend/sealed.h"
+#include "core/backend/spread_open.h"
 #include "core/backend/spread_store.h"
 #include "core/admin/scan/lost.h"
 #include "core/admin/scan/scan_copies.h"
@@ -108,6 +109,8 @@ static int check_spread(struct scan *l, const char *path, const char *name)
 	ret = spread_enter(l->c->store, full, name, NULL, &there);
 	if (!ret)
 		place_leave(&there);
+	if (!ret)
+		l->has_notes |= spread_has_open(l->c->store, full, name, NULL);
 	if (ret != -EREMOTE)
 		return ret == -ENOENT ? 0 : ret;
 	ret = place_read_as(l->c->store, full, name, &p);
@@ -116,11 +119,17 @@ static int check_spread(struct scan *l, const char *path, const char *name)
 				    "the backend %s is not there, or cannot be read: all that was closed there has parity",
 				    p.path) ? 0 : -ENOMEM;
 	l->gone = true;
-	return findings_add(l->found, PLFS_DAMAGED, ret == -EBADMSG ? "spread-damaged" : "backend-gone",
-			    path, 0, ret == -EBADMSG ? "damaged: what it leads to, in another backend, cannot be read" :
-					      "the backend %s is not there, or cannot be read: logs of killed "
-					      "processes may be in it too; nothing is repaired until it is back",
-			    p.path) ? 0 : -ENOMEM;
+	if (ret == -EBADMSG)
+		return findings_add(l->found, PLFS_DAMAGED, "spread-damaged", path, 0,
+				    "damaged: what it leads to, in another backend, cannot be read; the file of "
+				    "this name there has the same bytes: copy it") ? 0 : -ENOMEM;
+	return findings_add(l->found, PLFS_DAMAGED, "backend-gone", path, 0,
+			    "the backend %s is not there, or cannot be read%s; nothing is repaired until it is back, or "
+			    "given up with: plfs places --forget %.*s FILE",
+			    p.path, spread_has_open(l->c->store, full, name, NULL) ?
+					    ": a process was killed, or is writing, and has a log in it: until then "
+					    "nothing of the file can be read" : "",
+			    place_near_len(&p), p.path) ? 0 : -ENOMEM;
 }
 
 static int add_regular(struct scan *l, const char *path, const char *name)
@@ -227,7 +236,7 @@ static int list_entry(void *arg, const char *name)
 		container_path(l->c, name, full);
 		l->nr_hostdirs++;
 		ret = l->c->store->ops->list(l->c->store, full, list_hostdir_entry, &la);
-		return ret == -ENOENT || (ret == -EIO && l->gone) ? 0 : ret;
+		return ret == -ENOENT || ((ret == -EIO || ret == -EREMOTE) && l->gone) ? 0 : ret;
 	}
 	if (S_ISREG(mode) && !strcmp(name, PARITY_NAME)) {
 		l->has_parity = true;
@@ -349,6 +358,15 @@ static void check_hosts(struct scan *l)
 			     missing, l->hosts.nr);
 }
 
+/* The live file of a log is noted before it is made. With none there, a process was killed in between. */
+static void check_notes(struct scan *l)
+{
+	if (l->has_notes && l->alone && !l->nr_lives)
+		findings_add(l->found, PLFS_NOTED, "notes", "", 0,
+			     "a process was killed while it began or ended a log in another backend: while that "
+			     "is not there, nothing of the file could be read; a repair removes the note");
+}
+
 int scan_container(struct scan *l, const struct container *c, int fd, const struct stub *stub,
 		   struct plfs_check *check,
 	    struct findings *found)
@@ -377,6 +395,8 @@ int scan_container(struct scan *l, const struct container *c, int fd, const stru
 	}
 	if (!ret)
 		check_hosts(l);
+	if (!ret)
+		check_notes(l);
 	if (!ret)
 		ret = scan_lives(l);
 	if (!ret)

@@ -107,8 +107,8 @@ static int compare_indexes(struct scan *l, const struct kept_map *gi, bool *cut)
 }
 
 /*
- * As kept_map_logs_digest(), of the logs that are there, or should be: the map also names logs that have gone
- * and of which only void blocks are left.
+ * As kept_map_logs_digest(), of the logs that are there, and of those that no node index names. The map also
+ * names logs that are missing: they are reported, and the map is not older for that.
  */
 static uint64_t digest_of(struct scan *l, char *const *logs, uint32_t nr)
 {
@@ -117,7 +117,7 @@ static uint64_t digest_of(struct scan *l, char *const *logs, uint32_t nr)
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct scan_log *log = scan_log(l, logs[i]);
 
-		if (!log || log->listed || log->needed || !log->nr_blocks)
+		if (!log || log->listed || !log->nr_blocks)
 			digest += index_log_digest(logs[i], strlen(logs[i]));
 	}
 	return digest;
