@@ -299,7 +299,7 @@ bool spread_is_elsewhere(struct store *s, const char *path, struct place *place)
 	struct stat st;
 	unsigned first;
 
-	if (likely(!s->base) || !take_apart(path, &p))
+	if (likely(!s->base) || !take_apart(path, &p) || !do_somewhere(s, &p, path, do_stat, &st))
 		return false;
 	first = spread_slot_of(p.name);
 	for (unsigned i = 0; i <= SPREAD_SLOTS; i++) {
@@ -312,8 +312,8 @@ bool spread_is_elsewhere(struct store *s, const char *path, struct place *place)
 			continue;
 		snprintf(file, sizeof(file), "spread.%u.%.*s", slot, (int)p.host_len, p.host);
 		ret = place_read_as(s, p.dir, file, place);
-		if (!ret || ret == -EBADMSG) /* or whole at home, as a command has brought it there */
-			return s->base->stat(s, path, &st);
+		if (!ret || ret == -EBADMSG)
+			return true;
 	}
 	return false;
 }

@@ -7,6 +7,7 @@
 #include "core/base/bytes.h"
 #include "core/base/crc32c.h"
 #include "core/backend/names.h"
+#include "core/backend/rebuilt.h"
 #include "core/dropping/datalog.h"
 #include "core/base/msg.h"
 #include "core/base/vec.h"
@@ -347,6 +348,16 @@ static int load_older(struct log_sums *sums, const struct container *c, const ch
 	return add_older(sums, t);
 }
 
+/* A log made of parity: what another log of its group has lost would be in the bytes, and in their table. */
+static int unproved(struct log_sums *sums, const struct container *c, const char *path)
+{
+	if (!sums->warned && !sums->quiet)
+		msg_error("%s/%s: what parity gives cannot be compared with checksums, so it is not read: a log that was needed for it is damaged too; plfs check lists all damage",
+			  c->dir, path);
+	sums->warned = true;
+	return -EIO;
+}
+
 int sums_find(struct log_sums *sums, const struct container *c, const char *path, int h, bool growing,
 	      uint64_t no, uint32_t need, struct sums_chunk *chunk)
 {
@@ -363,13 +374,13 @@ int sums_find(struct log_sums *sums, const struct container *c, const char *path
 			ret = load_older(sums, c, path, h, no, &t);
 	}
 	if (ret == -EAGAIN)
-		return 0;
+		return rebuilt_is(h) ? -EIO : 0;
 	if (!ret && has_chunk(t, no) && t->known)
 		*chunk = (struct sums_chunk){ t->crc[no - t->first],
 					      no + 1 == t->first + t->nr ? t->last_len : CHUNK, false };
 	else
 		chunk->lost = !growing && !sums->live && (!t || has_chunk(t, no));
-	return ret;
+	return !ret && chunk->lost && rebuilt_is(h) ? unproved(sums, c, path) : ret;
 }
 
 static uint64_t known_end(const struct sums_table *t)

@@ -51,7 +51,8 @@ size_t sums_held(const struct log_sums *sums);
  * The checksum of chunk @no of the log @path of @c, open at @h; the caller wants its bytes up to @need.
  * @growing: the log has, or had, a live file. 0: *@chunk, in which a len of 0 means that the checksum is not
  * known (one line says so where it should be), or is too many steps away for now; -ENOMEM; -EPROTONOSUPPORT:
- * features that are not known here (one line says so); -errno of a read.
+ * features that are not known here (one line says so); -errno of a read; -EIO: the log is made of parity, and
+ * nothing could tell wrong bytes.
  */
 int sums_find(struct log_sums *sums, const struct container *c, const char *path, int h, bool growing,
 	      uint64_t no, uint32_t need, struct sums_chunk *chunk);

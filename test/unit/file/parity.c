@@ -560,6 +560,49 @@ Test(parity, with_damage_to_several_reads_give_right_bytes_or_an_error, .timeout
 	shell("rm -rf '%s' %s", save, "");
 }
 
+/* All data of a log is zeros, with the table of its checksums. */
+static void wipe(const char *path)
+{
+	struct stat st;
+
+	cr_assert(!stat(path, &st) && !truncate(path, 65536) && !truncate(path, st.st_size));
+}
+
+/* For in_child(): how many pieces are wrong, without an error. */
+static int count_wrong(void *arg)
+{
+	static unsigned char buf[LEN];
+	struct lfile l = lopen("a", O_RDONLY);
+	int nr = 0;
+
+	(void)arg;
+	for (off_t off = 0; off < image_len; off += LEN) {
+		ssize_t n = plfs_pread(l.f, buf, LEN, off);
+
+		nr += n > 0 && memcmp(buf, image + off, (size_t)n);
+	}
+	return lclose(&l) ? 200 : nr;
+}
+
+/* Without their checksums the bytes of those logs are read as they are, with a line; not those of others. */
+Test(parity, a_log_that_lost_its_bytes_and_checksums_rebuilds_no_other)
+{
+	int nr;
+
+	make_covered();
+	nr = logs_in(2);
+	for (int k = 0; k < nr; k++)
+		wipe(paths[k]);
+	lose(3, false);
+	cr_assert_leq(in_child(count_wrong, NULL), nr);
+	image_repair(NULL);
+	cr_assert_leq(in_child(count_wrong, NULL), nr);
+	bring_back(3);
+	cr_assert_eq(image_look(), 0);
+	image_repair(NULL);
+	cr_assert_eq(image_look(), 0);
+}
+
 Test(parity, damage_in_different_chunks_of_a_group_is_read_and_healed)
 {
 	int nr;
