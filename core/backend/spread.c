@@ -8,6 +8,7 @@
 #include "core/backend/host.h"
 #include "core/backend/names.h"
 #include "core/backend/sealed.h"
+#include "core/backend/spread_open.h"
 #include "core/base/crc32c.h"
 #include "core/base/sys.h"
 #include "core/store/posix.h"
@@ -152,22 +153,47 @@ int spread_hold_of(struct store *s, const char *path, struct place_dir *hold)
 	return ret;
 }
 
-int spread_break_seal(struct store *s, const char *path)
+/* The hostdir of the log @path, and the "spread.N.HOST" in it that leads to where the name says. False: home. */
+static bool lead_of(const char *path, char *dir, char *file)
 {
-	char dir[CONTAINER_PATH_LEN], file[STORE_PATH_LEN];
 	const char *name = strrchr(path, '/') + 1, *host;
 	unsigned slot = spread_slot_of(name);
 	size_t len;
 
 	host = slot ? name_host(name, &len) : NULL;
 	if (!host)
-		return 0;
-	snprintf(dir, sizeof(dir), "%.*s", (int)(name - 1 - path), path);
-	snprintf(file, sizeof(file), "spread.%u.%.*s", slot, (int)len, host);
-	return sealed_break(s, dir, file);
+		return false;
+	snprintf(dir, CONTAINER_PATH_LEN, "%.*s", (int)(name - 1 - path), path);
+	snprintf(file, STORE_PATH_LEN, "spread.%u.%.*s", slot, (int)len, host);
+	return true;
+}
+
+int spread_break_seal(struct store *s, const char *path)
+{
+	char dir[CONTAINER_PATH_LEN], file[STORE_PATH_LEN];
+
+	return lead_of(path, dir, file) ? sealed_break(s, dir, file) : 0;
 }
 
 /* ---- stable storage ---- */
+
+static int no_more(void *arg, const char *name) { return (void)arg, (void)name, 0; }
+
+/* A sync of what @file leads to, which is not there. Parity of closed logs is synced. */
+static int sync_gone(struct store *s, const char *dir, const char *file)
+{
+	if (!sealed_list(s, dir, file, no_more, NULL))
+		return 0;
+	spread_tell_gone(s, dir, file);
+	return -EIO;
+}
+
+int spread_sync_gone(struct store *s, const char *path)
+{
+	char dir[CONTAINER_PATH_LEN], file[STORE_PATH_LEN];
+
+	return lead_of(path, dir, file) ? sync_gone(s, dir, file) : -EIO;
+}
 
 struct syncing_own {
 	struct store *s;
@@ -203,7 +229,7 @@ int spread_sync_names(struct store *s, const char *dir)
 			place_leave(&there);
 			ret = ret ? ret : place_sync_names_as(s, dir, file);
 		}
-		ret = ret == -ENOENT ? 0 : ret;
+		ret = ret == -ENOENT ? 0 : ret == -EREMOTE ? sync_gone(s, dir, file) : ret;
 	}
-	return ret == -EREMOTE ? -EIO : ret;
+	return ret;
 }

@@ -52,6 +52,12 @@ int spread_hold_of(struct store *s, const char *path, struct place_dir *hold);
 int spread_break_seal(struct store *s, const char *path);
 
 /*
+ * A sync has found that the backend of the log @path of the store is not there. 0: the log is closed and has
+ * parity, which is synced; -EIO, with one line.
+ */
+int spread_sync_gone(struct store *s, const char *path);
+
+/*
  * Put on stable storage what leads to this host's logs in other backends, of the hostdir @dir of @s. 0;
  * -errno.
  */

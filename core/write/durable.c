@@ -232,6 +232,8 @@ static int sync_log(const struct container *c, const char *index, const struct s
 		ret = sync_near(c, rest, path, log->len);
 		if (ret == -ENOENT)
 			ret = store_sync_path(c->store, path, false);
+		if (ret == -EREMOTE)
+			return spread_sync_gone(c->store, path);
 		if (ret)
 			return ret == -ENOENT ? 0 : ret;
 	}
@@ -314,7 +316,7 @@ static int sync_locked(const struct container *c, struct writer *own, struct not
 	snprintf(hostdir, sizeof(hostdir), "hostdir.%u", name_hostdir(c));
 	container_path(c, hostdir, path);
 	ret = s->ops->list(s, path, adopt_entry, &aa);
-	ret = ret ? ret : aa.ret;
+	ret = ret && ret != -EREMOTE ? ret : aa.ret; /* no log is open in a backend that is not there */
 	if (ret)
 		return ret;
 	name_index_here(c, index);

@@ -302,6 +302,33 @@ static int in_new_mapping(void)
 	return wait_child(pid);
 }
 
+static int sync_it(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+	int ret = plfs_sync(l.f);
+
+	if (!ret && !*(bool *)arg)
+		ret = plfs_pwrite(l.f, "x", 1, 0) == 1 ? plfs_sync(l.f) : -EPROTO;
+	plfs_close(l.f);
+	return -ret;
+}
+
+Test(parity, a_sync_needs_no_backend_whose_logs_are_closed_and_covered)
+{
+	bool only = true;
+
+	make_file();
+	lose(2, false);
+	cr_assert_eq(in_child(sync_it, &only), EIO);
+	bring_back(2);
+	cr_assert_lt(image_drain(), 50);
+	lose(2, false);
+	cr_assert_eq(in_child(sync_it, &only), 0);
+	only = false;
+	cr_assert_eq(in_child(sync_it, &only), 0);
+	bring_back(2);
+}
+
 Test(parity, programs_start_while_a_backend_is_gone)
 {
 	make_covered();
