@@ -153,7 +153,7 @@ int spread_hold_of(struct store *s, const char *path, struct place_dir *hold)
 	return ret;
 }
 
-/* The hostdir of the log @path, and the "spread.N.HOST" in it that leads to where the name says. False: home. */
+/* The hostdir of the log @path, and the "spread.N.HOST" in it for where the name says. False: home. */
 static bool lead_of(const char *path, char *dir, char *file)
 {
 	const char *name = strrchr(path, '/') + 1, *host;
