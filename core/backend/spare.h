@@ -65,6 +65,9 @@ int spare_begin(const struct container *c, const char *path, const struct place_
 /* Whether the directory @top is one of copies, and no place. */
 bool spare_is_top(const char *top);
 
+/* Whether a file is a copies.HOST, by its beginning (container_proof). */
+bool spare_is_one(const struct container *c, const struct stat *st, const uint8_t *head, size_t len);
+
 /* Whether logs of the container may have copies. */
 static inline bool spare_may_be(const struct container *c) { return unlikely(c->copied || c->store->spares); }
 

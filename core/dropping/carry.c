@@ -38,6 +38,8 @@ struct carried {
 	bool doubtful; /* bytes of it were wrong, or were not looked at */
 	uint8_t *buf; /* COPY_LEN */
 	bool quiet;   /* what is wrong gets no line */
+	bool private; /* the copy is its owner's: no chmod() reaches it */
+	bool restores; /* a log at home, of a copy */
 	struct log_sums sums;
 };
 
@@ -101,7 +103,10 @@ static int make(struct carried *k, const char *full)
 
 	if (ret)
 		return ret;
-	h = store_open(&k->home, full, O_RDWR | O_CREAT | O_EXCL | STORE_BRIEFLY, st.st_mode & 0777);
+	h = store_open(&k->home, full, O_RDWR | O_CREAT | O_EXCL | STORE_BRIEFLY,
+		       k->private  ? S_IRUSR | S_IWUSR :
+		       k->restores ? container_file_mode(k->c, false) :
+				     st.st_mode & 0777);
 	if (h >= 0 && st.st_uid != geteuid())
 		store_give(&k->home, h, st.st_uid);
 	return h;
@@ -307,7 +312,8 @@ static int keep(struct carried *k, const char *dir, struct place_dir *near, cons
 	ret = staged_enter(k->c->store, dir, &to);
 	if (ret)
 		return ret;
-	if (sys.renameat(store_fd(&near->store, near->store.root), name, store_fd(&to, to.root), name))
+	ret = store_chmod(&near->store, k->near, S_IRUSR | S_IWUSR);
+	if (!ret && sys.renameat(store_fd(&near->store, near->store.root), name, store_fd(&to, to.root), name))
 		ret = -errno;
 	store_close(&to, &to.root);
 	return ret;
@@ -468,7 +474,7 @@ static int stage(struct carried *k, const char *name, struct carry *carry)
 int carry_stage(const struct container *c, const char *path, struct carry *carry)
 {
 	struct carried k = { .c = c, .path = path, .near = -1, .from = -1, .other = -1, .to = -1,
-			     .reserves = true };
+			     .reserves = true, .private = true };
 	char dir[CONTAINER_PATH_LEN];
 	struct store to;
 	struct stat st;
@@ -525,7 +531,8 @@ static int copy_to(struct carried *k, struct carry *carry)
 static int copy_there(const struct container *c, const char *path, int from, struct place_dir *to,
 		      struct carry *carry)
 {
-	struct carried k = { .c = c, .home = to->store, .path = path, .near = -1, .other = -1, .to = -1 };
+	struct carried k = { .c = c, .home = to->store, .path = path, .near = -1, .other = -1, .to = -1,
+			     .private = from < 0, .restores = from >= 0 };
 	int ret;
 
 	snprintf(k.full, sizeof(k.full), "%s", name_of(path));
@@ -553,7 +560,7 @@ int carry_there(const struct container *c, const char *path, int from, struct pl
 int carry_back(const struct container *c, const char *path, int from, int other, struct carry *carry)
 {
 	struct carried k = { .c = c, .home = placed_home(c->store), .path = path, .near = -1, .from = from,
-			     .other = other, .to = -1 };
+			     .other = other, .to = -1, .restores = true };
 	int ret;
 
 	container_path(c, path, k.full);

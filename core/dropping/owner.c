@@ -9,6 +9,9 @@
 #include "core/dropping/owner.h"
 
 #include "core/backend/container_dirs.h"
+#include "core/backend/names.h"
+#include "core/backend/sealed.h"
+#include "core/backend/spare.h"
 #include "core/base/bytes.h"
 #include "core/base/msg.h"
 #include "core/dropping/node_index.h"
@@ -65,9 +68,18 @@ static bool is_our_file(const struct change_arg *ca, const char *name, int h, co
 	    !memcmp(head + CONTAINER_ID_OFF, ca->c->id, STUB_ID_LEN))
 		return true;
 	before.mode = ca->old_mode;
-	return name_is_notice(name)		 ? container_knows_file(&before, h, st, notice_is_one) :
-	       name_kind(name) == DROPPING_INDEX ? container_knows_file(&before, h, st, node_index_is_one) :
-						   false;
+	if (name_is_notice(name))
+		return container_knows_file(&before, h, st, notice_is_one);
+	switch (name_kind(name)) {
+	case DROPPING_INDEX:
+		return container_knows_file(&before, h, st, node_index_is_one);
+	case DROPPING_COPIES:
+		return container_knows_file(&before, h, st, spare_is_one);
+	case DROPPING_SEALED:
+		return container_knows_file(&before, h, st, sealed_is_one);
+	default:
+		return false;
+	}
 }
 
 /* ---- changing it ---- */

@@ -131,3 +131,11 @@ int image_repair(const char *code)
 
 	return in_child(check_it, &c);
 }
+
+int image_chmod(void *mode)
+{
+	char path[PATH_MAX];
+
+	lpath("a", path);
+	return -plfs_chmod(AT_FDCWD, path, *(mode_t *)mode, 0);
+}

@@ -44,6 +44,9 @@ int image_drain(void);
 int image_check(const char *code);
 int image_repair(const char *code);
 
+/* For in_child(): give the file this mode. */
+int image_chmod(void *mode);
+
 /* The same in this process. */
 int image_drain_here(void);
 int image_check_here(bool repair);

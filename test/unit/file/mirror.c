@@ -430,6 +430,29 @@ Test(mirror, a_removed_file_leaves_nothing_in_any_backend)
 	cr_assert_eq(near_count(""), near_count("home"));
 }
 
+static mode_t mode_of(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) ? 0 : st.st_mode & 07777;
+}
+
+Test(mirror, a_chmod_holds_and_a_copy_is_its_owners_alone)
+{
+	char log[PATH_MAX], copy[PATH_MAX];
+	mode_t mode = 0640;
+
+	make_both(log, copy);
+	cr_assert_eq(mode_of(copy), 0600);
+	cr_assert_eq(in_child(image_chmod, &mode), 0);
+	cr_assert_eq(mode_of(log), 0640);
+	cr_assert_eq(unlink(log), 0);
+	cr_assert_eq(image_repair(NULL), 0);
+	cr_assert_eq(mode_of(log), 0640);
+	cr_assert_eq(mode_of(copy), 0600);
+	cr_assert_eq(image_look(), 0);
+}
+
 Test(mirror, a_truncation_to_zero_frees_the_copies)
 {
 	char log[PATH_MAX], copy[PATH_MAX];

@@ -699,6 +699,18 @@ Test(parity, a_damaged_seal_loses_nothing)
 
 /* ---- what is done with files ---- */
 
+Test(parity, a_chmod_holds)
+{
+	mode_t mode = 0640;
+	struct stat st;
+
+	make_covered();
+	cr_assert_eq(in_child(image_chmod, &mode), 0);
+	for (int nr = find_all("data."), i = 0; i < nr; i++)
+		cr_assert(!stat(paths[i], &st) && (st.st_mode & 0777) == 0640, "%s", paths[i]);
+	lose_each(false);
+}
+
 Test(parity, a_removed_file_leaves_nothing_in_any_backend)
 {
 	make_covered();
