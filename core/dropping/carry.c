@@ -313,7 +313,8 @@ static int keep(struct carried *k, const char *dir, struct place_dir *near, cons
 	if (ret)
 		return ret;
 	ret = store_chmod(&near->store, k->near, S_IRUSR | S_IWUSR);
-	if (!ret && sys.renameat(store_fd(&near->store, near->store.root), name, store_fd(&to, to.root), name))
+	if (!ret &&
+	    sys.renameat(store_fd(&near->store, near->store.root), name, store_fd(&to, to.root), name))
 		ret = -errno;
 	store_close(&to, &to.root);
 	return ret;
