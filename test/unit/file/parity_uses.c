@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Parity of logs in several backends, and what is done with their file: it is removed, cut, compacted, flattened.
+ */
+#include "test/lib/three.h"
+
+#include "core/backend/mount.h"
+#include "core/plfs_admin.h"
+
+#include <criterion/criterion.h>
+
+static void by_process(void) { near_spread("process,parity=1"); }
+static void by_file(void) { near_spread("file,parity=1"); }
+
+TestSuite(parity_uses, .init = by_process, .fini = near_remove, .timeout = 600);
+TestSuite(parity_uses_file, .init = by_file, .fini = near_remove, .timeout = 600);
+
+/* ---- what is done with files ---- */
+
+Test(parity_uses, a_chmod_holds)
+{
+	mode_t mode = 0640;
+	struct stat st;
+
+	three_make_covered();
+	cr_assert_eq(in_child(image_chmod, &mode), 0);
+	for (int nr = three_find("data."), i = 0; i < nr; i++)
+		cr_assert(!stat(three_paths[i], &st) && (st.st_mode & 0777) == 0640, "%s", three_paths[i]);
+	three_look_without_each(false);
+}
+
+Test(parity_uses, a_removed_file_leaves_nothing_in_any_backend)
+{
+	three_make_covered();
+	cr_assert_eq(lunlink("a"), 0);
+	cr_assert_eq(three_find("data.") + three_find("parity") + three_find("sealed.") + three_find("spread."), 0);
+}
+
+Test(parity_uses_file, parity_in_a_backend_without_logs_goes_with_the_file)
+{
+	three_write(0, 3, 1);
+	cr_assert_eq(image_drain(), 3);
+	cr_assert_eq(lunlink("a"), 0);
+	cr_assert_eq(three_find("data.") + three_find("parity"), 0);
+}
+
+Test(parity_uses, a_truncation_to_zero_leaves_nothing_that_is_read)
+{
+	struct lfile l;
+
+	three_make_covered();
+	l = lopen("a", O_RDWR | O_TRUNC);
+	cr_assert_eq(lclose(&l), 0);
+	image_len = 0;
+	three_make();
+	cr_assert_lt(image_drain(), 50);
+	cr_assert_lt(three_find("parity."), three_find("data."));
+	three_look_without_each(false);
+}
+
+Test(parity_uses, compaction_makes_parity_of_what_is_left)
+{
+	three_make();
+	three_write(0, 6, 2);
+	three_write(0, 5, 3);
+	cr_assert_lt(image_drain(), 50);
+	cr_assert_eq(lcompact("a"), 0);
+	cr_assert_eq(image_look(), 0);
+	cr_assert_lt(image_drain(), 50);
+	cr_assert_eq(image_check(NULL), 0);
+	cr_assert_leq(three_find("parity."), three_find("data."));
+	three_look_without_each(false);
+}
+
+static int truncate_it(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+
+	return plfs_truncate(l.f, *(off_t *)arg) || lclose(&l);
+}
+
+Test(parity_uses, a_file_that_was_cut_stays_cut)
+{
+	off_t len = THREE_LEN + 5000;
+
+	three_make_covered();
+	cr_assert_eq(in_child(truncate_it, &len), 0);
+	image_len = len;
+	cr_assert_eq(image_look(), 0);
+	cr_assert_lt(image_drain(), 50);
+	three_look_without_each(false);
+}
+
+static int flatten_it(void *arg)
+{
+	struct plfs_progress watch = { .why = "" };
+	char path[PATH_MAX];
+
+	(void)arg;
+	lpath("a", path);
+	return plfs_flatten(AT_FDCWD, path, &watch) ? 1 : 0;
+}
+
+Test(parity_uses, a_file_is_flattened_by_parity_and_has_none_then)
+{
+	static unsigned char buf[IMAGE_MAX];
+	char path[PATH_MAX];
+	int fd;
+
+	three_make_covered();
+	three_lose(2, false);
+	cr_assert_eq(in_child(flatten_it, NULL), 0);
+	three_bring_back(2);
+	lpath("a", path);
+	fd = open(path, O_RDONLY);
+	cr_assert_eq(read(fd, buf, IMAGE_MAX), image_len);
+	close(fd);
+	cr_assert(!memcmp(buf, image, (size_t)image_len));
+	cr_assert_eq(three_count(scratch, "parity"), 0);
+}
+
+static int remove_orphans(void *arg, const char *top, const char *home)
+{
+	(void)home;
+	return plfs_drain_place(plfs_mount_at(0), top, true, arg);
+}
+
+Test(parity_uses_file, parity_that_no_file_has_is_found)
+{
+	struct plfs_drain d = { 0 };
+	char path[PATH_MAX];
+
+	three_write(0, 3, 1);
+	cr_assert_eq(image_drain(), 3);
+	for (int i = 2; i < 4; i++) {
+		three_other(path, i);
+		cr_assert_eq(plfs_places_in(path, remove_orphans, &d), 0);
+	}
+	cr_assert_eq(d.nr_orphans, 0);
+	lpath("a", path);
+	unlink(path);
+	three_shell("rm -r %s/.plfs/??%s", scratch, "");
+	for (int i = 2; i < 4; i++) {
+		three_other(path, i);
+		cr_assert_eq(plfs_places_in(path, remove_orphans, &d), 0);
+	}
+	cr_assert_gt(d.nr_orphans, 0);
+	cr_assert_eq(three_find("data.") + three_find("parity."), 0);
+}
