@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parity of logs in several backends: whatever happens to a log, to parity, or to several of them, a read gives
- * right bytes or an error.
+ * Parity of logs in several backends: whatever happens to a log, to parity, or to several of them, a read
+ * gives right bytes or an error.
  */
 #include "test/lib/spoil.h"
 #include "test/lib/three.h"

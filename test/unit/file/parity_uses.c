@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parity of logs in several backends, and what is done with their file: it is removed, cut, compacted, flattened.
+ * Parity of logs in several backends, and what is done with their file: it is removed, cut, compacted,
+ * flattened.
  */
 #include "test/lib/three.h"
 
