@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file "a" of image.h in three backends with parity: the scratch directory, which is home and number 1, and
- * numbers 2 and 3 of near_spread(). Either of those can go, and come back.
+ * The file "a" of image.h in three backends with parity: the scratch directory, which is home and number 1,
+ * and numbers 2 and 3 of near_spread(). Either of those can go, and come back.
  */
 #ifndef TEST_THREE_H
 #define TEST_THREE_H
