@@ -108,8 +108,8 @@ Test(crash_calls, every_released_byte_is_there_where_nothing_can_be_mapped_and_a
      .timeout = 300)
 {
 	/*
-	 * Not at call 48: what was written last, and is not released, is first not there, for its index block is
-	 * half written. Behind the next block it counts as damaged, and now and then the log has it.
+	 * Not at call 48: what was written last, and is not released, is first not there, for its index block
+	 * is half written. Behind the next block it counts as damaged, and now and then the log has it.
 	 */
 	kill_at_each((struct killing){
 		.plan = plan, .from = 1, .stride = 7, .torn = true, .unshared = true });
