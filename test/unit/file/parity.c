@@ -111,7 +111,7 @@ static int write_elsewhere(void *arg)
 /* Each host has one backend for all its logs: the partners are of other hosts. */
 Test(parity_host, logs_of_several_hosts_form_groups)
 {
-	char names[30][8];
+	char names[30][16];
 	int nr = 0;
 
 	for (; nr < 3 || !three_logs(1) || !three_logs(2) || !three_logs(3); nr++) {
