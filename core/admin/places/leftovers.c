@@ -4,15 +4,10 @@
  */
 #include "core/admin/places/leftovers.h"
 
-#include "core/base/io.h"
-#include "core/store/dirs.h"
+#include "core/admin/places/hostdirs.h"
+#include "core/base/sys.h"
 
 #define AGE_S 86400
-
-struct leftovers {
-	struct plfs_drain *d;
-	bool in_hostdir;
-};
 
 static bool is_old(int fd, const char *name)
 {
@@ -26,33 +21,15 @@ static bool is_old(int fd, const char *name)
 
 static int look(void *arg, int fd, const char *name, unsigned char type)
 {
-	struct leftovers *l = arg;
-	int dir;
+	struct plfs_drain *d = arg;
 
 	(void)type;
-	if (!l->in_hostdir) {
-		dir = strncmp(name, "hostdir.", 8) ? -1 : dirs_open(fd, name);
-		if (dir < 0)
-			return 0;
-		l->in_hostdir = true;
-		dirs_list(dir, look, l);
-		l->in_hostdir = false;
-		io_close(dir);
-	} else if ((!strncmp(name, "data.", 5) || !strncmp(name, "parity.", 7)) && strstr(name, ".tmp.") &&
-		   is_old(fd, name)) {
-		l->d->nr_orphans++;
-		l->d->nr_left += !l->d->dry && sys.unlinkat(fd, name, 0);
+	if ((!strncmp(name, "data.", 5) || !strncmp(name, "parity.", 7)) && strstr(name, ".tmp.") &&
+	    is_old(fd, name)) {
+		d->nr_orphans++;
+		d->nr_left += !d->dry && sys.unlinkat(fd, name, 0);
 	}
 	return 0;
 }
 
-void leftovers_remove(int dir, const char *name, struct plfs_drain *d)
-{
-	struct leftovers l = { .d = d };
-	int fd = dirs_open(dir, name);
-
-	if (fd < 0)
-		return;
-	dirs_list(fd, look, &l);
-	io_close(fd);
-}
+void leftovers_remove(int dir, const char *name, struct plfs_drain *d) { hostdirs_each(dir, name, look, d); }

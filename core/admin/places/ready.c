@@ -4,6 +4,7 @@
  */
 #include "core/admin/places/ready.h"
 
+#include "core/admin/places/hostdirs.h"
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
 #include "core/base/io.h"
@@ -13,10 +14,9 @@
 struct ready {
 	struct plfs_drain *d;
 	unsigned nr_closed, nr_open, nr_begun;
-	bool in_hostdir;
 };
 
-/* What the name of the log's live file would be, into @live. */
+/* Whether there is a live file beside the log. */
 static bool has_live(int fd, const char *log)
 {
 	char path[CONTAINER_PATH_LEN], live[CONTAINER_PATH_LEN];
@@ -32,18 +32,9 @@ static int look(void *arg, int fd, const char *name, unsigned char type)
 {
 	struct ready *r = arg;
 	struct stat st;
-	int dir;
 
 	(void)type;
-	if (!r->in_hostdir) {
-		dir = dirs_open(fd, name);
-		if (dir < 0)
-			return 0;
-		r->in_hostdir = true;
-		dirs_list(dir, look, r);
-		r->in_hostdir = false;
-		io_close(dir);
-	} else if (name_kind(name) == DROPPING_DATA && !has_live(fd, name)) {
+	if (name_kind(name) == DROPPING_DATA && !has_live(fd, name)) {
 		/* one without a byte is being made: its live file comes later */
 		if (sys.fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) || !datalog_len(&st))
 			r->nr_begun++;
@@ -59,12 +50,9 @@ static int look(void *arg, int fd, const char *name, unsigned char type)
 bool ready_look(int dir, const char *name, struct plfs_drain *d)
 {
 	struct ready r = { .d = d };
-	int fd = dirs_open(dir, name);
 
-	if (fd < 0)
+	if (!hostdirs_each(dir, name, look, &r))
 		return false;
-	dirs_list(fd, look, &r);
-	io_close(fd);
 	d->nr_open += r.nr_open;
 	return r.nr_closed || (!r.nr_open && !r.nr_begun);
 }
