@@ -114,19 +114,8 @@ static ssize_t rebuilt_pread(struct store *s, int h, void *buf, size_t len, uint
 
 static ssize_t rebuilt_preadv(struct store *s, int h, struct iovec *iov, int cnt, uint64_t off)
 {
-	ssize_t n, done = 0;
-
-	if (likely(!rebuilt_is(h)))
-		return one->preadv(s, h, iov, cnt, off);
-	for (int i = 0; i < cnt; i++) {
-		n = rebuilt_pread(s, h, iov[i].iov_base, iov[i].iov_len, off + (uint64_t)done);
-		if (n < 0)
-			return done ? done : n;
-		done += n;
-		if (n < (ssize_t)iov[i].iov_len)
-			break;
-	}
-	return done;
+	return likely(!rebuilt_is(h)) ? one->preadv(s, h, iov, cnt, off) :
+					store_preadv_by(s, h, iov, cnt, off, rebuilt_pread);
 }
 
 /* ---- the file ---- */

@@ -152,19 +152,8 @@ static ssize_t twin_pread(struct store *s, int h, void *buf, size_t len, uint64_
 
 static ssize_t twin_preadv(struct store *s, int h, struct iovec *iov, int cnt, uint64_t off)
 {
-	ssize_t n, done = 0;
-
-	if (likely(!twin_is(h)))
-		return s->under->preadv(s, h, iov, cnt, off);
-	for (int i = 0; i < cnt; i++) {
-		n = twin_pread(s, h, iov[i].iov_base, iov[i].iov_len, off + (uint64_t)done);
-		if (n < 0)
-			return done ? done : n;
-		done += n;
-		if (n < (ssize_t)iov[i].iov_len)
-			break;
-	}
-	return done;
+	return likely(!twin_is(h)) ? s->under->preadv(s, h, iov, cnt, off) :
+				     store_preadv_by(s, h, iov, cnt, off, twin_pread);
 }
 
 static ssize_t twin_pwrite(struct store *s, int h, const void *buf, size_t len, uint64_t off)

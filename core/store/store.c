@@ -16,19 +16,24 @@ static bool is_whole(ssize_t n, size_t len, size_t *done)
 	return n == (ssize_t)len;
 }
 
-ssize_t store_preadv(struct store *s, int h, struct iovec *iov, int cnt, uint64_t off)
+ssize_t store_preadv_by(struct store *s, int h, const struct iovec *iov, int cnt, uint64_t off,
+			ssize_t (*pread)(struct store *s, int h, void *buf, size_t len, uint64_t off))
 {
 	size_t done = 0;
 	ssize_t n = 0;
 
-	if (s->ops->preadv)
-		return s->ops->preadv(s, h, iov, cnt, off);
 	for (int i = 0; i < cnt; i++) {
-		n = s->ops->pread(s, h, iov[i].iov_base, iov[i].iov_len, off + done);
+		n = pread(s, h, iov[i].iov_base, iov[i].iov_len, off + done);
 		if (!is_whole(n, iov[i].iov_len, &done))
 			break;
 	}
-	return n < 0 ? n : (ssize_t)done;
+	return n < 0 && !done ? n : (ssize_t)done;
+}
+
+ssize_t store_preadv(struct store *s, int h, struct iovec *iov, int cnt, uint64_t off)
+{
+	return s->ops->preadv ? s->ops->preadv(s, h, iov, cnt, off) :
+				store_preadv_by(s, h, iov, cnt, off, s->ops->pread);
 }
 
 ssize_t store_pwrite2(struct store *s, int h, const void *buf, size_t len, const void *buf2, size_t len2,

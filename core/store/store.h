@@ -234,6 +234,9 @@ static inline void store_keep(struct store *s, int *h)
 static inline int store_fd(struct store *s, int h) { return s->ops->fd ? s->ops->fd(s, h) : -EOPNOTSUPP; }
 
 ssize_t store_preadv(struct store *s, int h, struct iovec *iov, int cnt, uint64_t off);
+/* The same by a @pread for each place of @iov. */
+ssize_t store_preadv_by(struct store *s, int h, const struct iovec *iov, int cnt, uint64_t off,
+			ssize_t (*pread)(struct store *s, int h, void *buf, size_t len, uint64_t off));
 ssize_t store_pwrite2(struct store *s, int h, const void *buf, size_t len, const void *buf2, size_t len2,
 		      uint64_t off);
 int store_identify(struct store *s, int h, struct store_identity *id);
