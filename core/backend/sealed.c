@@ -69,6 +69,13 @@ int sealed_list(struct store *s, const char *dir, const char *spread,
 	return ret;
 }
 
+static int no_more(void *arg, const char *name) { return (void)arg, (void)name, 0; }
+
+bool sealed_is(struct store *s, const char *dir, const char *spread)
+{
+	return !sealed_list(s, dir, spread, no_more, NULL);
+}
+
 int sealed_break(struct store *s, const char *dir, const char *spread)
 {
 	struct store home = store_bare(s);

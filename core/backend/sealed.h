@@ -27,6 +27,9 @@
 int sealed_list(struct store *s, const char *dir, const char *spread,
 		int (*fn)(void *arg, const char *name), void *arg);
 
+/* Whether it is sealed. */
+bool sealed_is(struct store *s, const char *dir, const char *spread);
+
 /* Whether a file is one, by its beginning (container_proof). */
 struct container;
 bool sealed_is_one(const struct container *c, const struct stat *st, const uint8_t *head, size_t len);

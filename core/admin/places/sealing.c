@@ -18,23 +18,27 @@ struct sealing {
 	int ret;
 };
 
+struct counting {
+	const struct name_list *names;
+	size_t nr; /* of them, so far */
+};
+
 static int count(void *arg, const char *name)
 {
-	const struct name_list *names = arg;
-	size_t *nr = (size_t *)&names->cap;
+	struct counting *seen = arg;
 
-	if (!name_list_has(names, name))
+	if (!name_list_has(seen->names, name))
 		return 1;
-	(*nr)++;
+	seen->nr++;
 	return 0;
 }
 
 /* Whether it is sealed with just these names. */
 static bool is_sealed(struct grouped *g, const char *dir, const char *spread, const struct name_list *names)
 {
-	struct name_list seen = { .v = names->v, .nr = names->nr, .cap = 0 };
+	struct counting seen = { .names = names };
 
-	return !sealed_list(g->c->store, dir, spread, count, &seen) && seen.cap == names->nr;
+	return !sealed_list(g->c->store, dir, spread, count, &seen) && seen.nr == names->nr;
 }
 
 /* Whether all there is closed and covered, as it is now; @names: to be released. */

@@ -94,8 +94,6 @@ static int check_near(struct scan *l, const char *path, const char *name)
 			    host, p.path, host) ? 0 : -ENOMEM;
 }
 
-static int any_name(void *arg, const char *name) { return (void)arg, (void)name, 0; }
-
 /* What another backend has cannot be told while it is not there. */
 static int check_spread(struct scan *l, const char *path, const char *name)
 {
@@ -114,7 +112,7 @@ static int check_spread(struct scan *l, const char *path, const char *name)
 	if (ret != -EREMOTE)
 		return ret == -ENOENT ? 0 : ret;
 	ret = place_read_as(l->c->store, full, name, &p);
-	if (!sealed_list(l->c->store, full, name, any_name, NULL))
+	if (sealed_is(l->c->store, full, name))
 		return findings_add(l->found, PLFS_NOTED, "backend-gone", path, 0,
 				    "the backend %s is not there, or cannot be read: all that was closed there has parity",
 				    p.path) ? 0 : -ENOMEM;
