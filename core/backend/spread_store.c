@@ -382,17 +382,17 @@ int spread_list(struct store *s, const char *dir, const char *file, struct name_
 	return ret;
 }
 
+/* A seal says nothing of a log that was begun since, by a process that did not know of it: its note does. */
 static int list_one(struct store *s, const char *dir, const char *file, struct there *there)
 {
 	int ret = list_there(s, dir, file, there);
 
-	if (ret == -EREMOTE && !sealed_list(s, dir, file, add_log, there))
-		return 0;
-	if (ret == -EREMOTE && spread_has_open(s, dir, file, NULL)) {
-		spread_tell_gone(s, dir, file);
-		return -EIO;
-	}
-	return ret == -ENOENT ? 0 : ret;
+	if (ret != -EREMOTE)
+		return ret == -ENOENT ? 0 : ret;
+	if (!spread_has_open(s, dir, file, NULL))
+		return sealed_list(s, dir, file, add_log, there) ? -EREMOTE : 0;
+	spread_tell_gone(s, dir, file);
+	return -EIO;
 }
 
 static int list_all(struct store *s, const char *dir, const struct name_list *home, struct there *there,

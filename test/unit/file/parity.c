@@ -324,6 +324,20 @@ Test(parity, what_a_killed_process_wrote_since_is_an_error_and_never_older_bytes
 	three_bring_back(2);
 }
 
+/* As one that began without parity, and does not know of the seal. */
+Test(parity, what_a_killed_process_wrote_is_an_error_also_if_it_left_the_seal)
+{
+	three_make_covered();
+	three_shell("cd '%s' && find .plfs -name 'sealed.*' | tar -cf '%s.seals' -T -", scratch, near_dir);
+	three_write_into(2, 2, write_and_die);
+	three_shell("tar -C '%s' -xf '%s.seals'", scratch, near_dir);
+	three_lose(2, true);
+	cr_assert_eq(image_look(), 1);
+	three_bring_back(2);
+	cr_assert_eq(image_look(), 0);
+	three_shell("rm '%s.seals' %s", near_dir, "");
+}
+
 /* The log is covered when it is continued, by a process that had it open before. */
 static int go_on(void *arg)
 {
