@@ -8,8 +8,8 @@
 #include "core/base/base.h"
 
 /*
- * Call @fn for each name in each hostdir of the container @name in the directory @dir, with a descriptor of the
- * hostdir, until one returns non-zero. False: the container cannot be opened.
+ * Call @fn for each name in each hostdir of the container @name in the directory @dir, with a descriptor of
+ * the hostdir, until one returns non-zero. False: the container cannot be opened.
  */
 bool hostdirs_each(int dir, const char *name,
 		   int (*fn)(void *arg, int fd, const char *name, unsigned char type), void *arg);
