@@ -86,7 +86,7 @@ compact_damaged() { # a bad chunk ends it, and nothing has changed
 	"$plfs" run -m "$map" cp "$work/plain/d" /plfs/d
 	log=$(ls "$back"/.plfs/*/*/hostdir.*/data.*)
 	"$plfs" run -m "$map" dd if="$work/plain/d" of=/plfs/d bs=100000 count=3 seek=20 conv=notrunc status=none
-	printf x | dd of="$log" bs=1 seek=$((65536 + 1000000)) conv=notrunc status=none
+	printf garbage | dd of="$log" bs=1 seek=$((65536 + 1000000)) conv=notrunc status=none
 	ls "$back"/.plfs/*/*/hostdir.*/data.* >"$work/before"
 	wrong 1 'are not those that were written' "$plfs" compact "$back/d"
 	ls "$back"/.plfs/*/*/hostdir.*/data.* | diff "$work/before" -

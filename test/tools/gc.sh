@@ -95,7 +95,7 @@ gc_not_all_seen() {
 	! grep "container," "$work/got" || return 1
 	grep -x "$back: 2 containers stay: none of the files that could be read leads to them" "$work/got"
 	chmod 700 "$back/closed"
-	printf x | dd of="$back/closed/f" bs=1 seek=30 conv=notrunc status=none
+	printf garbage | dd of="$back/closed/f" bs=1 seek=30 conv=notrunc status=none
 	collect 2 --age 0
 	grep "$back/closed/f: the stub is damaged" "$work/err"
 	[ "$(nr_containers)" = 2 ]

@@ -59,7 +59,7 @@ nested_gc_moved() {
 	nested_are_whole
 	# What cannot be read there may lead to it.
 	mv "$inner/theirs" "$back/run8/theirs"
-	printf x | dd of="$back/run8/theirs" bs=1 seek=30 conv=notrunc status=none
+	printf garbage | dd of="$back/run8/theirs" bs=1 seek=30 conv=notrunc status=none
 	rc=0
 	"$plfs" gc -a 0 "$inner" 2>"$work/err" || rc=$?
 	cat "$work/err"

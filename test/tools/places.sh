@@ -307,7 +307,7 @@ memory_group() { # LIMIT
 	[ "$(id -u)" = 0 ] || { echo "needs root, for a control group"; exit 77; }
 	[ ! -e $at/memory/memory.limit_in_bytes ] || { at=$at/memory limit=memory.limit_in_bytes; }
 	group=$at/plfs-test.$$
-	mkdir "$group" 2>/dev/null && echo "$1" >"$group/$limit" || { rmdir "$group" 2>/dev/null; echo "no control groups of memory here"; exit 77; }
+	mkdir "$group" 2>/dev/null && echo "$1" >"$group/$limit" || { rmdir "$group" 2>/dev/null || :; echo "no control groups of memory here"; exit 77; }
 }
 
 memory_place() { # a place in memory, in a job whose memory is limited: the program is not killed

@@ -17,7 +17,7 @@ staged() { # copies for the readers of this node, whose originals stay
 	"$plfs" drain "$near" | grep '^0 logs moved home'
 	[ "$(near_logs)" = 1 ]
 	# what is read is the copy
-	printf x | dd of="$(find "$back/.plfs" -name 'data.*')" bs=1 seek=100000 conv=notrunc status=none
+	printf garbage | dd of="$(find "$back/.plfs" -name 'data.*')" bs=1 seek=100000 conv=notrunc status=none
 	"$plfs" run -m "$map" cmp "$work/plain/s1" /plfs/s1
 	! "$plfs" run -m "/plfs=$back" cat /plfs/s1 >"$work/out" 2>&1 || return 1
 	! "$plfs" check -m "$map" "$back/s1" || return 1 # the original

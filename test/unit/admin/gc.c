@@ -4,6 +4,7 @@
  * that go on in gc_jobs.c.
  */
 #include "test/lib/gc.h"
+#include "test/lib/spoil.h"
 
 #include "core/admin/gc/gc_proc.h"
 
@@ -158,15 +159,12 @@ Test(gc, a_damaged_stub_keeps_all_containers_of_its_owner)
 {
 	char path[PATH_MAX];
 	struct plfs_gc g;
-	int fd;
 
 	make("a", 1);
 	make("b", 2);
 	orphan("b");
 	lpath("a", path);
-	fd = open(path, O_RDWR);
-	cr_assert_eq(pwrite(fd, "x", 1, 30), 1);
-	close(fd);
+	spoil_bit(path, 30);
 	g = gc_now();
 	cr_assert(g.nr_removed == 0 && g.nr_troubles == 1 && g.nr_unknown == 2);
 	cr_assert_str_eq(last_trouble, "a");
