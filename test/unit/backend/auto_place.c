@@ -217,7 +217,7 @@ TestSuite(auto_find, .init = setup, .fini = clean);
 
 Test(auto_find, a_sticky_directory_on_a_mounted_disk_is_found)
 {
-	make_dir("/disk", 0755);
+	make_dir("/disk", 0775); /* not what any user keeps as his own */
 	make_dir("/disk/scratch", 01777);
 	find(ROOT DISK, NULL);
 	cr_assert(candidate("/disk/scratch"));
