@@ -483,33 +483,32 @@ Test(dropping_index, names_of_logs_become_numbers_and_names_again)
 	}
 }
 
-static ssize_t (*real_pwritev2)(int fd, const struct iovec *iov, int cnt, off_t off, int flags);
-
 static ssize_t full_disk(int fd, const struct iovec *iov, int cnt, off_t off, int flags)
 {
-	struct iovec half = { iov->iov_base, iov->iov_len / 2 };
-
 	static int calls;
 
+	(void)cnt, (void)off, (void)flags;
 	if (calls++) {
 		errno = ENOSPC;
 		return -1;
 	}
-	return real_pwritev2(fd, &half, cnt, off, flags);
+	sys.lseek(fd, 0, SEEK_END);
+	return sys.write(fd, iov->iov_base, iov->iov_len / 2);
 }
 
 Test(dropping_index, an_append_that_fails_half_way_leaves_nothing)
 {
 	char path[CONTAINER_PATH_LEN], rest[CONTAINER_PATH_LEN];
 	struct stat before, after;
+	ssize_t (*real)(int fd, const struct iovec *iov, int cnt, off_t off, int flags);
 
 	cr_assert_eq(append(1, 0, 10), 0);
 	container_path(&c, index_path(rest), path);
 	cr_assert_eq(store.ops->stat(&store, path, &before), 0);
-	real_pwritev2 = sys.pwritev2;
+	real = sys.pwritev2;
 	sys.pwritev2 = full_disk;
 	cr_assert_eq(append(2, 100, 10), -ENOSPC);
-	sys.pwritev2 = real_pwritev2;
+	sys.pwritev2 = real;
 	cr_assert_eq(store.ops->stat(&store, path, &after), 0);
 	cr_assert_eq(before.st_size, after.st_size);
 }
