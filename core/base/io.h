@@ -29,6 +29,7 @@
 #define io_close(...) OWN(sys.close(__VA_ARGS__))
 #define io_read(...) OWN(sys.read(__VA_ARGS__))
 #define io_write(...) OWN(sys.write(__VA_ARGS__))
+#define io_writev(...) OWN(sys.writev(__VA_ARGS__))
 #define io_pread(...) OWN(sys.pread(__VA_ARGS__))
 #define io_preadv(...) OWN(sys.preadv(__VA_ARGS__))
 #define io_pwrite(...) OWN(sys.pwrite(__VA_ARGS__))

@@ -23,19 +23,42 @@ ssize_t body_write(int fd, const void *buf, size_t len, uint64_t logical_off)
 	return io_pwrite_all(fd, buf, len, PLFS_BODY_OFF + logical_off);
 }
 
+/* Without RWF_APPEND (before Linux 4.16, in some emulators): by a descriptor of our own that appends. */
+static ssize_t append_by_another(int fd, const struct iovec *iov, int cnt, off_t *off)
+{
+	char link[64];
+	ssize_t n;
+	int own;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	own = io_open(link, O_WRONLY | O_APPEND | O_CLOEXEC);
+	if (own < 0)
+		return -errno;
+	n = io_writev(own, iov, cnt);
+	n = n < 0 ? -errno : n;
+	*off = sys.lseek(own, 0, SEEK_CUR);
+	io_close(own);
+	return n;
+}
+
 /*
  * The kernel finds the end: the body's is the stub's. The offset says where that was; it is the program's,
  * and is put back.
  */
 ssize_t body_append(int fd, const struct iovec *iov, int cnt, uint64_t *end)
 {
-	off_t before = sys.lseek(fd, 0, SEEK_CUR), off;
+	off_t before = sys.lseek(fd, 0, SEEK_CUR), off = -1;
 	ssize_t n = io_pwritev2(fd, iov, cnt, -1, RWF_APPEND);
 
+	if (n < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
+		n = append_by_another(fd, iov, cnt, &off);
+	} else {
+		n = n < 0 ? -errno : n;
+		off = sys.lseek(fd, 0, SEEK_CUR);
+		sys.lseek(fd, before, SEEK_SET);
+	}
 	if (n < 0)
-		return -errno;
-	off = sys.lseek(fd, 0, SEEK_CUR);
-	sys.lseek(fd, before, SEEK_SET);
+		return n;
 	if (off < PLFS_BODY_OFF)
 		return -EIO;
 	*end = (uint64_t)off - PLFS_BODY_OFF;

@@ -62,6 +62,32 @@ Test(body, has_the_bytes_of_the_logs_and_no_container_any_more)
 	lclose(&l);
 }
 
+static ssize_t no_pwritev2(int fd, const struct iovec *iov, int cnt, off_t off, int flags)
+{
+	(void)fd, (void)iov, (void)cnt, (void)off, (void)flags;
+	errno = EOPNOTSUPP; /* as glibc says it for a kernel before Linux 4.16 */
+	return -1;
+}
+
+Test(body, is_appended_to_where_the_kernel_cannot_by_a_flag)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+	ssize_t (*real)(int fd, const struct iovec *iov, int cnt, off_t off, int flags) = sys.pwritev2;
+	off_t end;
+
+	lfill(&l, 0, 1000, 1);
+	cr_assert_eq(move(&l), 1);
+	lseek(l.fd, 77, SEEK_SET);
+	sys.pwritev2 = no_pwritev2;
+	cr_assert_eq(lappend(&l, "end", 3, &end), 3);
+	sys.pwritev2 = real;
+	cr_assert_eq(end, 1003);
+	cr_assert_eq(plfs_size(l.f), 1003);
+	cr_assert_eq(lseek(l.fd, 0, SEEK_CUR), 77);
+	cr_assert_eq(lcheck(&l, 0, 1000, 1), 0);
+	lclose(&l);
+}
+
 Test(body, of_a_new_file_never_gets_a_container)
 {
 	struct lfile l = lopen("a", O_RDWR | O_CREAT);
