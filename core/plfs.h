@@ -128,6 +128,12 @@ int plfs_open(struct plfs_mount *m, int dirfd, const char *path, int flags, mode
 int plfs_adopt(int fd, struct plfs_file **out);
 
 /*
+ * The number of a logical file that plfs_adopt() cannot open: from now on reads and writes of it are EBADF.
+ * Else they would be those of the stub. It needs no descriptor and no memory.
+ */
+void plfs_disable(int fd);
+
+/*
  * End of the description, when its last descriptor in this process is closed: after the kernel's close, or an
  * unlinked file would seem to be in use still. At the last description of the file here, its log is closed.
  * Data that could not be moved to the log stays readable where it is; returns -errno only if acknowledged

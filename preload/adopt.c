@@ -8,6 +8,8 @@
 #include "fdtable.h"
 #include "path.h"
 
+#include <poll.h>
+
 void fd_adopt(int fd)
 {
 	struct plfs_file *file = NULL;
@@ -21,13 +23,16 @@ void fd_adopt(int fd)
 		return;
 	if (plfs_maybe_stub(st.st_mode) || plfs_maybe_unmarked(&st, true)) {
 		r = plfs_adopt(fd, &file);
-		if (r < 0)
-			msg_error(
-				"%s: inherited or received as descriptor %d, but cannot be read (%s): the program sees its stub; "
-				"plfs check says what is damaged",
-				path_read_fd(fd, name) > 0 ? name : "a logical file", fd, msg_errno_name(-r));
-		if (file)
+		if (file) {
 			f = ofile_new_heir(file, fd);
+			r = f ? 0 : -ENOMEM;
+		}
+		if (r < 0) {
+			msg_error(
+				"%s: inherited or received as descriptor %d, but cannot be opened (%s): calls with it say EBADF",
+				path_read_fd(fd, name) > 0 ? name : "a logical file", fd, msg_errno_name(-r));
+			plfs_disable(fd);
+		}
 	} else if (S_ISDIR(st.st_mode)) {
 		m = path_mount_of_dir(fd);
 		if (m)
@@ -60,17 +65,31 @@ static void each_listed(int dirfd, void (*fn)(int fd, int arg), int arg)
 	}
 }
 
+/* Without /proc: the kernel marks those that are not open, many in one call. */
+static void each_polled(void (*fn)(int fd, int arg), int arg)
+{
+	struct pollfd v[1024];
+	unsigned n;
+
+	for (unsigned first = 0; first < fdtable_len; first += n) {
+		for (n = 0; n < ARRAY_SIZE(v) && first + n < fdtable_len; n++)
+			v[n] = (struct pollfd){ .fd = (int)(first + n) };
+		sys.poll(v, n, 0); /* fails if they are more than the process may have: then all are asked */
+		for (unsigned i = 0; i < n; i++) {
+			if (!(v[i].revents & POLLNVAL))
+				fn(v[i].fd, arg);
+		}
+	}
+}
+
 void fd_each_open(void (*fn)(int fd, int arg), int arg)
 {
-	int fd, dirfd;
+	int dirfd = sys.openat(AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	dirfd = sys.openat(AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dirfd >= 0 && sys.getdents64) {
+	if (dirfd >= 0 && sys.getdents64)
 		each_listed(dirfd, fn, arg);
-	} else { /* no /proc: the ones that shells hand out */
-		for (fd = 0; fd < 64; fd++)
-			fn(fd, arg);
-	}
+	else
+		each_polled(fn, arg);
 	if (dirfd >= 0)
 		sys.close(dirfd);
 }

@@ -171,6 +171,32 @@ void ofile_mark_for_heirs(struct ofile *f, int fd)
 		f->heirs_mark = mark;
 }
 
+/* Another process that has the description may have changed its flags since. */
+void ofile_learn_flags(struct ofile *f, int fd)
+{
+	int saved ERRNO_KEPT = errno;
+	int signal, mark, flags, lasting = f->flags & ~(O_APPEND | O_DIRECT);
+
+	if (likely(!f->shared))
+		return;
+	signal = sys.fcntl(fd, F_GETSIG);
+	flags = f->opened_append ? sys.fcntl(fd, F_GETFL) : 0;
+	mark = signal > 0 ? signal - HEIR_BASE : 0;
+	if (signal < 0 || flags < 0 || mark < 0 || mark > HEIR_ALL)
+		return;
+	mutex_lock(&f->lock);
+	if (f->opened_append)
+		f->flags = (f->flags & ~O_APPEND) | (flags & O_APPEND);
+	if (mark != f->heirs_mark) {
+		flags = f->opened_append ? f->flags & O_APPEND : mark & HEIR_APPEND ? O_APPEND : 0;
+		if (mark & HEIR_DIRECT && !(f->flags & O_DIRECT))
+			ofile_set_direct(f, fd);
+		f->flags = lasting | flags | (mark & HEIR_DIRECT ? O_DIRECT : 0);
+		f->heirs_mark = mark;
+	}
+	mutex_unlock(&f->lock);
+}
+
 struct ofile *ofile_new_heir(struct plfs_file *file, int fd)
 {
 	int flags = sys.fcntl(fd, F_GETFL) & ~(O_CREAT | O_EXCL | O_TRUNC),
@@ -380,6 +406,7 @@ ssize_t ofile_writev(struct ofile *f, int fd, const struct iovec *iov, int cnt)
 	size_t len;
 	off_t off;
 
+	ofile_learn_flags(f, fd);
 	if (f->flags & O_APPEND)
 		return ofile_appendv(f, fd, iov, cnt);
 	if (!ofile_can_write(f))

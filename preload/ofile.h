@@ -47,6 +47,8 @@ void ofile_set_direct(struct ofile *f, int fd);
  * f->lock.
  */
 void ofile_mark_for_heirs(struct ofile *f, int fd);
+/* Take what a process that shares the description has made of the flags since. A system call if one may. */
+void ofile_learn_flags(struct ofile *f, int fd);
 /*
  * A directory of a backend, @m its mount; NULL: a directory above a mount, @path is copied. NULL: no memory.
  */

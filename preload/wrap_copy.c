@@ -104,7 +104,12 @@ static bool may_read(const struct end *e) { return !e->f || ofile_can_read(e->f)
 
 static bool may_write(const struct end *e) { return !e->f || ofile_can_write(e->f); }
 
-static bool appends(const struct end *e) { return e->f && (e->f->flags & O_APPEND); }
+static bool appends(const struct end *e)
+{
+	if (e->f)
+		ofile_learn_flags(e->f, e->fd);
+	return e->f && (e->f->flags & O_APPEND);
+}
 
 /* Up to @len bytes; the offsets in @in and @out move with them. Bytes moved, or -errno if there are none. */
 static ssize_t copy(struct end *in, struct end *out, bool in_order, size_t len)

@@ -132,6 +132,7 @@ static int get_flags(struct ofile *f, int fd)
 {
 	int flags = sys.fcntl(fd, F_GETFL);
 
+	ofile_learn_flags(f, fd);
 	return flags < 0 ? -errno : (flags & ~OUR_FLAGS) | (f->flags & OUR_FLAGS);
 }
 
@@ -147,6 +148,7 @@ static int set_flags(struct ofile *f, int fd, int flags)
 
 	if (sys.fcntl(fd, F_SETFL, flags & ~kept_here) < 0)
 		return -errno;
+	ofile_learn_flags(f, fd);
 	mutex_lock(&f->lock);
 	if (flags & ~f->flags & O_DIRECT)
 		ofile_set_direct(f, fd);

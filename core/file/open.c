@@ -413,6 +413,15 @@ static bool may_have_locks(int fd)
 	return !sys.fcntl(fd, F_OFD_GETLK, &lk) && lk.l_type != F_UNLCK;
 }
 
+/* Whether the marked file is a stub of which nobody can say where it is, as /proc is not there. */
+static bool has_lost_name(int fd)
+{
+	char link[64], name[PATH_MAX];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return sys.readlinkat(AT_FDCWD, link, name, sizeof(name)) < 0 && !stub_is_headless(fd);
+}
+
 int file_of(int fd, struct plfs_file **out)
 {
 	struct plfs_mount *m;
@@ -430,6 +439,8 @@ int file_of(int fd, struct plfs_file **out)
 		return 0;
 	m = mount_of_file(fd);
 	flags = sys.fcntl(fd, F_GETFL);
+	if (!m && flags >= 0 && !(flags & O_PATH) && stub_marked(st.st_mode) && has_lost_name(fd))
+		return -ENOENT;
 	if (!m || flags < 0 || flags & O_PATH)
 		return 0;
 	if (!stub_marked(st.st_mode))
@@ -452,6 +463,15 @@ int plfs_adopt(int fd, struct plfs_file **out)
 		(*out)->ino->shared = true;
 	}
 	return ret;
+}
+
+void plfs_disable(int fd)
+{
+	int saved ERRNO_KEPT = errno;
+	int flags = sys.fcntl(fd, F_GETFD);
+
+	if (mount_count() && flags >= 0)
+		sys.dup3(mount_at(0)->dirfd, fd, flags & FD_CLOEXEC ? O_CLOEXEC : 0);
 }
 
 static int end_writing(struct inode *ino, int fd)

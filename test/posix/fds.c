@@ -261,6 +261,37 @@ CASE(exec_inherits_flags)
 	}
 }
 
+/* The flags are the description's: whoever has it sees what another process has made of them. */
+CASE(flags_of_a_description_that_processes_share)
+{
+	static const int modes[] = {O_RDWR, O_RDWR | O_APPEND};
+
+	for (unsigned i = 0; i < 2; i++) {
+		int fd, other;
+
+		make("f", "0123456789");
+		fd = open(at("f"), modes[i]);
+		other = open(at("f"), O_WRONLY | O_APPEND);
+		T(write(fd, "a", 1));
+		IN_CHILD(fcntl(fd, F_SETFL, O_APPEND));
+		T(fcntl(fd, F_GETFL) & O_APPEND);
+		T(write(other, "other", 5));
+		T(write(fd, "b", 1));
+		show("f");
+		IN_CHILD(fcntl(fd, F_SETFL, 0));
+		T(fcntl(fd, F_GETFL) & O_APPEND);
+		T(lseek(fd, 3, SEEK_SET));
+		T(write(fd, "c", 1));
+		IN_CHILD(T(write(fd, "d", 1)); fcntl(fd, F_SETFL, O_APPEND));
+		T(copy_file_range(other, NULL, fd, NULL, 1, 0));
+		IN_CHILD(T(write(fd, "e", 1)); fcntl(fd, F_SETFL, O_NONBLOCK));
+		T(write(fd, "f", 1));
+		show("f");
+		T(close(other));
+		T(close(fd));
+	}
+}
+
 CASE(vfork_and_spawn)
 {
 	posix_spawn_file_actions_t fa;

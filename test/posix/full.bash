@@ -117,3 +117,24 @@ ENOSPC
 sendfile True True
 True"'
 }
+
+# A descriptor that the library has no room to look behind, or that has no name, is of no use: it must not be the stub.
+_no_stub_behind() { # COMMAND...: what reads and writes descriptor 5
+	seq 1 30000 >"$W/want"
+	_under sh -c "cat $W/want >$PFX/a; cat $W/want >$PFX/b"
+	_under "$@" >"$W/out"
+	grep -qa PLFSTUB "$W/out" && _fail "it reads the stub"
+	grep -q 'libplfs: .* descriptor 5, but cannot be opened (E[A-Z]*): calls with it say EBADF' "$W/err" || _fail "a line: $(cat "$W/err")"
+	_under cat $PFX/a >"$W/out"
+	cmp "$W/out" "$W/want" || _fail "the file has lost bytes"
+}
+
+no_descriptor_for_an_inherited_file() {
+	_no_stub_behind sh -c "exec 5<>$PFX/a; ulimit -n 6; exec sh -c 'head -c 8 <&5; echo X >&5'"
+}
+
+no_proc_for_an_inherited_file() {
+	_need_root
+	unshare -m umount -l /proc 2>"$W/unshare" || _skip "needs to mount: $(cat "$W/unshare")"
+	_no_stub_behind sh -c "exec 5<>$PFX/a; exec unshare -m sh -c 'umount -l /proc; exec sh -c \"head -c 8 <&5; echo X >&5\"'"
+}
