@@ -32,6 +32,13 @@
 #define PUBLISH_NS 50000000
 #define PUBLISH_REMOTE_NS 1000000000
 
+/*
+ * While a file is overwritten its time of modification is set at once, and then so often: rsync and make ask for
+ * nothing else. A killed process sets it no more. Where hosts share the file, less often, as above.
+ */
+#define DATE_NS PUBLISH_NS
+#define DATE_REMOTE_NS 5000000000
+
 static void before_spill(void *arg)
 {
 	struct inode *ino = arg;
@@ -310,6 +317,7 @@ int logged_make_writer(struct inode *ino, int fd)
 		ino->writing = true;
 		ino->v.r.own_log = UINT32_MAX;
 		ino->v.published_ns = stamp_coarse_ns();
+		ino->v.dated_ns = ino->m->store.remote ? ino->v.published_ns : 0;
 		ino->v.notified_ns = ino->v.heeded_ns = live_notified(&ino->w.tail.live);
 		tell_clock(ino, fd);
 	}
@@ -367,6 +375,14 @@ static inline bool is_publish_due(const struct inode *ino)
 
 	return unlikely(since_ns > PUBLISH_NS) && ino->v.own_end > ino->v.told_len && !ino->w.tail.near &&
 	       (!ino->m->store.remote || since_ns > PUBLISH_REMOTE_NS);
+}
+
+static inline bool is_date_due(const struct inode *ino)
+{
+	uint64_t since_ns = ino->w.last_write_ns - ino->v.dated_ns;
+
+	return unlikely(since_ns > DATE_NS) && ino->v.own_end <= ino->v.told_len && !ino->w.tail.near &&
+	       (!ino->m->store.remote || since_ns > DATE_REMOTE_NS);
 }
 
 /* What cannot be flushed now stays in the live file, as at a close. */
@@ -456,6 +472,8 @@ ssize_t logged_write(struct inode *ino, int fd, const void *buf, size_t len, uin
 		logged_commit(ino, fd);
 	else if (is_publish_due(ino))
 		publish_size(ino, fd);
+	else if (is_date_due(ino))
+		publish_date(ino, fd);
 	return ret ? ret : n;
 }
 
@@ -477,6 +495,8 @@ bool inode_write_next(struct inode *ino, const void *buf, size_t len, uint64_t l
 	view_wrote(&ino->v, logical_off + len);
 	if (is_publish_due(ino))
 		publish_quietly(ino);
+	else if (is_date_due(ino))
+		publish_date(ino, inode_any_fd(ino));
 	return true;
 }
 

@@ -63,9 +63,18 @@ static bool tells(struct inode *ino, bool more)
 	return false;
 }
 
-int publish_size(struct inode *ino, int fd)
+void publish_date(struct inode *ino, int fd)
 {
 	static const struct timespec now[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_NOW } };
+	int saved ERRNO_KEPT = errno;
+
+	if (sys.futimens(fd, now))
+		sys.futimens(fd, NULL); /* not the owner: both times or none */
+	ino->v.dated_ns = stamp_coarse_ns();
+}
+
+int publish_size(struct inode *ino, int fd)
+{
 	/* a sync or a close may come through a description that only reads */
 	int writable = inode_any_fd(ino);
 	bool telling = ino->writing && ino->v.own_end && tells(ino, true);
@@ -84,11 +93,11 @@ int publish_size(struct inode *ino, int fd)
 	if (!ret && ino->writing && ino->v.own_end)
 		hosts_enter(ino);
 	if (!ret) {
-		if (ino->v.touched && ino->v.told_len == before && sys.futimens(fd, now))
-			sys.futimens(fd, NULL); /* not the owner: both times or none */
+		if (ino->v.touched && ino->v.told_len == before)
+			publish_date(ino, fd);
 		ino->v.touched = false;
 		ino->v.own_end = 0;
-		ino->v.published_ns = stamp_coarse_ns();
+		ino->v.published_ns = ino->v.dated_ns = stamp_coarse_ns();
 	}
 	return ret;
 }

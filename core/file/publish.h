@@ -11,6 +11,9 @@
 /* Publish the size, and the time of the last write. 0 or -errno: the stub lacks something still. */
 int publish_size(struct inode *ino, int fd);
 
+/* Set the stub's time of modification. Best effort; errno is kept. */
+void publish_date(struct inode *ino, int fd);
+
 /* Make the stub's length reach at least to @end. */
 int publish_extend(struct inode *ino, int fd, uint64_t end);
 

@@ -67,6 +67,7 @@ struct view {
 	/* the truncation to 0 of which this process has notified readers: acquire_load() */
 	uint64_t told_cut_ns;
 	uint64_t published_ns; /* when the size was last published: is_publish_due() */
+	uint64_t dated_ns;     /* when the time of modification was last set: is_date_due() */
 	/* of the stub, at the first look; never stale: compared with the time of the first read */
 	struct timespec first_ctim;
 };

@@ -150,3 +150,28 @@ CASE(the_end_is_seen)
 	while (wait(NULL) > 0)
 		;
 }
+
+/* rsync and make look at nothing else, and a writer that is killed has no later moment. */
+CASE(an_overwrite_shows_in_the_time_of_modification_though_its_writer_is_killed)
+{
+	static const struct timespec old[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+	char text[100000];
+	struct stat st;
+
+	memset(text, 'A', sizeof text);
+	make("f", "");
+	for (unsigned len = 1; len <= sizeof(text); len *= 10) {
+		int fd = open(at("f"), O_RDWR);
+
+		T(pwrite(fd, text, len, 0));
+		T(close(fd));
+		T(utimensat(AT_FDCWD, at("f"), old, 0));
+		IN_CHILD(fd = open(at("f"), O_RDWR); pwrite(fd, text, len, 0); kill(getpid(), SIGKILL));
+		T(stat(at("f"), &st));
+		say("%s\n", st.st_mtime == 1000000000 ? "old" : "new");
+		IN_CHILD(fd = open(at("f"), O_RDWR); pwrite(fd, text, len, 0); futimens(fd, old);
+			 pwrite(fd, text, 1, 0); close(fd));
+		T(stat(at("f"), &st));
+		say("%s\n", st.st_mtime == 1000000000 ? "old" : "new");
+	}
+}
