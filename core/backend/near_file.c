@@ -7,6 +7,7 @@
 #include "core/backend/host.h"
 #include "core/backend/names.h"
 #include "core/backend/origin.h"
+#include "core/backend/way.h"
 #include "core/base/bytes.h"
 #include "core/base/stamp.h"
 #include "core/base/sys.h"
@@ -222,8 +223,13 @@ int near_file_compare(struct store *home, const struct place_settings *ps, const
 		return ret && ret != -ENODATA ? ret : ret ? -EREMOTE : other_place(ps, there);
 	if (!make)
 		return -ENODATA;
-	ret = own ? place_top_path(ps, top) : 0;
+	ret = place_top_path(ps, top);
 	if (!ret && own)
 		ret = near_file_fill(home, near, dir, host_name(), top, ps->features);
+	/* A power failure that leaves the file at home alone would make the backend seem to be gone. */
+	if (!ret && ps->features & PLACE_SHARED)
+		ret = near->store.ops->sync(&near->store, near->lock, false);
+	if (!ret && ps->features & PLACE_SHARED)
+		ret = way_sync(top, strchr(dir, '/') + 1);
 	return ret ? ret : near_file_write_home(home, path, mode, near, false);
 }

@@ -5,7 +5,7 @@
 #include "core/backend/place.h"
 
 #include "core/backend/names.h"
-#include "core/base/io.h"
+#include "core/backend/way.h"
 
 #include <stdio.h>
 
@@ -29,37 +29,6 @@ int place_sync_file(struct store *home, const char *path)
 	return ret;
 }
 
-static int sync_dir(const char *path)
-{
-	int fd = sys_fd_hide_briefly(io_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)), ret;
-
-	if (fd < 0)
-		return -errno;
-	ret = io_fsync(fd) ? -errno : 0;
-	sys_fd_close(&fd);
-	return ret;
-}
-
-/* plfs.UID and NEAR of NEAR/plfs.UID/BACKEND-ID. A NEAR that may not be read is not this user's to make. */
-static int sync_above(const char *top)
-{
-	char path[PLACE_PATH_LEN];
-	int ret = 0;
-
-	snprintf(path, sizeof(path), "%s", top);
-	for (int i = 0; i < 2 && !ret; i++) {
-		char *slash = strrchr(path, '/');
-
-		if (!slash || slash == path)
-			return -EIO;
-		*slash = '\0';
-		ret = sync_dir(path);
-		if (ret == -EACCES && i)
-			ret = 0;
-	}
-	return ret;
-}
-
 int place_sync_names_as(struct store *home, const char *dir, const char *file)
 {
 	char path[STORE_PATH_LEN];
@@ -79,7 +48,7 @@ int place_sync_names_as(struct store *home, const char *dir, const char *file)
 		ret = store_sync_parents(&top.store, strchr(path, '/') + 1);
 	place_leave(&top);
 	if (!ret)
-		ret = sync_above(p.path);
+		ret = way_sync_above(p.path);
 	return ret ? ret : store_sync_path(home, path, false);
 }
 

@@ -88,17 +88,63 @@ static void begin_as(struct live *s, const struct live_start *start)
 	live_set_trailers(s, start->last_trailer, start->last_table);
 }
 
+static void note_saved(struct live *s)
+{
+	s->saved = (struct live_saved){ s->nr_records, s->flushed_len, s->staged_len, s->nr_chunks, false };
+}
+
+static bool is_saved(const struct live *s)
+{
+	const struct live_saved *was = &s->saved;
+
+	return s->nr_records == was->nr_records && s->flushed_len == was->flushed_len &&
+	       s->staged_len == was->staged_len && !was->reset;
+}
+
+/* The bytes from @from to @to of the file become those in memory. */
+static int save_part(struct live *s, uint64_t from, uint64_t to)
+{
+	ssize_t n = from < to ? s->store->ops->pwrite(s->store, s->h, s->map + from, to - from, from) : 0;
+
+	return n < 0 ? (int)n : from < to && (uint64_t)n != to - from ? -ENOSPC : 0;
+}
+
+static int save_words(struct live *s)
+{
+	return save_part(s, 0, LIVE_OFF_NOTIFY_NS);
+}
+
+/*
+ * Places that are used again are not counted while they are written: those of records that are in the node
+ * index, and of staged bytes that are in the log.
+ */
+static int save_less(struct live *s)
+{
+	const struct live_saved *was = &s->saved;
+	int ret;
+
+	if (!was->reset && (!was->staged_len || was->flushed_len == s->flushed_len))
+		return 0;
+	set(s, LIVE_OFF_NR_RECORDS, was->nr_records);
+	set(s, LIVE_OFF_NR_CHUNKS, was->nr_chunks);
+	set(s, LIVE_OFF_STAGED_LEN, 0);
+	ret = save_words(s);
+	set(s, LIVE_OFF_NR_RECORDS, s->nr_records);
+	set(s, LIVE_OFF_NR_CHUNKS, s->nr_chunks);
+	set(s, LIVE_OFF_STAGED_LEN, s->staged_len);
+	return ret;
+}
+
 /* Without a mapping. The first byte of the magic comes last, should the process be killed during a write. */
 static int save_first(struct live *s)
 {
-	size_t len = LIVE_STAGE_OFF - 1;
-	ssize_t n = s->store->ops->pwrite(s->store, s->h, s->map + 1, len, 1);
+	int ret = save_part(s, 1, LIVE_STAGE_OFF);
 
-	if (n == (ssize_t)len) {
-		len = 1;
-		n = s->store->ops->pwrite(s->store, s->h, s->map, len, 0);
-	}
-	return n == (ssize_t)len ? 0 : n < 0 ? (int)n : -ENOSPC;
+	if (!ret)
+		ret = save_part(s, 0, 1);
+	if (!ret)
+		note_saved(s);
+	return ret;
 }
 
 /* What no file system is the cause of, the user can mend: one line in a process says so. */
@@ -210,18 +256,27 @@ void live_close(struct live *s, bool unlink)
 
 int live_save(struct live *s)
 {
-	ssize_t n;
-	size_t len = LIVE_STAGE_OFF + s->staged_len;
+	const struct live_saved *was = &s->saved;
+	int ret;
 
 	if (s->shared)
 		return store_expose(s->store, s->h, LIVE_STAGE_OFF);
+	if (is_saved(s))
+		return 0;
 	/* Records and bytes before the header that covers them: the process may be killed between the two. */
-	n = s->store->ops->pwrite(s->store, s->h, s->map + LIVE_RECORDS_OFF, len - LIVE_RECORDS_OFF,
-				  LIVE_RECORDS_OFF);
-	if (n != (ssize_t)(len - LIVE_RECORDS_OFF))
-		return n < 0 ? (int)n : -ENOSPC;
-	n = s->store->ops->pwrite(s->store, s->h, s->map, LIVE_OFF_NOTIFY_NS, 0);
-	return n == LIVE_OFF_NOTIFY_NS ? 0 : n < 0 ? (int)n : -ENOSPC;
+	ret = save_less(s);
+	if (!ret)
+		ret = save_part(s, LIVE_RECORDS_OFF + was->nr_records * INDEX_RECORD_LEN,
+				LIVE_RECORDS_OFF + s->nr_records * INDEX_RECORD_LEN);
+	if (!ret)
+		ret = save_part(s, LIVE_CHUNKS_OFF + 4 * was->nr_chunks, LIVE_CHUNKS_OFF + 4 * s->nr_chunks);
+	if (!ret)
+		ret = save_part(s, LIVE_STAGE_OFF, LIVE_STAGE_OFF + s->staged_len);
+	if (!ret)
+		ret = save_words(s);
+	if (!ret)
+		note_saved(s);
+	return ret;
 }
 
 /*
@@ -389,6 +444,9 @@ void live_reset_records(struct live *s, uint64_t nr_chunks)
 {
 	uint8_t *chunks = s->map + LIVE_CHUNKS_OFF;
 
+	s->saved.reset = true;
+	s->saved.nr_records = 0;
+	s->saved.nr_chunks = nr_chunks ? 0 : s->saved.nr_chunks;
 	begin_change(s);
 	s->nr_records = 0;
 	set(s, LIVE_OFF_NR_RECORDS, 0);

@@ -15,6 +15,12 @@
 #include "core/base/guard.h"
 #include "core/dropping/live_layout.h"
 
+/* What the file has of a live index that is not shared, and what of that is to stay. */
+struct live_saved {
+	uint64_t nr_records, flushed_len, staged_len, nr_chunks;
+	bool reset; /* live_reset_records() since then: it has more */
+};
+
 /* The writing side. Not thread-safe. */
 struct live {
 	struct store *store;
@@ -25,6 +31,7 @@ struct live {
 	uint64_t reserved_len; /* bytes of the stage that have space in the file */
 	uint64_t limit;        /* staged_len may grow to this before live_prepare() is called */
 	uint64_t nr_records, flushed_len, staged_len, first_chunk, nr_chunks;
+	struct live_saved saved;
 };
 
 /* The end of a log that a process goes on with (resume.h). */
@@ -50,7 +57,8 @@ int live_create(struct live *s, const struct container *c, const char *log_name,
 void live_close(struct live *s, bool unlink);
 
 /*
- * At release points: write the state to the file, unless it is mapped, and let other hosts see it. 0; -errno.
+ * Write the state to the file, unless it is mapped, and let other hosts see it. No record may grow any more
+ * (writer_break()). Without a mapping the file is true at each moment, a half-written one too. 0; -errno.
  */
 int live_save(struct live *s);
 

@@ -93,7 +93,7 @@ static void heed_header(struct inode *ino)
 
 int acquire_load(struct inode *ino)
 {
-	int ret = ino->writing && !ino->w.tail.live.shared ? live_save(&ino->w.tail.live) : 0;
+	int ret = ino->writing ? writer_save(&ino->w) : 0;
 
 	if (!ret)
 		ret = inode_check_container(ino, CONTAINER_READ);
@@ -193,11 +193,9 @@ static int revalidate(struct inode *ino, int fd, const struct stat *st, bool acq
 		return ret;
 	if (ino->v.stub.generation_ns != generation)
 		return acquire_load(ino);
-	if (ino->writing && !ino->w.tail.live.shared) {
-		ret = live_save(&ino->w.tail.live);
-		if (ret)
-			return ret;
-	}
+	ret = ino->writing ? writer_save(&ino->w) : 0;
+	if (ret)
+		return ret;
 	heed_header(ino);
 	ret = acquired ? follow(ino) : 0;
 	if (ret)

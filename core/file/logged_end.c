@@ -149,8 +149,8 @@ static int mask_older(struct inode *ino, int fd, uint64_t size)
 	ret = stub_set_cut(fd, &ino->v.stub, size, now_ns);
 	if (!ret) {
 		ret = writer_truncate(&ino->w, size, now_ns);
-		if (!ret && !ino->w.tail.live.shared)
-			ret = live_save(&ino->w.tail.live);
+		if (!ret)
+			ret = writer_save(&ino->w);
 		if (ret)
 			stub_set_cut(fd, &ino->v.stub, 0, 0);
 	}

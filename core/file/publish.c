@@ -79,10 +79,11 @@ int publish_size(struct inode *ino, int fd)
 	int writable = inode_any_fd(ino);
 	bool telling = ino->writing && ino->v.own_end && tells(ino, true);
 	uint64_t before;
-	int ret = 0;
+	int ret = ino->writing ? writer_save(&ino->w) : 0;
 
 	fd = writable >= 0 ? writable : fd;
-	if (ino->v.own_end) /* others may have made the file shorter than it was when it was looked at last */
+	/* others may have made the file shorter than it was when it was looked at last */
+	if (!ret && ino->v.own_end)
 		ret = acquire_length(ino, fd);
 	inode_heed_cut(ino); /* after the look: a process notifies before it cuts */
 	before = ino->v.told_len;

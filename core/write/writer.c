@@ -116,6 +116,15 @@ static int make_block(struct writer *w, struct index_block *block)
 	return live_is_broken(s) ? -EIO : 0;
 }
 
+int writer_save(struct writer *w)
+{
+	if (likely(w->tail.live.shared))
+		return 0;
+	writer_break(w);
+	writer_flush(w);
+	return live_save(&w->tail.live);
+}
+
 /*
  * Move the live index to the node index to make room; @table: the chunk checksums to the log. The block goes
  * into the log first: what the node index has is in there too, and what is only there is in the live file as
@@ -138,6 +147,7 @@ static int spill(struct writer *w, bool table)
 	if (ret)
 		return ret;
 	writer_break(w);
+	writer_save(w);
 	nr_chunks = table ? s->nr_chunks : 0;
 	ret = make_block(w, &block);
 	if (!ret)
@@ -181,6 +191,7 @@ static int spill_last(struct writer *w)
 	int ret;
 
 	writer_break(w);
+	writer_save(w);
 	if (!w->tail.live.nr_records && !tail_len(&w->tail))
 		return 0;
 	ret = make_block(w, &block);
@@ -428,7 +439,7 @@ static int release_home(struct writer *w)
 
 int writer_commit(struct writer *w)
 {
-	int ret;
+	int ret, ret2;
 
 	writer_break(w);
 	if (unlikely(w->tail.near) && place_releases_home(w->tail.c->store))
@@ -437,7 +448,8 @@ int writer_commit(struct writer *w)
 	if (unlikely(w->tail.near) && w->tail.c->store->remote && w->tail.live.nr_records)
 		return spill(w, false);
 	ret = writer_flush(w);
-	return ret ? ret : live_save(&w->tail.live);
+	ret2 = live_save(&w->tail.live);
+	return ret ? ret : ret2;
 }
 
 /*

@@ -99,6 +99,13 @@ static inline int writer_flush(struct writer *w) { return tail_flush(&w->tail); 
 int writer_commit(struct writer *w);
 
 /*
+ * Where the live file cannot be mapped: writer_break(), and others can read all that was written, which is
+ * what a kill leaves; in the log, or staged if that has no space. Before anything else says that there is
+ * more: a size, a block in the log, a load of this process's records. Elsewhere nothing is done. 0; -errno.
+ */
+int writer_save(struct writer *w);
+
+/*
  * Put the log on stable storage and its records into the node index, for durable_sync(). -ENOSPC and the
  * like: there was no room for that; -EIO: also if the log was removed.
  */

@@ -93,11 +93,23 @@ ssize_t index_block_parse(struct index_block *block, const void *buf, size_t len
 	return (ssize_t)block_len;
 }
 
+/*
+ * A header that was torn behind its first 64 bytes, and filled with zeros before the next block. Whole, the
+ * last of them is not zero: it is of a stamp. A block without records may have none.
+ */
+static bool is_filled_up(const uint8_t *p, size_t len)
+{
+	return len >= INDEX_BLOCK_HEADER_LEN && !memcmp(p, INDEX_BLOCK_MAGIC, 8) && get_le32(p + 24) &&
+	       get_le32(p + 20) > INDEX_BLOCK_HEADER_LEN && !p[INDEX_BLOCK_HEADER_LEN - 1];
+}
+
 size_t index_block_claims(const void *buf, size_t len)
 {
 	const uint8_t *p = buf;
 
-	return check_header(p, len) < 0 ? INDEX_BLOCK_HEADER_LEN : get_le32(p + 20);
+	if (check_header(p, len) >= 0)
+		return get_le32(p + 20);
+	return INDEX_BLOCK_HEADER_LEN + is_filled_up(p, len);
 }
 
 size_t index_block_skip(const void *buf, size_t len)

@@ -176,73 +176,80 @@ static bool is_state(const struct found *fd, struct model *m, int name)
 	       (fd->size < 0 || !memcmp(fd->buf, model_data(m, m->of[name]), (size_t)fd->size));
 }
 
-/* A truncation has happened, or has not. */
-static void compare_with_two(const struct found *fd, struct model *states, int name)
+/* How a name as it was found compares with the states that may be. */
+struct judged {
+	long first, last;  /* the size in the first state, in the latest one */
+	bool whole, size;  /* one of them is the same; has this size */
+	bool *bytes;       /* for each byte: one of them has it */
+};
+
+/* @m is the next state; @step has led to it, NULL: it is the first. */
+static void judge(struct judged *j, const struct found *fd, struct model *m, int name,
+		  const struct step *step)
 {
-	errno = 0;
-	if (!is_state(fd, &states[0], name) && !is_state(fd, &states[1], name))
-		die("%s with its %zd bytes is neither as before step %d (%ld) nor as afterwards (%ld)",
-		    NAMES[name], fd->size, progress->done,
-		    size_in(&states[0], name), size_in(&states[1], name));
+	bool write = step && step->action == WRITE;
+	long size = size_in(m, name), from = write ? step->off : 0, to = fd->size;
+
+	to = write && to > step->off + step->len ? step->off + step->len : to;
+	j->whole |= is_state(fd, m, name);
+	/* A longer write in pieces, each with its own record. */
+	j->size |= size == fd->size || (fd->size >= 0 && j->last <= fd->size && fd->size <= size);
+	j->last = size;
+	for (long off = from; off < to && m->of[name] >= 0; off++)
+		j->bytes[off] |= fd->buf[off] == model_data(m, m->of[name])[off];
 }
 
-static void compare(const struct found *fd, struct model *states, int nr, int name)
+static void give_verdict(const struct judged *j, const struct found *fd, int name, bool cut)
 {
-	bool ok = false;
-
-	for (int k = 0; k < nr; k++)
-		ok |= size_in(&states[k], name) == fd->size;
-	/* A longer write in pieces, each with its own record. */
-	for (int k = 1; k < nr && fd->size >= 0; k++) {
-		long before = size_in(&states[k - 1], name), after = size_in(&states[k], name);
-
-		ok |= before <= fd->size && fd->size <= after;
-	}
 	errno = 0;
-	if (!ok)
+	if (cut && !j->whole) /* a truncation has happened, or has not */
+		die("%s with its %zd bytes is neither as before step %d (%ld) nor as afterwards (%ld)",
+		    NAMES[name], fd->size, progress->done, j->first, j->last);
+	if (!j->size)
 		die("%s has %zd bytes after %d steps (%d released), not %ld", NAMES[name], fd->size,
-		    progress->done, progress->committed,
-		    size_in(&states[0], name));
-	for (long off = 0; off < fd->size; off++) {
-		ok = false;
-		for (int k = 0; k < nr && !ok; k++)
-			ok = states[k].of[name] >= 0 &&
-			     fd->buf[off] == model_data(&states[k], states[k].of[name])[off];
-		if (!ok)
+		    progress->done, progress->committed, j->first);
+	for (long off = 0; off < fd->size; off++)
+		if (!j->bytes[off])
 			die("%s: wrong byte at %ld of %zd after %d steps (%d released)", NAMES[name], off,
-			    fd->size, progress->done,
-			    progress->committed);
-	}
+			    fd->size, progress->done, progress->committed);
 }
 
 /* The states that may be found: after `committed` steps at least, after `done` and one more at most. */
 static void look(void)
 {
-	int lo = progress->committed, hi = progress->done + 1, nr;
+	int lo = progress->committed, hi = progress->done + 1;
+	struct judged judged[NR_NAMES] = { 0 };
 	struct found found[NR_NAMES] = { 0 };
-	struct model states[64];
+	struct model m;
 	bool cut;
 
 	if (hi > nr_killed_steps)
 		hi = nr_killed_steps;
-	model_init(&states[0]);
+	/* Without shared memory all is as at one moment. */
+	cut = killing.unshared && !killing.torn;
+	cut |= hi == lo + 1 &&
+	      (killed_steps[lo].action == TRUNCATE || killed_steps[lo].action == OPEN_TRUNC);
+	model_init(&m);
 	for (int i = 0; i < lo; i++)
-		model_apply(&states[0], i);
-	for (nr = 1; lo + nr <= hi && nr < 64; nr++) {
-		model_copy(&states[nr], &states[nr - 1]);
-		model_apply(&states[nr], lo + nr - 1);
-	}
-	cut = nr == 2 && (killed_steps[lo].action == TRUNCATE || killed_steps[lo].action == OPEN_TRUNC);
+		model_apply(&m, i);
 	read_all_names(found);
 	for (int name = 0; name < NR_NAMES; name++) {
-		if (cut)
-			compare_with_two(&found[name], states, name);
-		else
-			compare(&found[name], states, nr, name);
+		judged[name].first = size_in(&m, name);
+		judged[name].last = LONG_MAX;
+		judged[name].bytes = calloc(1, SIZE_MAX_TESTED + 1);
+	}
+	for (int i = lo; i <= hi; i++) {
+		for (int name = 0; name < NR_NAMES; name++)
+			judge(&judged[name], &found[name], &m, name, i > lo ? &killed_steps[i - 1] : NULL);
+		if (i < hi)
+			model_apply(&m, i);
+	}
+	for (int name = 0; name < NR_NAMES; name++) {
+		give_verdict(&judged[name], &found[name], name, cut);
+		free(judged[name].bytes);
 		free(found[name].buf);
 	}
-	for (int k = 0; k < nr; k++)
-		model_free(&states[k]);
+	model_free(&m);
 }
 
 /* "f" is written and appended to, and nothing of what was there is lost. */

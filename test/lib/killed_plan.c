@@ -82,16 +82,6 @@ void model_init(struct model *m)
 	pattern_fill(model_data(m, 1) + BESIDE_OFF, BESIDE_LEN, BESIDE_OFF, 5);
 }
 
-void model_copy(struct model *to, const struct model *from)
-{
-	*to = *from;
-	for (int i = 0; i < NR_FILES; i++) {
-		to->data[i] = NULL;
-		if (from->data[i])
-			memcpy(model_data(to, i), from->data[i], SIZE_MAX_TESTED);
-	}
-}
-
 void model_free(struct model *m)
 {
 	for (int i = 0; i < NR_FILES; i++)

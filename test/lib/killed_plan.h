@@ -57,9 +57,8 @@ struct model {
 	unsigned char *data[NR_FILES]; /* model_data() */
 };
 
-/* The state before the first step; model_free() frees it and its copies. */
+/* The state before the first step; model_free() frees it. */
 void model_init(struct model *m);
-void model_copy(struct model *to, const struct model *from);
 void model_free(struct model *m);
 
 /* Carry out step @i. */

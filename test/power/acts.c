@@ -14,6 +14,9 @@
  *   mapped     one writes through shared maps as well, and has files made plain ($PLFS flatten)
  *   writeback  nothing is changed: pages of all that is in DIR, chosen at random, go to the disk, as the
  *              kernel may have it
+ *
+ * With COVER in the environment some files are synced when they are closed, and then get copies or parity
+ * ($PLFS drain).
  */
 #define _GNU_SOURCE
 #include "story.h"
@@ -194,17 +197,29 @@ static void write_through_map(void)
 	munmap(map, (size_t)file_len);
 }
 
-static void flatten(void)
+static void plfs(const char *verb)
 {
 	int status;
 	pid_t pid = fork();
 
 	if (!pid) {
-		execl(getenv("PLFS"), "plfs", "flatten", path_of(file), NULL);
+		execl(getenv("PLFS"), "plfs", verb, path_of(file), NULL);
 		die("%s", getenv("PLFS"));
 	}
 	if (waitpid(pid, &status, 0) < 0 || status)
-		die("flatten %s", path_of(file));
+		die("%s %s", verb, path_of(file));
+}
+
+static void cover_file(void)
+{
+	struct action *a = begin(SYNC, 0, 0);
+
+	fd = open(path_of(file), O_RDONLY);
+	done(a, fd >= 0 && !fsync(fd));
+	close_file();
+	a = begin(COVER, 0, 0);
+	plfs("drain");
+	done(a, true);
 }
 
 /* ---- stories of one file ---- */
@@ -247,7 +262,7 @@ static void write_and_sync(void)
 		sync_file();
 	close_file();
 	if (is("mapped") && story->mapped && rnd(2))
-		flatten();
+		plfs("flatten");
 }
 
 /* All of it is synced before it gets the name. */
@@ -352,6 +367,8 @@ int main(int argc, char **argv)
 	for (int i = 0; !story_over(story); i++) {
 		file = i;
 		tell_one_file();
+		if (getenv("COVER") && !is("replace") && !story->enough && rnd(3))
+			cover_file();
 		if (i > 2 && !is("replace"))
 			unlink_file(i - 2);
 	}

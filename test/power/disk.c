@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * disk DIR IMAGE STORY FAILURES GAP SEED: a disk whose power fails. DIR/disk, in a FUSE file system of its
- * own, is a file to lay a loop device on. What is written there is in the cache of the disk, and in IMAGE
- * after the next flush, which is an fsync() here. Before requests chosen at random, each GAP or so, IMAGE.0,
- * IMAGE.1, ... are made: what the disk has if its power fails at that moment, all that was flushed and any
- * part of its cache. When there are FAILURES of them the story has come to its end; the disk goes on until it
- * is unmounted.
+ * disk DIR IMAGE STORY FAILURES GAP SEED DISKS: disks whose power fails. DIR/disk1, DIR/disk2, ..., in a FUSE
+ * file system of their own, are files to lay loop devices on. What is written there is in the cache of the
+ * disk, and in its part of IMAGE after the next flush of that disk, which is an fsync() here. Before requests
+ * chosen at random, each GAP or so, IMAGE.0, IMAGE.1, ... are made: what the disks have if the power fails at
+ * that moment, all that was flushed and any part of the cache of each, by chances of its own. When there are
+ * FAILURES of them the story has come to its end; the disks go on until they are unmounted.
  *
- * The kernel's protocol is spoken as it is, <linux/fuse.h>: a root directory, and one file in it.
+ * The kernel's protocol is spoken as it is, <linux/fuse.h>: a root directory, and the files in it.
  */
 #define _GNU_SOURCE
 #include "story.h"
@@ -17,7 +17,8 @@
 #include <sys/uio.h>
 
 #define ROOT FUSE_ROOT_ID
-#define DISK 2
+#define DISK1 2 /* the others follow */
+#define DISKS_MAX 8
 #define WRITE_MAX (1 << 20)
 #define SECTOR 4096 /* is written whole: the superblock of ext4, for one, depends on it */
 #define FOR_EVER 1000000
@@ -25,11 +26,14 @@
 struct pending {
 	uint64_t off;
 	uint32_t len;
+	unsigned disk; /* from 0 on */
 	unsigned char *data;
 };
 
 static int fuse;
-static off_t size;
+static off_t size;   /* of the image */
+static uint64_t disk_len;
+static unsigned nr_disks;
 static unsigned char *now, *flushed; /* with and without what is pending */
 static int image;
 static const char *image_path;
@@ -57,11 +61,11 @@ static void reply(const struct fuse_in_header *in, int error, const void *data, 
 
 static struct fuse_attr attr_of(uint64_t node)
 {
-	if (node != DISK)
+	if (node == ROOT)
 		return (struct fuse_attr){ .ino = node, .mode = S_IFDIR | 0700, .nlink = 1, .blksize = 4096 };
 	return (struct fuse_attr){ .ino = node,
-				   .size = (uint64_t)size,
-				   .blocks = (uint64_t)size / 512,
+				   .size = disk_len,
+				   .blocks = disk_len / 512,
 				   .mode = S_IFREG | 0600,
 				   .nlink = 1,
 				   .blksize = 4096 };
@@ -76,11 +80,12 @@ static void reply_attr(const struct fuse_in_header *in)
 
 static void lookup(const struct fuse_in_header *in, const char *name)
 {
+	unsigned node = DISK1 - 1 + (!strncmp(name, "disk", 4) ? (unsigned)atoi(name + 4) : 0);
 	struct fuse_entry_out out = {
-		.nodeid = DISK, .entry_valid = FOR_EVER, .attr_valid = FOR_EVER, .attr = attr_of(DISK)
+		.nodeid = node, .entry_valid = FOR_EVER, .attr_valid = FOR_EVER, .attr = attr_of(node)
 	};
 
-	if (in->nodeid == ROOT && !strcmp(name, "disk"))
+	if (in->nodeid == ROOT && node >= DISK1 && node < DISK1 + nr_disks)
 		reply(in, 0, &out, sizeof(out));
 	else
 		reply(in, -ENOENT, NULL, 0);
@@ -101,26 +106,32 @@ static void init(const struct fuse_in_header *in, const struct fuse_init_in *arg
 	reply(in, 0, &out, sizeof(out));
 }
 
-/* ---- the disk ---- */
+/* ---- the disks; offsets are in the image ---- */
 
-static void write_disk(uint64_t off, uint32_t len, const void *data)
+static void write_disk(unsigned disk, uint64_t off, uint32_t len, const void *data)
 {
 	if (nr_pending == pending_cap) {
 		pending_cap = pending_cap ? 2 * pending_cap : 1024;
 		pending = realloc(pending, (size_t)pending_cap * sizeof(*pending));
 	}
-	pending[nr_pending] = (struct pending){ off, len, malloc(len) };
+	pending[nr_pending] = (struct pending){ off, len, disk, malloc(len) };
 	memcpy(pending[nr_pending++].data, data, len);
 	memcpy(now + off, data, len);
 }
 
-static void flush_disk(void)
+static void flush_disk(unsigned disk)
 {
+	int nr_left = 0;
+
 	for (int i = 0; i < nr_pending; i++) {
+		if (pending[i].disk != disk) {
+			pending[nr_left++] = pending[i];
+			continue;
+		}
 		memcpy(flushed + pending[i].off, pending[i].data, pending[i].len);
 		free(pending[i].data);
 	}
-	nr_pending = 0;
+	nr_pending = nr_left;
 }
 
 /* Copy what is not a hole. */
@@ -145,27 +156,34 @@ static void keep(int to, const struct pending *p, bool torn)
 	}
 }
 
-/* Nothing of the cache, all of it, up to a moment, or by chance. */
+/* Of the cache of @disk nothing, all, what came up to a moment, or any of it by chance. */
+static void keep_some(int to, unsigned disk, struct failure *f)
+{
+	int how = (int)rnd(8), end = nr_pending, parts = how < 3 ? 0 : how < 6 ? 16 : 1 + (int)rnd(15);
+
+	if (how > 3 && how < 6)
+		end = (int)rnd((uint64_t)nr_pending + 1);
+	for (int i = 0; i < end; i++)
+		if (pending[i].disk == disk && (int)rnd(16) < parts) {
+			keep(to, &pending[i], how > 4 && (i + 1 == end || !rnd(8)));
+			f->nr_kept++;
+		}
+}
+
 static void fail(void)
 {
 	struct failure *f = &story->failures[story->nr_failures];
 	char path[4096];
-	int to, parts, how = (int)rnd(8), end = nr_pending;
+	int to;
 
 	snprintf(path, sizeof(path), "%s.%d", image_path, story->nr_failures);
 	to = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
 	if (to < 0)
 		die("%s", path);
 	copy_image(to);
-	parts = how < 3 ? 0 : how < 6 ? 16 : 1 + (int)rnd(15);
-	if (how > 3 && how < 6)
-		end = (int)rnd((uint64_t)nr_pending + 1);
 	*f = (struct failure){ .requests = nr_requests, .nr_pending = nr_pending };
-	for (int i = 0; i < end; i++)
-		if ((int)rnd(16) < parts) {
-			keep(to, &pending[i], how > 4 && (i + 1 == end || !rnd(8)));
-			f->nr_kept++;
-		}
+	for (unsigned i = 0; i < nr_disks; i++)
+		keep_some(to, i, f);
 	close(to);
 	f->at = story_tick(story);
 	next_failure = nr_requests + 1 + (int)rnd((uint64_t)gap * 2);
@@ -187,7 +205,8 @@ static void serve(const struct fuse_in_header *in, const void *arg)
 {
 	const struct fuse_read_in *r = arg;
 	const struct fuse_write_in *w = arg;
-	uint64_t at;
+	unsigned disk = (unsigned)in->nodeid - DISK1;
+	uint64_t at, begin = disk * disk_len;
 
 	switch (in->opcode) {
 	case FUSE_INIT:
@@ -205,22 +224,22 @@ static void serve(const struct fuse_in_header *in, const void *arg)
 		      sizeof(struct fuse_open_out));
 		break;
 	case FUSE_READ:
-		at = r->offset < (uint64_t)size ? r->offset : (uint64_t)size;
-		reply(in, 0, now + at,
-		      r->size < (uint64_t)size - at ? r->size : (size_t)((uint64_t)size - at));
+		at = r->offset < disk_len ? r->offset : disk_len;
+		reply(in, 0, now + begin + at,
+		      r->size < disk_len - at ? r->size : (size_t)(disk_len - at));
 		break;
 	case FUSE_WRITE:
-		if (w->offset + w->size > (uint64_t)size) {
+		if (w->offset + w->size > disk_len) {
 			reply(in, -ENOSPC, NULL, 0);
 			break;
 		}
 		count_request();
-		write_disk(w->offset, w->size, w + 1);
+		write_disk(disk, begin + w->offset, w->size, w + 1);
 		reply(in, 0, &(struct fuse_write_out){ .size = w->size }, sizeof(struct fuse_write_out));
 		break;
 	case FUSE_FSYNC:
 		count_request();
-		flush_disk();
+		flush_disk(disk);
 		reply(in, 0, NULL, 0);
 		break;
 	case FUSE_FLUSH:
@@ -249,8 +268,8 @@ int main(int argc, char **argv)
 	char *buf = malloc(len), options[100];
 	struct stat st;
 
-	if (argc != 7)
-		die("usage: disk DIR IMAGE STORY FAILURES GAP SEED");
+	if (argc != 8)
+		die("usage: disk DIR IMAGE STORY FAILURES GAP SEED DISKS");
 	image_path = argv[2];
 	image = open(image_path, O_RDWR);
 	if (image < 0 || fstat(image, &st))
@@ -262,6 +281,10 @@ int main(int argc, char **argv)
 	failures = atoi(argv[4]);
 	gap = atoi(argv[5]);
 	state = strtoull(argv[6], NULL, 10);
+	nr_disks = (unsigned)atoi(argv[7]);
+	if (!nr_disks || nr_disks > DISKS_MAX)
+		die("disks");
+	disk_len = (uint64_t)size / nr_disks;
 	if (failures > STORY_FAILURES || flushed == MAP_FAILED || now == MAP_FAILED)
 		die("disk");
 	next_failure = (int)rnd((uint64_t)gap * 4);

@@ -3,7 +3,8 @@
  * look DIR STORY FAILURE [goes-on]: whether DIR has what was synced before that failure of the disk, and else
  * nothing but what was there, what was to be there, zeros, and bytes that cannot be read, where something was
  * written since. With "goes-on" the files are then written and synced. Exit code 1: it has not, and the first
- * things that are wrong are told.
+ * things that are wrong are told. With LOST in the environment a disk that had logs is not there: bytes may be
+ * unreadable, but not those of files that had copies or parity of all since.
  */
 #define _GNU_SOURCE
 #include "story.h"
@@ -36,6 +37,7 @@ struct file {
 	int pending[20000], nr_pending; /* actions that may be seen */
 	bool named, synced;             /* its first name was synced; something of itself */
 	bool going, gone;               /* that name may have gone, or has */
+	bool lost;                      /* any byte may be unreadable */
 };
 
 static bool has_begun(const struct action *a) { return a->begin && a->begin <= at; }
@@ -114,6 +116,24 @@ static void find_syncs(int no, uint64_t *synced, uint64_t *dir_synced)
 
 static bool is_before(const struct action *a, uint64_t synced) { return a->end && a->end < synced; }
 
+/* Whether all that was done with the file is synced, and has been covered since. */
+static bool is_covered(const struct file *f, int no)
+{
+	uint64_t last = 0, covered = 0;
+
+	for (int i = 0; i < story->nr; i++) {
+		const struct action *a = &story->actions[i];
+
+		if (a->file != no || !has_begun(a))
+			continue;
+		if (a->act == COVER && has_ended(a))
+			covered = a->begin;
+		else if (a->act != COVER && a->act != UNLINK)
+			last = !has_ended(a) ? UINT64_MAX : a->end > last ? a->end : last;
+	}
+	return !f->nr_pending && covered > last;
+}
+
 static void foresee(struct file *f, int no)
 {
 	uint64_t synced, dir_synced;
@@ -142,6 +162,7 @@ static void foresee(struct file *f, int no)
 		f->going |= a->act == RENAME || a->act == UNLINK;
 		f->gone |= (a->act == RENAME || a->act == UNLINK) && is_before(a, dir_synced);
 	}
+	f->lost = getenv("LOST") && !is_covered(f, no);
 	size = f->min_size = f->max_size = f->sure_size;
 	for (int i = 0; i < f->nr_pending; i++) {
 		if (is_write(&story->actions[f->pending[i]]) && story->actions[f->pending[i]].off < 0)
@@ -174,16 +195,17 @@ static bool may_be(const struct file *f, long off, int c)
 static bool look_at_bytes(const struct file *f, int fd, long size)
 {
 	static unsigned char buf[STORY_FILE_MAX];
-	long step = size;
+	long step = size, least = f->lost ? 4096 : 16; /* errors take their time */
 
 	for (long off = 0, len; off < size; off += len) {
-		bool excused = f->going;
+		bool excused = f->going || f->lost;
 		ssize_t n;
 
 		len = size - off < step ? size - off : step;
 		n = pread(fd, buf + off, (size_t)len, off);
-		if (n != len && step > 16) { /* in smaller pieces from here on */
+		if (n != len && step > least) { /* in smaller pieces from here on */
 			step = step > 65536 ? 65536 : step > 4096 ? 4096 : step > 512 ? 512 : 16;
+			step = step > least ? step : least;
 			len = 0;
 			continue;
 		}
@@ -249,7 +271,7 @@ static bool scan_container(struct file *f, int no, const char *path, bool goes_o
 	size = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
 	if (size < 0 && errno == ENOENT)
 		return f->named && !f->going ? wrong("is gone") : true;
-	if (size < 0 && errno == EIO && !f->synced)
+	if (size < 0 && errno == EIO && (!f->synced || f->lost))
 		ok = true; /* its name was synced, nothing of what that names: an error is what is promised */
 	else if (size < 0)
 		ok = f->named && !f->going ?

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What acts.c does, written down in shared memory outside of the file system that will lose its power: disk.c
- * notes when that is, and scan.c says what may be found then. One counter orders the beginnings and ends of
+ * notes when that is, and look.c says what may be found then. One counter orders the beginnings and ends of
  * all actions, and the failures.
  */
 #ifndef TEST_POWER_STORY_H
@@ -17,7 +17,7 @@
 #define STORY_FILE_MAX (6 << 20) /* bytes of a file */
 #define STORY_FAILURES 256
 
-enum act { CREATE, WRITE, APPEND, TRUNCATE, SYNC, SYNC_DIR, RENAME, UNLINK };
+enum act { CREATE, WRITE, APPEND, TRUNCATE, SYNC, SYNC_DIR, RENAME, UNLINK, COVER };
 
 struct action {
 	enum act act;

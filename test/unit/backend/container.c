@@ -280,6 +280,8 @@ static void make_log(char *name)
 	store_close(&store, &h);
 }
 
+#define STAMP_NS 1700000000000000000ull
+
 static struct index_record record(uint64_t n)
 {
 	return (struct index_record){
@@ -288,7 +290,7 @@ static struct index_record record(uint64_t n)
 		.length = 10,
 		.count = 1,
 		.log_off = n * 10,
-		.stamp_ns = n + 1,
+		.stamp_ns = STAMP_NS + n,
 	};
 }
 
@@ -334,7 +336,7 @@ static int find(void *arg, const struct index_block *block)
 
 	f->nr_blocks++;
 	while ((ret = index_block_record(block, &cur, &rec)) > 0) {
-		cr_assert_eq(rec.logical_off, (rec.stamp_ns - 1) * 100);
+		cr_assert_eq(rec.logical_off, (rec.stamp_ns - STAMP_NS) * 100);
 		if (block->pid < 16)
 			f->per_log[block->pid]++;
 		f->nr_records++;
@@ -553,9 +555,9 @@ Test(dropping_index, is_collected_with_its_logs_when_all_is_void)
 	make_log(name[0]);
 	make_log(name[1]);
 	cr_assert_eq(append_to(name[0], 0, 10), 0);
-	collect_void(&c, 9, -1); /* the last stamp is 10 */
+	collect_void(&c, STAMP_NS + 8, -1); /* the last stamp is one more */
 	cr_assert(exists(name[0]));
-	collect_void(&c, 10, -1);
+	collect_void(&c, STAMP_NS + 9, -1);
 	cr_assert_not(exists(name[0]));
 	cr_assert(exists(name[1])); /* no index names it yet */
 	cr_assert_eq(mode_of(index_path(rest)), 0);
@@ -569,7 +571,7 @@ Test(dropping_index, is_kept_while_one_of_its_logs_is_written_to)
 	snprintf(live, sizeof(live), "hostdir.%u/live.%s", name_hostdir(&c), name + 5);
 	touch(live);
 	cr_assert_eq(append_to(name, 0, 10), 0);
-	collect_void(&c, 100, -1);
+	collect_void(&c, STAMP_NS + 100, -1);
 	cr_assert(exists(name));
 	cr_assert_neq(mode_of(index_path(rest)), 0);
 }
@@ -593,7 +595,7 @@ Test(dropping_index, appending_and_collecting_at_once_loses_nothing)
 	cr_assert_eq(append(4, 0, 1), 0);
 	pid = start_child(append_slowly, NULL);
 	for (int i = 0; i < 200; i++) {
-		collect_void(&c, 500, -1);
+		collect_void(&c, STAMP_NS + 500, -1);
 		if (i % 10 == 0)
 			append(4, 0, 1);
 	}

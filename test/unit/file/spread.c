@@ -4,6 +4,7 @@
  * mappings of the same files, backends that are gone. The calls of programs on such files are compared with a
  * plain directory by the variant "spread" of test/posix/run; kills are test/crash/spread.c's.
  */
+#include "test/lib/calls.h"
 #include "test/lib/near.h"
 
 #include "core/backend/mount.h"
@@ -147,6 +148,33 @@ Test(spread, live_files_are_beside_the_logs_and_the_rest_is_at_home)
 	cr_assert_eq(lclose(&l), 0);
 	cr_assert_eq(near_count("live.") + count_files("live."), 0);
 	cr_assert_eq(count_files("index."), 1);
+}
+
+static int nr_synced_first;
+
+static int note_sync(enum call call)
+{
+	nr_synced_first += call == CALL_FSYNC && !count_files("spread.");
+	return 0;
+}
+
+/* plfs.UID, the backend's, two of the container and its hostdir. */
+static int write_watched(void *arg)
+{
+	calls_intercept();
+	on_call = note_sync;
+	return write_it(arg) || (near_count("data.") && nr_synced_first < 5);
+}
+
+/* Else a power failure can leave what leads there alone, and the backend would seem to be gone. */
+Test(spread, directories_are_on_stable_storage_before_home_leads_there)
+{
+	for (int i = 0; !near_count("data."); i++) {
+		cr_assert_lt(i, 100);
+		if (i)
+			cr_assert_eq(lunlink(name), 0);
+		cr_assert_eq(in_child(write_watched, (void *)0), 0);
+	}
 }
 
 Test(spread, the_stub_says_so_to_older_libraries)
