@@ -28,7 +28,6 @@ enum dropping_kind {
 	DROPPING_NEAR,
 	DROPPING_SPREAD,
 	DROPPING_COPIES,
-	DROPPING_SEALED,
 	DROPPING_PARITY,
 };
 enum dropping_kind name_kind(const char *name);
@@ -43,6 +42,9 @@ static inline bool name_is_near(const char *name) { return !strncmp(name, "near.
 
 /* N of "spread.N.HOST", which says in which other backend logs of a host are (spread.h); 0: no such. */
 unsigned name_spread_slot(const char *name);
+
+/* "sealed.N.HOST", which no version makes any more, or reads. It goes with its container. */
+static inline bool name_is_old(const char *name) { return !strncmp(name, "sealed.", 7); }
 
 /*
  * Whether a file in a hostdir, or with @top in the container itself, can have this name: that of a dropping,

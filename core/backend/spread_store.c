@@ -9,7 +9,6 @@
 #include "core/backend/name_list.h"
 #include "core/backend/names.h"
 #include "core/backend/rebuilt.h"
-#include "core/backend/sealed.h"
 #include "core/backend/spread_open.h"
 #include "core/backend/spread_tops.h"
 #include "core/base/alloc.h"
@@ -382,7 +381,7 @@ int spread_list(struct store *s, const char *dir, const char *file, struct name_
 	return ret;
 }
 
-/* A seal says nothing of a log that was begun since, by a process that did not know of it: its note does. */
+/* -EREMOTE: that backend is not there, and has no live files; -EIO: it may have some. */
 static int list_one(struct store *s, const char *dir, const char *file, struct there *there)
 {
 	int ret = list_there(s, dir, file, there);
@@ -390,7 +389,7 @@ static int list_one(struct store *s, const char *dir, const char *file, struct t
 	if (ret != -EREMOTE)
 		return ret == -ENOENT ? 0 : ret;
 	if (!spread_has_open(s, dir, file, NULL))
-		return sealed_list(s, dir, file, add_log, there) ? -EREMOTE : 0;
+		return -EREMOTE;
 	spread_tell_gone(s, dir, file);
 	return -EIO;
 }

@@ -158,12 +158,6 @@ static int mirror(struct container *c, int fd, struct stub *stub, const struct s
 
 	if (!c->store->spares)
 		return 0;
-	if (!stub->copied && c->store->spares->parity && !stub_is_alone(fd)) {
-		/* its processes would not know of seals (core/backend/sealed.h) */
-		d->nr_left++;
-		drain_trouble(d, c->dir, "", "no parity: the file is open, by processes that began without it");
-		return 0;
-	}
 	if (!stub->copied) {
 		h = stub_reopen(fd, O_RDWR);
 		ret = h < 0 ? h : stub_set_copied(h, stub);

@@ -292,6 +292,19 @@ static void count_away(struct grouping *gr)
 	}
 }
 
+/* What nothing covers, in a backend that is not there. */
+static void count_bare(struct grouping *gr)
+{
+	for (size_t i = 0; i < gr->g.listed.nr; i++) {
+		const struct grouped_log *log = &gr->g.logs[i];
+
+		if (log->ret != -EREMOTE || log->covered)
+			continue;
+		gr->d->nr_left++;
+		drain_trouble(gr->d, gr->g.c->dir, log->path, "its backend is not there, and it has no parity");
+	}
+}
+
 int grouping_container(const struct container *c, struct plfs_drain *d)
 {
 	struct grouping *gr = mem_zalloc(sizeof(*gr));
@@ -316,7 +329,7 @@ int grouping_container(const struct container *c, struct plfs_drain *d)
 	if (!ret) {
 		drop_spare(gr);
 		count_away(gr);
-		ret = grouped_seal(&gr->g);
+		count_bare(gr);
 	}
 	grouped_release(&gr->g);
 	store_close(c->store, &gr->record);

@@ -34,7 +34,25 @@ Test(parity_uses, a_removed_file_leaves_nothing_in_any_backend)
 {
 	three_make_covered();
 	cr_assert_eq(lunlink("a"), 0);
-	cr_assert_eq(three_find("data.") + three_find("parity") + three_find("sealed.") + three_find("spread."), 0);
+	cr_assert_eq(three_find("data.") + three_find("parity") + three_find("spread."), 0);
+}
+
+/* Versions before the first one made them. */
+Test(parity_uses, a_seal_of_an_older_version_does_no_harm)
+{
+	char seal[PATH_MAX];
+	mode_t mode = 0640;
+
+	three_make_covered();
+	three_find("spread.1.");
+	three_path(seal, 0);
+	memcpy(strstr(seal, "/spread.1.") + 1, "sealed", 6);
+	three_shell("echo plfs-sealed 1 00000000 > '%s' %s", seal, "");
+	three_look_without_each(false);
+	cr_assert_eq(image_check(NULL), 0);
+	cr_assert_eq(in_child(image_chmod, &mode), 0);
+	cr_assert_eq(lunlink("a"), 0);
+	cr_assert_eq(three_find("sealed.") + three_find("spread."), 0);
 }
 
 Test(parity_uses_file, parity_in_a_backend_without_logs_goes_with_the_file)
