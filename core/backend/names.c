@@ -73,7 +73,7 @@ enum dropping_kind name_kind(const char *name)
 
 unsigned name_spread_slot(const char *name)
 {
-	return has_slot(name, SPREAD) ? (unsigned)(name[strlen(SPREAD)] - '0') : 0;
+	return has_slot(name, SPREAD) && !strstr(name, ".tmp.") ? (unsigned)(name[strlen(SPREAD)] - '0') : 0;
 }
 
 /* Whether the @len bytes at @p are digits. */
@@ -126,7 +126,7 @@ bool name_is_known(const char *name, bool top)
 	       (!strncmp(name, NEAR, strlen(NEAR)) && len > strlen(NEAR)) ||
 	       (!strncmp(name, COPIES, strlen(COPIES)) && len > strlen(COPIES)) ||
 	       (!strncmp(name, PARITY, strlen(PARITY)) && len > strlen(PARITY)) ||
-	       name_spread_slot(name) || name_is_old(name);
+	       has_slot(name, SPREAD) || name_is_old(name);
 }
 
 bool name_is_live_of(const char *live, const char *log)

@@ -38,7 +38,10 @@ static inline bool name_is_live(const char *name) { return !strncmp(name, "live.
 static inline bool name_is_notice(const char *name) { return !strncmp(name, "notice.", 7); }
 
 /* The same of the file that says where a host's logs may be (place.h). */
-static inline bool name_is_near(const char *name) { return !strncmp(name, "near.", 5); }
+static inline bool name_is_near(const char *name)
+{
+	return !strncmp(name, "near.", 5) && !strstr(name, ".tmp.");
+}
 
 /* N of "spread.N.HOST", which says in which other backend logs of a host are (spread.h); 0: no such. */
 unsigned name_spread_slot(const char *name);
