@@ -74,6 +74,32 @@ parity_begins_later() { # with a file that was made without it, and is open
 	"$plfs" run -m "$later" cmp "$work/plain/l" /plfs/l
 }
 
+parity_forgotten() { # a lost backend is given up: its bytes are read, its logs made anew, and what comes back does no harm
+	local map
+	parity_setup
+	parity_file f
+	wrong 1 "$two is there: nothing is given up" "$plfs" places --forget "$two" "$back/f"
+	mv "$two" "$two.lost"
+	"$plfs" places --forget "$two" "$back/f" | grep 'is given up'
+	"$plfs" run -m "$map" cmp "$work/plain/f" /plfs/f 2>"$work/err"
+	cat "$work/err"
+	[ "$(grep -c 'is rebuilt from parity in .*; plfs repair makes it whole' "$work/err")" = 1 ]
+	"$plfs" repair -m "$map" "$back/f" | tee "$work/out"
+	grep 'made anew from parity' "$work/out"
+	"$plfs" check "$back/f"
+	"$plfs" run -m "/plfs=$back" cmp "$work/plain/f" /plfs/f 2>"$work/err"
+	[ ! -s "$work/err" ]
+	mv "$two.lost" "$two"
+	"$plfs" run -m "$map" cmp "$work/plain/f" /plfs/f
+	"$plfs" check "$back/f"
+	"$plfs" run -m "$map" rm /plfs/f
+	[ "$(find "$back" -name 'data.*' | wc -l)" = 0 ]
+	"$plfs" gc --places --age 0 "$two"
+	"$plfs" gc --places --age 0 "$three"
+	[ "$(there_logs)" = 0 ]
+	[ "$(parity_files)" = 0 ]
+}
+
 parity_wrong() { # settings
 	local three_of="/plfs=$back,$work/plain,$bin"
 	wrong 78 'parity= is 0 or 1' "$plfs" run -m "$three_of{spread=process,parity=2}" true

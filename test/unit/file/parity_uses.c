@@ -138,6 +138,77 @@ Test(parity_uses, a_file_is_flattened_by_parity_and_has_none_then)
 	cr_assert_eq(three_count(scratch, "parity"), 0);
 }
 
+/* ---- a backend is given up ---- */
+
+static int forget_it(void *arg)
+{
+	char path[PATH_MAX];
+	unsigned nr = 0;
+	struct plfs_mount *m = lpath("a", path);
+	int ret = plfs_places_forget(m, AT_FDCWD, path, arg, &nr);
+
+	return ret ? -ret : nr ? 0 : 1;
+}
+
+static void give_up(int i)
+{
+	char path[PATH_MAX];
+
+	three_other(path, i);
+	cr_assert_eq(in_child(forget_it, path), EBUSY, "it is there");
+	three_lose(i, i == 2);
+	cr_assert_eq(in_child(forget_it, path), 0);
+	cr_assert_eq(in_child(forget_it, path), 1, "nothing leads there any more");
+}
+
+Test(parity_uses, after_a_backend_was_given_up_parity_gives_its_bytes_and_a_repair_its_logs)
+{
+	for (int i = 2; i < 4; i++) {
+		int nr;
+
+		three_make_covered();
+		nr = three_find("data.");
+		give_up(i);
+		cr_assert_eq(image_look(), 0, "without %d", i);
+		cr_assert_eq(image_check("parity"), 1);
+		cr_assert_eq(image_repair("healed"), 0);
+		cr_assert_eq(three_logs(1) + three_logs(5 - i), nr, "each is in a backend that is there");
+		cr_assert_eq(image_check(NULL), 0);
+		cr_assert_eq(image_look(), 0);
+		three_lose(5 - i, true);
+		cr_assert_lt(image_look(), 2, "bytes of two lost backends are never wrong");
+		three_bring_back(5 - i);
+		image_drain();
+		three_lose(5 - i, false);
+		cr_assert_eq(image_look(), 0, "after a drain another backend may be lost");
+		three_bring_back(5 - i);
+		three_bring_back(i);
+		cr_assert_eq(lunlink("a"), 0);
+		image_len = 0;
+	}
+}
+
+/* What it has is older than what was written since. */
+Test(parity_uses, a_backend_that_was_given_up_and_comes_back_does_no_harm)
+{
+	three_make_covered();
+	give_up(2);
+	cr_assert_eq(image_repair("healed"), 0);
+	three_write(0, 2, 2);
+	three_bring_back(2);
+	cr_assert_eq(image_look(), 0);
+	cr_assert_eq(image_check(NULL), 0);
+	three_write_into(2, 3, image_write_piece);
+	cr_assert_eq(image_look(), 0, "it leads there again");
+	cr_assert_lt(image_drain(), 50);
+	cr_assert_eq(image_check(NULL), 0);
+	three_look_without_each(false);
+	cr_assert_eq(lcompact("a"), 0);
+	cr_assert_eq(image_look(), 0);
+	cr_assert_eq(lunlink("a"), 0);
+	cr_assert_eq(three_find("data.") + three_find("parity") + three_find("spread."), 0);
+}
+
 static int remove_orphans(void *arg, const char *top, const char *home)
 {
 	(void)home;
