@@ -11,8 +11,8 @@
 int scan_spread(struct scan *l, const char *path, const char *name);
 
 /*
- * Behind the scan of logs, copies and parity, with l->away: whether all that is in backends that are not there
- * is known, and made anew by a repair. Else l->gone. 0; -errno.
+ * Behind the scan of logs, copies and parity, with l->away: whether all that is in backends that are not
+ * there is known, and made anew by a repair. Else l->gone. 0; -errno.
  */
 int scan_away(struct scan *l);
 
