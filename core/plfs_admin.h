@@ -183,6 +183,7 @@ struct plfs_drain {
 	/* Logs of processes that write are left alone; of a place, those of killed processes as well. */
 	bool closed_only;
 	bool of_place; /* the drain's own: places of other hosts are not counted, they drain theirs */
+	bool to_home; /* of a file: also logs in other backends (spread=) */
 	bool keep; /* logs that are moved stay in the place as staged copies, if it is that of the mapping */
 	bool patient; /* logs that find too few partners for parity wait for others that may be closed */
 	uint64_t age_ns;   /* in a backend that hosts share: what has changed since then is no orphan */
