@@ -264,6 +264,19 @@ struct plfs_place {
 int plfs_places_of(struct plfs_mount *m, int dirfd, const char *path,
 		   int (*fn)(void *arg, const struct plfs_place *place), void *arg);
 
+/* The parity files of a file (parity=1) that are in one backend. */
+struct plfs_parity {
+	const char *path;    /* OTHER/plfs.UID/BACKEND-ID-shared, or the first backend */
+	bool elsewhere;      /* not in the first */
+	bool here;           /* it can be read */
+	uint64_t nr, bytes;  /* that are there, if it can */
+	uint64_t nr_missing; /* that should be, and are not */
+};
+
+/* Call @fn for each backend that has some, or should. 0; -errno; the first non-zero of @fn. */
+int plfs_parity_of(struct plfs_mount *m, int dirfd, const char *path,
+		   int (*fn)(void *arg, const struct plfs_parity *parity), void *arg);
+
 /*
  * Give up on what the file has in the place of @what: a host's name as plfs_places_of() gives it, or that of
  * the host alone. With a slash in it @what is the directory of a backend of spread=, or of a place. Bytes

@@ -94,7 +94,8 @@ bool node_index_is_hopeless(struct node_index *idx, const uint8_t *p, size_t lef
  * Call @fn without a process that appends to the node index of the log @path, continues that log, or removes
  * logs that are void: for a moment. @tries: also where there are no locks. What @fn returns; -errno.
  */
-int node_index_alone(const struct container *c, const char *path, bool tries, int (*fn)(void *arg), void *arg);
+int node_index_alone(const struct container *c, const char *path, bool tries, int (*fn)(void *arg),
+		     void *arg);
 
 /*
  * Read the node index @path and call @fn for each of its blocks. *@damaged grows by the number of those

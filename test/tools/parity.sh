@@ -74,6 +74,26 @@ parity_begins_later() { # with a file that was made without it, and is open
 	"$plfs" run -m "$later" cmp "$work/plain/l" /plfs/l
 }
 
+parity_shown() { # by places and du: which backend has it, and what it takes
+	local map name
+	parity_setup
+	parity_file s
+	"$plfs" places -m "$map" "$back/s" | tee "$work/out"
+	[ "$(sed -n 's/.*: parity in .*: \([0-9]*\) files, .*/\1/p' "$work/out" | awk '{ n += $1 } END { print n }')" = "$(parity_files)" ]
+	! grep missing "$work/out" || return 1
+	"$plfs" places --json -m "$map" "$back/s" | grep '"parity": [1-9][0-9]*, "missing": 0, "bytes": [1-9]'
+	"$plfs" du -m "$map" "$back/s" | tee "$work/out"
+	grep "$back/s: logs in $work/b[23]/plfs" "$work/out"
+	grep "$back/s: parity in $work/b[23]/plfs" "$work/out"
+	"$plfs" du --json -m "$map" "$back/s" | grep '"elsewhere": .*, "what": "parity", "on_disk": [1-9][0-9]*, "inodes": [1-9]'
+	name=$(find "$two" "$three" -name 'parity.*' | head -1)
+	rm "$name"
+	"$plfs" places -m "$map" "$back/s" | grep 'parity in .*, 1 are missing'
+	name=${name%%/plfs.[0-9]*}
+	mv "$name" "$name.lost"
+	"$plfs" places -m "$map" "$back/s" | grep "parity in $name/.*: not there, or cannot be read"
+}
+
 parity_forgotten() { # a lost backend is given up: its bytes are read, its logs made anew, and what comes back does no harm
 	local map
 	parity_setup

@@ -150,13 +150,13 @@ static int forget_it(void *arg)
 	return ret ? -ret : nr ? 0 : 1;
 }
 
-static void give_up(int i)
+static void give_up(int i, bool empty)
 {
 	char path[PATH_MAX];
 
 	three_other(path, i);
 	cr_assert_eq(in_child(forget_it, path), EBUSY, "it is there");
-	three_lose(i, i == 2);
+	three_lose(i, empty);
 	cr_assert_eq(in_child(forget_it, path), 0);
 	cr_assert_eq(in_child(forget_it, path), 1, "nothing leads there any more");
 }
@@ -168,7 +168,7 @@ Test(parity_uses, after_a_backend_was_given_up_parity_gives_its_bytes_and_a_repa
 
 		three_make_covered();
 		nr = three_find("data.");
-		give_up(i);
+		give_up(i, i == 2);
 		cr_assert_eq(image_look(), 0, "without %d", i);
 		cr_assert_eq(image_check("parity"), 1);
 		cr_assert_eq(image_repair("healed"), 0);
@@ -192,7 +192,7 @@ Test(parity_uses, after_a_backend_was_given_up_parity_gives_its_bytes_and_a_repa
 Test(parity_uses, a_backend_that_was_given_up_and_comes_back_does_no_harm)
 {
 	three_make_covered();
-	give_up(2);
+	give_up(2, false);
 	cr_assert_eq(image_repair("healed"), 0);
 	three_write(0, 2, 2);
 	three_bring_back(2);
@@ -207,6 +207,42 @@ Test(parity_uses, a_backend_that_was_given_up_and_comes_back_does_no_harm)
 	cr_assert_eq(image_look(), 0);
 	cr_assert_eq(lunlink("a"), 0);
 	cr_assert_eq(three_find("data.") + three_find("parity") + three_find("spread."), 0);
+}
+
+static int bring_it(void *arg)
+{
+	struct plfs_drain d = { .to_home = true };
+	char path[PATH_MAX];
+	struct plfs_mount *m = lpath("a", path);
+
+	(void)arg;
+	return plfs_drain_file(m, AT_FDCWD, path, &d) || d.nr_left || d.nr_lost;
+}
+
+/* By drain --to home: no group has two logs of one backend then. */
+Test(parity_uses, logs_that_came_home_get_other_parity)
+{
+	int nr;
+
+	three_make_covered();
+	cr_assert_eq(in_child(bring_it, NULL), 0);
+	nr = three_logs(1);
+	cr_assert_eq(three_find("data."), nr);
+	cr_assert_eq(image_look(), 0);
+	cr_assert_eq(image_check(NULL), 0);
+	cr_assert_eq(image_drain(), 0, "nothing is to do");
+	three_look_without_each(true);
+	for (int i = 0; i < nr; i++) {
+		char log[PATH_MAX];
+
+		three_logs(1);
+		three_path(log, i);
+		three_shell("mv '%s' '%s/aside'", log, near_dir);
+		cr_assert_eq(image_look(), 0, "%s", log);
+		three_shell("mv '%s/aside' '%s'", near_dir, log);
+	}
+	cr_assert_eq(lunlink("a"), 0);
+	cr_assert_eq(three_find("data.") + three_find("parity"), 0);
 }
 
 static int remove_orphans(void *arg, const char *top, const char *home)
