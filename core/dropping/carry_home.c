@@ -79,6 +79,30 @@ static int leave(void *arg)
 	return ret;
 }
 
+/*
+ * Home may have it with more behind: it was made anew there while this backend was gone, and was continued. 1:
+ * it is whole; 0: home has none, or a beginning; -EIO: it is damaged; -errno.
+ */
+static int home_has_more(const struct moving *m)
+{
+	struct store home = store_bare(m->c->store);
+	char full[CONTAINER_PATH_LEN];
+	struct stat st;
+	int h, ret;
+
+	container_path(m->c, m->path, full);
+	h = store_open(&home, full, O_RDONLY | STORE_BRIEFLY, 0);
+	if (h < 0)
+		return h == -ENOENT ? 0 : h;
+	ret = home.ops->fstat(&home, h, &st);
+	if (!ret && st.st_size > m->len) {
+		ret = carry_prove(m->c, m->path, h, -1, datalog_len(&st));
+		ret = ret ? ret : 1;
+	}
+	store_close(&home, &h);
+	return ret;
+}
+
 /* Without a header and bytes it is being made, or its process was killed then: there is nothing to copy. */
 static int copy(struct moving *m, struct carry *carry)
 {
@@ -91,6 +115,9 @@ static int copy(struct moving *m, struct carry *carry)
 	ret = datalog_check(m->c, m->path, m->h);
 	if (ret)
 		return ret == -EIO && !datalog_len(&st) ? 0 : ret;
+	ret = home_has_more(m);
+	if (ret)
+		return ret > 0 ? 0 : ret;
 	ret = carry_back(m->c, m->path, m->h, -1, carry);
 	carry->nr_logs -= !ret; /* not yet */
 	return ret;

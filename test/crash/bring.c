@@ -348,6 +348,23 @@ Test(crash_bring, a_damaged_log_stays_where_it_is)
 }
 
 /* Whether another process writes a log cannot be told then. */
+/* As one that was made anew at home while its backend was gone, and was continued. */
+Test(crash_bring, a_log_of_which_home_has_more_is_not_put_in_its_place)
+{
+	char log[PATH_MAX], home[PATH_MAX];
+	struct stat st;
+
+	three_make();
+	cr_assert_gt(three_logs(2), 0);
+	three_path(log, 0);
+	cr_assert(find_file("index.", home) && !stat(log, &st));
+	snprintf(strrchr(home, '/'), 256, "%s", strrchr(log, '/'));
+	three_shell("cp -p '%s' '%s'", log, home);
+	cr_assert_eq(truncate(log, st.st_size - 5000), 0);
+	cr_assert_eq(read_image(), 1);
+	bring_and_end(0);
+}
+
 Test(crash_bring, without_a_backend_it_says_that_something_is_left)
 {
 	three_make();
