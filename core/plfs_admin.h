@@ -183,6 +183,7 @@ struct plfs_drain {
 	/* Logs of processes that write are left alone; of a place, those of killed processes as well. */
 	bool closed_only;
 	bool of_place; /* the drain's own: places of other hosts are not counted, they drain theirs */
+	bool to_home; /* of a file: also logs in other backends (spread=) */
 	bool keep; /* logs that are moved stay in the place as staged copies, if it is that of the mapping */
 	bool patient; /* logs that find too few partners for parity wait for others that may be closed */
 	uint64_t age_ns;   /* in a backend that hosts share: what has changed since then is no orphan */
@@ -262,6 +263,19 @@ struct plfs_place {
 /* Call @fn for each. 0; -errno; the first non-zero of @fn. */
 int plfs_places_of(struct plfs_mount *m, int dirfd, const char *path,
 		   int (*fn)(void *arg, const struct plfs_place *place), void *arg);
+
+/* The parity files of a file (parity=1) that are in one backend. */
+struct plfs_parity {
+	const char *path;    /* OTHER/plfs.UID/BACKEND-ID-shared, or the first backend */
+	bool elsewhere;      /* not in the first */
+	bool here;           /* it can be read */
+	uint64_t nr, bytes;  /* that are there, if it can */
+	uint64_t nr_missing; /* that should be, and are not */
+};
+
+/* Call @fn for each backend that has some, or should. 0; -errno; the first non-zero of @fn. */
+int plfs_parity_of(struct plfs_mount *m, int dirfd, const char *path,
+		   int (*fn)(void *arg, const struct plfs_parity *parity), void *arg);
 
 /*
  * Give up on what the file has in the place of @what: a host's name as plfs_places_of() gives it, or that of

@@ -12,6 +12,7 @@
 #include "waiting.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* What is to be drained: a place's directory of one backend, or a file. */
 struct wanted {
@@ -98,7 +99,8 @@ static int add_top(void *arg, struct top *top, struct plfs_mount *m)
 		return 0;
 	if (!plfs_place_is_shared(top->path))
 		return add_wanted(r, top->path, top->path, m, true);
-	tool_error("%s: of a backend of spread=, and no place: its logs stay there", top->path);
+	tool_error("%s: of a backend of spread=, and no place: its logs stay there, but for plfs drain --to home FILE",
+		   top->path);
 	r->misused = true;
 	return 0;
 }
@@ -236,6 +238,9 @@ static int run_drain(const struct verb *v, int argc, char **argv)
 		background |= c == OPT_BACKGROUND;
 		copies |= c == OPT_COPIES;
 		is_auto |= c == OPT_AUTO;
+		if (c == OPT_TO && strcmp(optarg, "home"))
+			return tool_misuse(v->name, "--to is home");
+		r.drain.to_home |= c == OPT_TO;
 		if (c == OPT_RATE)
 			r.drain.rate = options_size(v, "rate");
 		if (c == OPT_WRITERS)
@@ -278,6 +283,7 @@ const struct verb verb_drain = {
 		{ OPT_AUTO, "auto", NULL, "drain also the directories of this node that near=auto may have taken" },
 		{ OPT_BACKGROUND, "background", NULL, "be the helper that the library starts (drain=helper); NEAR is PLACE/plfs.UID/ID" },
 		{ OPT_COPIES, "copies", NULL, "be the helper that the library starts with mirror= or parity=; NEAR is the backend" },
+		{ OPT_TO, "to", "home", "of files: move also what is in other backends (spread=) to the first" },
 		{ OPT_WAIT, "wait", NULL, "wait until all is in the backend, also what is being written" },
 		{ OPT_TIMEOUT, "timeout", "SECONDS", "with --wait: so long at most" },
 		{ OPT_RATE, "rate", "SIZE", "copy so many bytes a second at most: a number, and K, M, G or T" },

@@ -128,6 +128,51 @@ static void print_line(const struct space *s, const char *name)
 		   show_size(s->reclaimable, reclaimable), (unsigned long long)s->nr_inodes, name);
 }
 
+/* ---- what a file has elsewhere ---- */
+
+static void print_elsewhere(const char *name, const char *where, const char *what, uint64_t bytes, uint64_t nr)
+{
+	char disk[TOOL_SIZE_LEN];
+
+	if (!opt.json) {
+		tool_print("%12s %12s %12s %8llu  %s: %s in %s", "", show_size(bytes, disk), "",
+			   (unsigned long long)nr, name, what, where);
+		return;
+	}
+	printf("{\"name\": ");
+	tool_print_json(name);
+	printf(", \"elsewhere\": ");
+	tool_print_json(where);
+	printf(", \"what\": \"%s\", \"on_disk\": %llu, \"inodes\": %llu}\n", what,
+	       (unsigned long long)bytes, (unsigned long long)nr);
+}
+
+static int print_logs(void *arg, const struct plfs_place *p)
+{
+	if (p->here && p->nr_logs)
+		print_elsewhere(arg, p->path, "logs", p->bytes, p->nr_logs);
+	return 0;
+}
+
+/* What is in the first backend counts with the file. */
+static int print_parity(void *arg, const struct plfs_parity *p)
+{
+	if (p->nr && p->elsewhere)
+		print_elsewhere(arg, p->path, "parity", p->bytes, p->nr);
+	return 0;
+}
+
+static void print_rest(const char *name)
+{
+	struct plfs_mount *m;
+	char path[PATH_MAX];
+
+	if (!target_find(name, path, &m) || !m)
+		return;
+	plfs_places_of(m, AT_FDCWD, path, print_logs, (void *)name);
+	plfs_parity_of(m, AT_FDCWD, path, print_parity, (void *)name);
+}
+
 /* ---- a directory ---- */
 
 static bool is_met(const struct stat *st)
@@ -165,8 +210,10 @@ static int visit(const char *path, const struct stat *st, int type, struct FTW *
 		progress_hide(&du.progress);
 		if (!measure(path, &one))
 			du.failed = true;
-		else if (du.each)
+		else if (du.each) {
 			print_line(&one, path);
+			print_rest(path);
+		}
 		progress_count(&du.progress, du.sum.nr_logical + du.sum.nr_plain, du.sum.disk, NULL);
 	}
 	add(&du.sum, &one);
@@ -206,6 +253,7 @@ static void du_of(const char *name, bool each, struct space *all)
 		add(all, &du.sum);
 	} else if (measure(name, &one)) {
 		print_line(&one, name);
+		print_rest(name);
 		add(all, &one);
 	} else {
 		du.failed = true;

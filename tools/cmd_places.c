@@ -109,6 +109,31 @@ static int wait_for(struct listing *l, const char *path, struct plfs_mount *m)
 	return ret;
 }
 
+static int print_parity(void *arg, const struct plfs_parity *p)
+{
+	const struct listing *l = arg;
+	char size[TOOL_SIZE_LEN], missing[60] = "";
+
+	if (opt.json) {
+		printf("{\"file\": ");
+		tool_print_json(l->name);
+		printf(", \"place\": ");
+		tool_print_json(p->path);
+		printf(", \"here\": %s, \"parity\": %llu, \"missing\": %llu, \"bytes\": %llu}\n",
+		       p->here ? "true" : "false", (unsigned long long)p->nr,
+		       (unsigned long long)p->nr_missing, (unsigned long long)p->bytes);
+		return 0;
+	}
+	if (p->nr_missing)
+		snprintf(missing, sizeof(missing), ", %llu are missing", (unsigned long long)p->nr_missing);
+	if (p->here)
+		tool_print("%s: parity in %s: %llu files, %s%s", l->name, p->path, (unsigned long long)p->nr,
+			   tool_size(p->bytes, size), missing);
+	else
+		tool_print("%s: parity in %s: not there, or cannot be read", l->name, p->path);
+	return 0;
+}
+
 static int list_staged(struct listing *l, const char *path, struct plfs_mount *m)
 {
 	char size[TOOL_SIZE_LEN];
@@ -140,6 +165,8 @@ static int list_one(void *arg, const char *name, const char *path, struct plfs_m
 	ret = l->w.waits ? wait_for(l, path, m) : 1;
 	if (ret > 0)
 		ret = plfs_places_of(m, AT_FDCWD, path, print_place, l);
+	if (!ret && !l->w.waits)
+		ret = plfs_parity_of(m, AT_FDCWD, path, print_parity, l);
 	if (!ret && !l->w.waits)
 		ret = list_staged(l, path, m);
 	if (ret < 0) {

@@ -19,7 +19,6 @@
 #define NEAR "near."
 #define COPIES "copies." /* spare.h */
 #define SPREAD "spread."
-#define SEALED "sealed." /* sealed.h */
 #define PARITY "parity." /* parity.h */
 
 /* What stands behind the kind: "HOST.PID.SEQ", "HOST". */
@@ -69,14 +68,12 @@ enum dropping_kind name_kind(const char *name)
 		return DROPPING_COPIES;
 	if (!strncmp(name, PARITY, strlen(PARITY)))
 		return DROPPING_PARITY;
-	if (has_slot(name, SEALED))
-		return DROPPING_SEALED;
 	return name_spread_slot(name) ? DROPPING_SPREAD : DROPPING_OTHER;
 }
 
 unsigned name_spread_slot(const char *name)
 {
-	return has_slot(name, SPREAD) ? (unsigned)(name[strlen(SPREAD)] - '0') : 0;
+	return has_slot(name, SPREAD) && !strstr(name, ".tmp.") ? (unsigned)(name[strlen(SPREAD)] - '0') : 0;
 }
 
 /* Whether the @len bytes at @p are digits. */
@@ -129,7 +126,7 @@ bool name_is_known(const char *name, bool top)
 	       (!strncmp(name, NEAR, strlen(NEAR)) && len > strlen(NEAR)) ||
 	       (!strncmp(name, COPIES, strlen(COPIES)) && len > strlen(COPIES)) ||
 	       (!strncmp(name, PARITY, strlen(PARITY)) && len > strlen(PARITY)) ||
-	       name_spread_slot(name) || has_slot(name, SEALED);
+	       has_slot(name, SPREAD) || name_is_old(name);
 }
 
 bool name_is_live_of(const char *live, const char *log)
@@ -152,10 +149,10 @@ const char *name_host(const char *name, size_t *len)
 
 	if (kind == DROPPING_OTHER || kind == DROPPING_PARITY) /* it may have no dot */
 		return NULL;
-	host = rest_of(kind == DROPPING_SPREAD || kind == DROPPING_SEALED ? rest_of(name) : name);
+	host = rest_of(kind == DROPPING_SPREAD ? rest_of(name) : name);
 	*len = strlen(host);
 	if (kind == DROPPING_INDEX || kind == DROPPING_NEAR || kind == DROPPING_SPREAD ||
-	    kind == DROPPING_SEALED || kind == DROPPING_COPIES)
+	    kind == DROPPING_COPIES)
 		return host;
 	if (!ends_with_numbers(host, *len))
 		return NULL;

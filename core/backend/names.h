@@ -28,7 +28,6 @@ enum dropping_kind {
 	DROPPING_NEAR,
 	DROPPING_SPREAD,
 	DROPPING_COPIES,
-	DROPPING_SEALED,
 	DROPPING_PARITY,
 };
 enum dropping_kind name_kind(const char *name);
@@ -39,10 +38,16 @@ static inline bool name_is_live(const char *name) { return !strncmp(name, "live.
 static inline bool name_is_notice(const char *name) { return !strncmp(name, "notice.", 7); }
 
 /* The same of the file that says where a host's logs may be (place.h). */
-static inline bool name_is_near(const char *name) { return !strncmp(name, "near.", 5); }
+static inline bool name_is_near(const char *name)
+{
+	return !strncmp(name, "near.", 5) && !strstr(name, ".tmp.");
+}
 
 /* N of "spread.N.HOST", which says in which other backend logs of a host are (spread.h); 0: no such. */
 unsigned name_spread_slot(const char *name);
+
+/* "sealed.N.HOST", which no version makes any more, or reads. It goes with its container. */
+static inline bool name_is_old(const char *name) { return !strncmp(name, "sealed.", 7); }
 
 /*
  * Whether a file in a hostdir, or with @top in the container itself, can have this name: that of a dropping,

@@ -154,21 +154,24 @@ bool near_file_is_gone(struct place_dir *near)
 /* ---- the one at home ---- */
 
 /*
- * Two mappings may name different backends, and take the same number for them at once: one of them is first.
- * Before the bytes are in it nothing leads there, and no log is made there.
+ * Two mappings may name different backends, and take the same number for them at once: who makes the empty
+ * file is first, and nobody else puts another in its place. An empty one leads nowhere, so a process that is
+ * killed in between has hidden nothing.
  */
 static int write_first(struct store *home, const char *path, mode_t mode, const uint8_t *raw)
 {
 	int h = store_open(home, path, O_RDWR | O_CREAT | O_EXCL | STORE_BRIEFLY, mode);
-	ssize_t n;
 
 	if (h < 0)
 		return h == -EEXIST ? -EREMOTE : h;
-	n = home->ops->pwrite(home, h, raw, PLACE_LEN, 0);
-	if (n != PLACE_LEN)
-		home->ops->unlink(home, path);
 	store_close(home, &h);
-	return n == PLACE_LEN ? 0 : n < 0 ? (int)n : -ENOSPC;
+	h = store_replace_file(home, path, mode, raw, PLACE_LEN, NULL, 0);
+	if (h < 0) {
+		home->ops->unlink(home, path);
+		return h;
+	}
+	store_close(home, &h);
+	return 0;
 }
 
 int near_file_write_home(struct store *home, const char *path, mode_t mode, struct place_dir *near,

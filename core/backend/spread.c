@@ -7,7 +7,6 @@
 #include "core/backend/container_dirs.h"
 #include "core/backend/host.h"
 #include "core/backend/names.h"
-#include "core/backend/sealed.h"
 #include "core/backend/spread_open.h"
 #include "core/base/crc32c.h"
 #include "core/base/sys.h"
@@ -153,44 +152,30 @@ int spread_hold_of(struct store *s, const char *path, struct place_dir *hold)
 	return ret;
 }
 
-/* The hostdir of the log @path, and the "spread.N.HOST" in it for where the name says. False: home. */
-static bool lead_of(const char *path, char *dir, char *file)
+void spread_tell_gone_of(struct store *s, const char *path)
 {
+	char dir[CONTAINER_PATH_LEN], file[STORE_PATH_LEN];
 	const char *name = strrchr(path, '/') + 1, *host;
 	unsigned slot = spread_slot_of(name);
 	size_t len;
 
 	host = slot ? name_host(name, &len) : NULL;
 	if (!host)
-		return false;
-	snprintf(dir, CONTAINER_PATH_LEN, "%.*s", (int)(name - 1 - path), path);
-	snprintf(file, STORE_PATH_LEN, "spread.%u.%.*s", slot, (int)len, host);
-	return true;
-}
-
-int spread_break_seal(struct store *s, const char *path)
-{
-	char dir[CONTAINER_PATH_LEN], file[STORE_PATH_LEN];
-
-	return lead_of(path, dir, file) ? sealed_break(s, dir, file) : 0;
+		return;
+	snprintf(dir, sizeof(dir), "%.*s", (int)(name - 1 - path), path);
+	snprintf(file, sizeof(file), "spread.%u.%.*s", slot, (int)len, host);
+	spread_tell_gone(s, dir, file);
 }
 
 /* ---- stable storage ---- */
 
-/* A sync of what @file leads to, which is not there. Parity of closed logs is synced. */
+/* What @file leads to is not there. */
 static int sync_gone(struct store *s, const char *dir, const char *file)
 {
-	if (sealed_is(s, dir, file))
-		return 0;
+	if (!spread_has_open(s, dir, file, NULL))
+		return -EREMOTE;
 	spread_tell_gone(s, dir, file);
 	return -EIO;
-}
-
-int spread_sync_gone(struct store *s, const char *path)
-{
-	char dir[CONTAINER_PATH_LEN], file[STORE_PATH_LEN];
-
-	return lead_of(path, dir, file) ? sync_gone(s, dir, file) : -EIO;
 }
 
 struct syncing_own {
@@ -214,6 +199,7 @@ int spread_sync_names(struct store *s, const char *dir)
 {
 	char file[STORE_PATH_LEN];
 	struct place_dir there;
+	bool gone = false;
 	int ret = 0;
 
 	for (unsigned i = 1; s->base && i <= SPREAD_SLOTS && !ret; i++) {
@@ -228,6 +214,8 @@ int spread_sync_names(struct store *s, const char *dir)
 			ret = ret ? ret : place_sync_names_as(s, dir, file);
 		}
 		ret = ret == -ENOENT ? 0 : ret == -EREMOTE ? sync_gone(s, dir, file) : ret;
+		gone |= ret == -EREMOTE;
+		ret = ret == -EREMOTE ? 0 : ret;
 	}
-	return ret;
+	return !ret && gone ? -EREMOTE : ret;
 }

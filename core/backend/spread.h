@@ -45,21 +45,12 @@ int spread_hold(const struct container *c, unsigned backend, struct place_dir *h
 /* The same for a log @path of the store that is there: its directory. -ENOENT: it is at home, or nowhere. */
 int spread_hold_of(struct store *s, const char *path, struct place_dir *hold);
 
-/*
- * The directory of the log @path of the store is no longer one of closed logs alone (sealed.h): to be called
- * when the live file is made, before anything is written. Without a call if the log is at home. 0; -errno.
- */
-int spread_break_seal(struct store *s, const char *path);
-
-/*
- * A sync has found that the backend of the log @path of the store is not there. 0: the log is closed and has
- * parity, which is synced; -EIO, with one line.
- */
-int spread_sync_gone(struct store *s, const char *path);
+/* One line for the backend of the log @path of the store, which is not there. */
+void spread_tell_gone_of(struct store *s, const char *path);
 
 /*
  * Put on stable storage what leads to this host's logs in other backends, of the hostdir @dir of @s. 0;
- * -errno.
+ * -EREMOTE: one of them is not there, and has no live files; -EIO: it may have some (one line); -errno.
  */
 int spread_sync_names(struct store *s, const char *dir);
 

@@ -9,7 +9,6 @@
 #include "core/backend/name_list.h"
 #include "core/backend/names.h"
 #include "core/backend/rebuilt.h"
-#include "core/backend/sealed.h"
 #include "core/backend/spread_open.h"
 #include "core/backend/spread_tops.h"
 #include "core/base/alloc.h"
@@ -77,8 +76,11 @@ static void join(struct store *s, const struct store *there)
 int spread_enter(struct store *s, const char *dir, const char *file, const char *log, struct place_dir *to)
 {
 	char own[INDEX_LOG_NAME_LEN];
+	struct place p;
 	int h, ret = place_enter_as(s, dir, file, to, false);
 
+	if (ret == -EREMOTE && place_read_as(s, dir, file, &p) == -ENOENT) /* the last log has come home */
+		return -ENOENT;
 	if (ret)
 		return ret;
 	if (log && to->features & (PLACE_OWN_HOST | PLACE_OWN_PROCESS)) {
@@ -127,8 +129,8 @@ static int do_in(struct store *s, const struct parts *p, const char *path, unsig
 }
 
 /*
- * Where the name says, then at home, then everywhere. -ENOENT: it is nowhere; -EREMOTE: and one of the
- * backends is not there.
+ * Where the name says, then at home, then everywhere; and once more at home, where it may have come from
+ * another one meanwhile. -ENOENT: it is nowhere; -EREMOTE: and one of the backends is not there.
  */
 static int do_somewhere(struct store *s, const struct parts *p, const char *path, do_fn *fn, void *arg)
 {
@@ -144,6 +146,8 @@ static int do_somewhere(struct store *s, const struct parts *p, const char *path
 		ret = do_in(s, p, path, slot, fn, arg);
 		elsewhere |= ret == -EREMOTE;
 	}
+	if (ret == -ENOENT || ret == -EREMOTE)
+		ret = fn(arg, s->base, s, path, 0);
 	return ret == -ENOENT && elsewhere ? -EREMOTE : ret;
 }
 
@@ -291,6 +295,42 @@ int spread_where(struct store *s, const char *path, char *top)
 	return ret == -ENOENT && elsewhere ? -EREMOTE : ret;
 }
 
+/* A handle of the log in one other backend. */
+static int open_in(struct store *s, const struct parts *p, unsigned slot, struct place_dir *to)
+{
+	struct open_arg oa = { O_RDONLY, 0 };
+	int h, ret = enter(s, p, slot, to);
+
+	if (ret)
+		return ret;
+	h = do_open(&oa, to->store.ops, &to->store, p->name, slot);
+	if (h < 0)
+		place_leave(to);
+	return h;
+}
+
+int spread_open_there(struct store *s, const char *path, struct place_dir *to, char *file)
+{
+	struct parts p;
+	struct stat st;
+	bool gone = false;
+	int h = -ENOENT;
+
+	if (!s->base || !take_apart(path, &p))
+		return -ENOENT;
+	for (unsigned i = 0; i <= SPREAD_SLOTS && h == -ENOENT; i++) {
+		unsigned slot = i ? i : spread_slot_of(p.name);
+
+		if (!slot || (i && slot == spread_slot_of(p.name)))
+			continue;
+		h = open_in(s, &p, slot, to);
+		snprintf(file, STORE_PATH_LEN, "spread.%u.%.*s", slot, (int)p.host_len, p.host);
+		gone |= h == -EREMOTE;
+		h = h == -EREMOTE ? -ENOENT : h;
+	}
+	return h == -ENOENT && gone && s->base->stat(s, path, &st) ? -EREMOTE : h;
+}
+
 bool spread_is_elsewhere(struct store *s, const char *path, struct place *place)
 {
 	char file[STORE_PATH_LEN];
@@ -382,7 +422,7 @@ int spread_list(struct store *s, const char *dir, const char *file, struct name_
 	return ret;
 }
 
-/* A seal says nothing of a log that was begun since, by a process that did not know of it: its note does. */
+/* -EREMOTE: that backend is not there, and has no live files; -EIO: it may have some. */
 static int list_one(struct store *s, const char *dir, const char *file, struct there *there)
 {
 	int ret = list_there(s, dir, file, there);
@@ -390,7 +430,7 @@ static int list_one(struct store *s, const char *dir, const char *file, struct t
 	if (ret != -EREMOTE)
 		return ret == -ENOENT ? 0 : ret;
 	if (!spread_has_open(s, dir, file, NULL))
-		return sealed_list(s, dir, file, add_log, there) ? -EREMOTE : 0;
+		return -EREMOTE;
 	spread_tell_gone(s, dir, file);
 	return -EIO;
 }

@@ -33,6 +33,13 @@ int spread_enter(struct store *s, const char *dir, const char *file, const char 
  */
 int spread_where(struct store *s, const char *path, char *top);
 
+/*
+ * Open the log @path of the store, if it is in another backend: a handle, *@to the directory that has it, for
+ * place_leave(), and "spread.N.HOST" into @file (STORE_PATH_LEN). -ENOENT: it is at home, or nowhere;
+ * -EREMOTE: it may be in a backend that is not there; -errno.
+ */
+int spread_open_there(struct store *s, const char *path, struct place_dir *to, char *file);
+
 /* The logs and live files in the directory to which @file leads, as spread_enter(). To be released. */
 struct name_list;
 int spread_list(struct store *s, const char *dir, const char *file, struct name_list *names);

@@ -95,8 +95,7 @@ void stub_hosts_saw(struct stub_hosts *hosts, const char *name)
 	uint32_t key;
 
 	/* what these lead to may be gone */
-	if (!host || !hosts->nr || name_is_near(name) || name_spread_slot(name) ||
-	    name_kind(name) == DROPPING_SEALED)
+	if (!host || !hosts->nr || name_is_near(name) || name_spread_slot(name))
 		return;
 	key = key_of(host, len);
 	for (unsigned i = 0; i < hosts->nr; i++)

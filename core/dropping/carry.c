@@ -21,7 +21,6 @@
 
 #define HEADER_LEN 4096 /* of a log, behind which a hole follows */
 #define COPY_LEN ((size_t)1 << 20)
-#define PATIENCE_MS 1000 /* for processes that append to the node index */
 
 static_assert(COPY_LEN % INDEX_CHUNK_LEN == 0, "whole chunks are compared");
 
@@ -342,28 +341,26 @@ static int leave(struct carried *k, const char *tmp, off_t len)
 	return ret;
 }
 
-/*
- * Without a process that appends to the node index, continues a log, or removes logs that are void: for a
- * moment.
- */
+struct step {
+	struct carried *k;
+	const char *tmp;
+	off_t len;
+	int (*fn)(struct carried *k, const char *tmp, off_t len);
+};
+
+static int do_step(void *arg)
+{
+	const struct step *s = arg;
+
+	return s->fn(s->k, s->tmp, s->len);
+}
+
 static int alone(struct carried *k, int (*fn)(struct carried *k, const char *tmp, off_t len), const char *tmp,
 		 off_t len)
 {
-	char index[CONTAINER_PATH_LEN], full[CONTAINER_PATH_LEN];
-	struct store home = placed_home(k->c->store);
-	int h, ret;
+	struct step s = { k, tmp, len, fn };
 
-	name_index_of(k->path, index);
-	container_path(k->c, index, full);
-	h = store_open(&home, full, O_RDWR | STORE_BRIEFLY, 0);
-	ret = h < 0 ? h : node_index_own(&home, h, PATIENCE_MS);
-	if (ret == -EOPNOTSUPP || h == -ENOENT)
-		ret = 0;
-	if (!ret)
-		ret = fn(k, tmp, len);
-	if (h >= 0)
-		node_index_unlock(k->c, h);
-	return ret;
+	return node_index_alone(k->c, k->path, true, do_step, &s);
 }
 
 static int copy_all(struct carried *k, const char *tmp, off_t *len, struct carry *carry)

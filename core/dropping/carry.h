@@ -66,6 +66,24 @@ int carry_prove(const struct container *c, const char *path, int h, int other, u
 int carry_stage(const struct container *c, const char *path, struct carry *carry);
 
 /*
+ * Move the closed log @path from another backend home (core/backend/spread.h): copied as by carry_log(), then
+ * removed there. Killed after any call, the file has all its bytes, and the next call goes on. 0; -ENOENT: it
+ * is at home, or nowhere; -EREMOTE: it may be in a backend that is not there; -EBUSY: it is written, or logs
+ * are being made there; -EIO: as carry_log(); -errno.
+ */
+int carry_home(const struct container *c, const char *path, struct carry *carry);
+
+/*
+ * Remove the file @path of the container, "hostdir.K/spread.N.HOST", and its counterpart in that backend, if
+ * no log of the host is there. 0; -EBUSY: there are some, or one is being made; -EREMOTE: that backend is not
+ * there; -errno.
+ */
+int carry_home_end(const struct container *c, const char *path);
+
+/* Remove the directories there, @dir of the container and those above it, that are empty. */
+void carry_remove_way(const char *dir, struct place_dir *top);
+
+/*
  * Remove near.HOST, in the place and at home, if no log of it is there. @hostdir: "hostdir.K". 0; -EBUSY:
  * there are logs; -ENOENT: there was none; -EREMOTE: the place is not on this host; -errno.
  */

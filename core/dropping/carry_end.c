@@ -15,8 +15,8 @@ static int find_log(void *arg, const char *name)
 	return !name_is_near(name);
 }
 
-/* Empty directories, from the hostdir upwards. Others may be making logs there: then they stay. */
-static void remove_way(const char *dir, struct place_dir *top)
+/* From the hostdir upwards. Others may be making logs there: then they stay. */
+void carry_remove_way(const char *dir, struct place_dir *top)
 {
 	char path[CONTAINER_PATH_LEN];
 
@@ -57,7 +57,7 @@ int carry_end(const struct container *c, const char *hostdir, const char *host, 
 			ret = near.store.ops->unlink(&near.store, name);
 		place_leave(&near);
 		if (!ret)
-			remove_way(dir, &top);
+			carry_remove_way(dir, &top);
 	}
 	place_leave(&top);
 	return ret;

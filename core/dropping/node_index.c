@@ -343,3 +343,24 @@ int node_index_each(const struct container *c, const char *path,
 	node_index_close(&idx);
 	return ret;
 }
+
+#define ALONE_PATIENCE_MS 1000
+
+int node_index_alone(const struct container *c, const char *path, bool tries, int (*fn)(void *arg), void *arg)
+{
+	char index[CONTAINER_PATH_LEN], full[CONTAINER_PATH_LEN];
+	struct store home = store_bare(c->store);
+	int h, ret;
+
+	name_index_of(path, index);
+	container_path(c, index, full);
+	h = store_open(&home, full, O_RDWR | STORE_BRIEFLY, 0);
+	ret = h < 0 ? h : node_index_own(&home, h, ALONE_PATIENCE_MS);
+	if ((ret == -EOPNOTSUPP && tries) || h == -ENOENT)
+		ret = 0;
+	if (!ret)
+		ret = fn(arg);
+	if (h >= 0)
+		node_index_unlock(c, h);
+	return ret;
+}

@@ -91,6 +91,13 @@ int node_index_next(struct node_index *idx, struct index_block *block);
 bool node_index_is_hopeless(struct node_index *idx, const uint8_t *p, size_t left);
 
 /*
+ * Call @fn without a process that appends to the node index of the log @path, continues that log, or removes
+ * logs that are void: for a moment. @tries: also where there are no locks. What @fn returns; -errno.
+ */
+int node_index_alone(const struct container *c, const char *path, bool tries, int (*fn)(void *arg),
+		     void *arg);
+
+/*
  * Read the node index @path and call @fn for each of its blocks. *@damaged grows by the number of those
  * passed over. 0; a non-zero of @fn, which ends the walk; -errno.
  */

@@ -10,7 +10,6 @@
 
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
-#include "core/backend/sealed.h"
 #include "core/backend/spare.h"
 #include "core/base/bytes.h"
 #include "core/base/msg.h"
@@ -75,8 +74,6 @@ static bool is_our_file(const struct change_arg *ca, const char *name, int h, co
 		return container_knows_file(&before, h, st, node_index_is_one);
 	case DROPPING_COPIES:
 		return container_knows_file(&before, h, st, spare_is_one);
-	case DROPPING_SEALED:
-		return container_knows_file(&before, h, st, sealed_is_one);
 	default:
 		return false;
 	}
@@ -126,7 +123,7 @@ static int change_dropping(void *arg, const char *path, const char *name, enum d
 {
 	struct change_arg *ca = arg;
 
-	if (name_is_known(name, false))
+	if (name_is_known(name, false) && !name_is_old(name))
 		change(ca, path, name, container_file_mode(ca->c, kind != DROPPING_DATA));
 	return 0;
 }

@@ -165,6 +165,20 @@ int parities_open(const struct container *c, const char *path, unsigned *no, cha
 	return h < 0 ? -ENOENT : h;
 }
 
+bool parities_cover(const struct container *c, const char *path, uint64_t len)
+{
+	char where[PLACE_PATH_LEN];
+	unsigned no = 0;
+	bool covers = false;
+	struct stat st;
+
+	for (int h; !covers && (h = parities_open(c, path, &no, where)) >= 0;) {
+		covers = !c->store->ops->fstat(c->store, h, &st) && datalog_len(&st) >= len;
+		store_close(c->store, &h);
+	}
+	return covers;
+}
+
 /* ---- making ---- */
 
 struct making {

@@ -15,6 +15,9 @@
  */
 int parities_open(const struct container *c, const char *path, unsigned *no, char *where);
 
+/* Whether what the log @path was can be made of parity, with @len bytes of its data area. */
+bool parities_cover(const struct container *c, const char *path, uint64_t len);
+
 /*
  * Whether the parity file of @g is there, of its group, and as long as it says; with @proves whether its
  * bytes match their checksum. 0; -ENOENT: it is missing; -EIO: damaged; -ENXIO: the backend is not there;

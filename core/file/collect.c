@@ -194,7 +194,7 @@ unsigned collect_dead(const struct container *c, uint64_t generation_ns, int stu
 	struct collect_arg ca = { .c = c, .generation_ns = generation_ns };
 	unsigned nr_ours = 0;
 
-	container_list(c, find_live, &ca);
+	container_list_there(c, find_live, &ca);
 	if (ca.lives && stub_is_alone(stub_fd))
 		collect_lives(&ca, &nr_ours);
 	mem_free(ca.lives);
@@ -207,10 +207,10 @@ unsigned collect_void(const struct container *c, uint64_t generation_ns, int stu
 	struct collect_arg ca = { .c = c, .generation_ns = generation_ns };
 	unsigned nr_ours = 0;
 
-	container_list(c, collect_index, &ca);
+	container_list_there(c, collect_index, &ca);
 	if (ca.lives && stub_fd >= 0 && stub_is_alone(stub_fd) && collect_lives(&ca, &nr_ours)) {
 		ca.lives_len = 0;
-		container_list(c, collect_index, &ca); /* what named their logs as well */
+		container_list_there(c, collect_index, &ca); /* what named their logs as well */
 	}
 	mem_free(ca.lives);
 	return nr_ours;

@@ -240,7 +240,7 @@ static int find_end(struct inode *ino, int fd)
 	/*
 	 * Bytes of a killed or still writing process beyond the stub's size are known to its live index only.
 	 */
-	if (!ret && !ino->v.r.inputs.nr_lives && container_list(&ino->c, find_live, ino) == 1)
+	if (!ret && !ino->v.r.inputs.nr_lives && container_list_there(&ino->c, find_live, ino) == 1)
 		ret = inode_still_logged(ino, acquire_load(ino));
 	return ret;
 }

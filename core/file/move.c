@@ -50,7 +50,7 @@ int move_finds_writers(const struct inode *ino)
 			return 1;
 	if (!ino->v.stub.has_container)
 		return 0;
-	ret = container_list(&ino->c, look_at_live, &la);
+	ret = container_list_there(&ino->c, look_at_live, &la);
 	return ret ? ret : la.any;
 }
 
@@ -146,7 +146,7 @@ static int move_locked(struct inode *ino, int fd)
 	int ret = logged_finish_cut(ino, fd);
 
 	if (!ret)
-		ret = container_list(&ino->c, look_at_live, &la);
+		ret = container_list_there(&ino->c, look_at_live, &la);
 	if (!ret && la.deaf)
 		ret = -EBUSY;
 	if (!ret) {

@@ -366,7 +366,7 @@ static int note_index(void *arg, const char *path, const char *name, enum droppi
 int void_logs_remove(const struct container *c, uint64_t generation_ns, struct void_logs *out)
 {
 	struct paths paths = { .v = NULL };
-	int ret = container_list(c, note_index, &paths);
+	int ret = container_list_there(c, note_index, &paths);
 
 	*out = (struct void_logs){ 0 };
 	for (size_t i = 0; i < paths.nr && !ret; i++)

@@ -9,6 +9,7 @@
 #include "core/dropping/datalog.h"
 #include "core/dropping/node_index.h"
 #include "core/dropping/notice.h"
+#include "core/dropping/parities.h"
 #include "core/backend/names.h"
 #include "core/backend/spread.h"
 #include "core/backend/host.h"
@@ -26,19 +27,6 @@ int durable_sync_way(const struct container *c)
 	int ret = store_sync_path(c->store, c->dir, true);
 
 	return ret ? ret : store_sync_parents(c->store, c->dir);
-}
-
-int durable_sync_names(const struct container *c)
-{
-	char hostdir[32], path[CONTAINER_PATH_LEN];
-	int ret;
-
-	snprintf(hostdir, sizeof(hostdir), "hostdir.%u", name_hostdir(c));
-	container_path(c, hostdir, path);
-	ret = spread_sync_names(c->store, path);
-	if (!ret)
-		ret = store_sync_path(c->store, path, true);
-	return ret ? ret : store_sync_path(c->store, c->dir, true);
 }
 
 /* ---- what others have in their live files ---- */
@@ -208,6 +196,18 @@ static int sync_near(const struct container *c, const char *log, const char *pat
 	return ret == -EREMOTE ? -EIO : ret;
 }
 
+/* The log is closed, and its backend is not there. Parity of it has been synced. */
+static int sync_gone(const struct container *c, const char *log, uint64_t len)
+{
+	char path[CONTAINER_PATH_LEN];
+
+	if (parities_cover(c, log, len))
+		return 0;
+	container_path(c, log, path);
+	spread_tell_gone_of(c->store, path);
+	return -EIO;
+}
+
 /*
  * Sync one log, unless it is that of @own, and note that in the index: after a power failure a reader
  * believes the log as far as the note says. A log that is gone was voided by a truncation. *@others: it is
@@ -233,7 +233,7 @@ static int sync_log(const struct container *c, const char *index, const struct s
 		if (ret == -ENOENT)
 			ret = store_sync_path(c->store, path, false);
 		if (ret == -EREMOTE)
-			return spread_sync_gone(c->store, path);
+			return sync_gone(c, rest, log->len);
 		if (ret)
 			return ret == -ENOENT ? 0 : ret;
 	}
@@ -291,6 +291,55 @@ static int sync_index(const struct container *c, const char *index, int h, struc
 	return ret;
 }
 
+/* All logs that this host's index names are there, or covered by parity. 0; -EIO, with one line; -errno. */
+static int check_logs(const struct container *c)
+{
+	char index[CONTAINER_PATH_LEN], rest[CONTAINER_PATH_LEN], path[CONTAINER_PATH_LEN];
+	struct synced_log *logs = NULL;
+	struct node_index idx;
+	struct stat st;
+	size_t nr = 0;
+	int ret;
+
+	name_index_here(c, index);
+	ret = node_index_open(&idx, c, index);
+	if (ret)
+		return ret == -ENOENT ? 0 : ret;
+	ret = find_logs(c, index, idx.buf, idx.len, &logs, &nr);
+	for (size_t i = 0; i < nr && !ret; i++) {
+		struct index_block block = { .pid = logs[i].pid, .seq = logs[i].seq };
+
+		name_log_of_block(index, &block, rest);
+		container_path(c, rest, path);
+		if (c->store->ops->stat(c->store, path, &st) == -EREMOTE)
+			ret = sync_gone(c, rest, logs[i].len);
+	}
+	mem_free(logs);
+	node_index_close(&idx);
+	return ret;
+}
+
+/* Those of a backend that is not there were of logs that nobody needs, or that parity has. */
+static int sync_spread_names(const struct container *c, const char *dir)
+{
+	int ret = spread_sync_names(c->store, dir);
+
+	return ret == -EREMOTE ? check_logs(c) : ret;
+}
+
+int durable_sync_names(const struct container *c)
+{
+	char hostdir[32], path[CONTAINER_PATH_LEN];
+	int ret;
+
+	snprintf(hostdir, sizeof(hostdir), "hostdir.%u", name_hostdir(c));
+	container_path(c, hostdir, path);
+	ret = sync_spread_names(c, path);
+	if (!ret)
+		ret = store_sync_path(c->store, path, true);
+	return ret ? ret : store_sync_path(c->store, c->dir, true);
+}
+
 /* The names in the hostdir @dir, near too if its logs are synced there. */
 static int sync_hostdir(const struct container *c, const char *dir)
 {
@@ -298,7 +347,7 @@ static int sync_hostdir(const struct container *c, const char *dir)
 	int ret = place_syncs_near(s) ? place_sync_names(s, dir, host_name(), strlen(host_name())) : -ENOENT;
 
 	if (ret == -ENOENT)
-		ret = spread_sync_names(s, dir);
+		ret = sync_spread_names(c, dir);
 	if (ret)
 		return ret == -EREMOTE ? -EIO : ret;
 	return store_sync_path(s, dir, true);

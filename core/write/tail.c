@@ -70,17 +70,6 @@ static int reserve_near(struct tail *t, uint64_t end, bool staged)
 	return staged && end + NEAR_CLOSE <= t->allocated_end ? 0 : -ENOSPC;
 }
 
-/* The directory of the log is no longer one of closed logs alone. */
-static int break_seal(const struct tail *t, const struct container *c)
-{
-	char path[CONTAINER_PATH_LEN];
-
-	if (likely(!c->hold) || !spare_may_be(c))
-		return 0;
-	container_path(c, t->log_path, path);
-	return spread_break_seal(c->store, path);
-}
-
 static int create_in(struct tail *t, const struct container *c)
 {
 	int ret;
@@ -96,13 +85,8 @@ static int create_in(struct tail *t, const struct container *c)
 	ret = t->near ? reserve_near(t, 0, false) : 0;
 	if (!ret)
 		ret = live_create(&t->live, c, t->log_name, NULL);
-	if (ret) {
-		remove_log(t);
-		return ret;
-	}
-	ret = break_seal(t, c);
 	if (ret)
-		tail_remove(t);
+		remove_log(t);
 	return ret;
 }
 
@@ -189,11 +173,6 @@ int tail_continue(struct tail *t, const struct live_start *start)
 	}
 	if (!ret)
 		ret = live_create(&t->live, &c, t->log_name, start);
-	if (!ret) {
-		ret = break_seal(t, &c);
-		if (ret)
-			live_close(&t->live, true);
-	}
 	if (c.hold)
 		placed_release(&hold);
 	return ret;

@@ -237,7 +237,7 @@ static int write_more(void *arg)
 }
 
 /* Whichever call was its last: without a backend nobody reads older bytes for those that it wrote. */
-Test(crash_parity, a_writer_that_was_killed_leaves_no_seal_on_what_it_wrote)
+Test(crash_parity, what_a_killed_writer_wrote_is_there_or_an_error_without_a_backend)
 {
 	struct image_piece p = { 0, LEN, 2 };
 	bool over = false;

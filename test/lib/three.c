@@ -98,10 +98,14 @@ void three_write(int from, int to, unsigned round)
 
 void three_make(void)
 {
-	int nr = 0;
+	int nr = 0, tries = 0;
 
 	while (nr < 4 || !three_logs(1) || !three_logs(2) || !three_logs(3)) {
-		cr_assert_lt(nr, 25);
+		if (nr == 25) { /* by chance all processes took two of the three: once in thousands */
+			cr_assert_lt(tries++, 3);
+			cr_assert_eq(lunlink("a"), 0);
+			image_len = nr = 0;
+		}
 		three_write(nr, nr + 1, 1);
 		nr++;
 	}

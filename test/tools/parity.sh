@@ -8,13 +8,15 @@ parity_setup() {
 }
 
 parity_files() { find "$back" "$two" "$three" -name 'parity.*' | wc -l; }
-parity_is_sealed() { [ "$(find "$back" -name 'sealed.*' -size +0 | wc -l)" = 2 ]; }
+parity_is_covered() { # each log is in a group
+	[ "$(find "$back" -name parity -exec grep -aoE 'data[.][^/]*[.][0-9]+[.][0-9]+' {} + | sort -u | wc -l)" = "$(find "$back" "$two" "$three" -name 'data.*' | wc -l)" ]
+}
 
 parity_file() { # NAME: until each backend has logs, and the helper is through
 	local logs
 	rm -f "$work/plain/$1"
 	until strided "$1" && [ "$(find "$two" -name 'data.*' | wc -l)" -ge 1 ] && [ "$(find "$three" -name 'data.*' | wc -l)" -ge 1 ]; do :; done
-	until_so "all is covered" parity_is_sealed
+	until_so "all is covered" parity_is_covered
 	until_so "the helper has ended" no_copier
 	logs=$(find "$back" "$two" "$three" -name 'data.*' | wc -l)
 	[ "$(parity_files)" -ge 1 ]
@@ -55,7 +57,7 @@ parity_lost_backend() { # by the helper; each is lost in turn: read, checked, re
 	[ "$(parity_files)" = 0 ]
 }
 
-parity_begins_later() { # with a file that was made without it: not while it is open
+parity_begins_later() { # with a file that was made without it, and is open
 	local map later
 	parity_setup
 	later=$map
@@ -64,14 +66,58 @@ parity_begins_later() { # with a file that was made without it: not while it is 
 	[ "$(parity_files)" = 0 ]
 	"$plfs" run -m "$map" sh -c "exec 3<>/plfs/l; '$plfs' drain -m '$later' '$back/l' >'$work/out' 2>&1; echo \$? >>'$work/out'"
 	cat "$work/out"
-	grep 'no parity: the file is open' "$work/out"
-	[ "$(tail -1 "$work/out")" = 75 ]
-	[ "$(parity_files)" = 0 ]
-	"$plfs" drain -m "$later" "$back/l" | grep '[1-9][0-9]* parity files made'
+	grep '[1-9][0-9]* parity files made' "$work/out"
+	[ "$(tail -1 "$work/out")" = 0 ]
 	[ "$(parity_files)" -ge 2 ]
 	"$plfs" drain -m "$later" "$back/l"
 	rm -r "$two"
 	"$plfs" run -m "$later" cmp "$work/plain/l" /plfs/l
+}
+
+parity_shown() { # by places and du: which backend has it, and what it takes
+	local map name
+	parity_setup
+	parity_file s
+	"$plfs" places -m "$map" "$back/s" | tee "$work/out"
+	[ "$(sed -n 's/.*: parity in .*: \([0-9]*\) files, .*/\1/p' "$work/out" | awk '{ n += $1 } END { print n }')" = "$(parity_files)" ]
+	! grep missing "$work/out" || return 1
+	"$plfs" places --json -m "$map" "$back/s" | grep '"parity": [1-9][0-9]*, "missing": 0, "bytes": [1-9]'
+	"$plfs" du -m "$map" "$back/s" | tee "$work/out"
+	grep "$back/s: logs in $work/b[23]/plfs" "$work/out"
+	grep "$back/s: parity in $work/b[23]/plfs" "$work/out"
+	"$plfs" du --json -m "$map" "$back/s" | grep '"elsewhere": .*, "what": "parity", "on_disk": [1-9][0-9]*, "inodes": [1-9]'
+	name=$(find "$two" "$three" -name 'parity.*' | head -1)
+	rm "$name"
+	"$plfs" places -m "$map" "$back/s" | grep 'parity in .*, 1 are missing'
+	name=${name%%/plfs.[0-9]*}
+	mv "$name" "$name.lost"
+	"$plfs" places -m "$map" "$back/s" | grep "parity in $name/.*: not there, or cannot be read"
+}
+
+parity_forgotten() { # a lost backend is given up: its bytes are read, its logs made anew, and what comes back does no harm
+	local map
+	parity_setup
+	parity_file f
+	wrong 1 "$two is there: nothing is given up" "$plfs" places --forget "$two" "$back/f"
+	mv "$two" "$two.lost"
+	"$plfs" places --forget "$two" "$back/f" | grep 'is given up'
+	"$plfs" run -m "$map" cmp "$work/plain/f" /plfs/f 2>"$work/err"
+	cat "$work/err"
+	[ "$(grep -c 'is rebuilt from parity in .*; plfs repair makes it whole' "$work/err")" = 1 ]
+	"$plfs" repair -m "$map" "$back/f" | tee "$work/out"
+	grep 'made anew from parity' "$work/out"
+	"$plfs" check "$back/f"
+	"$plfs" run -m "/plfs=$back" cmp "$work/plain/f" /plfs/f 2>"$work/err"
+	[ ! -s "$work/err" ]
+	mv "$two.lost" "$two"
+	"$plfs" run -m "$map" cmp "$work/plain/f" /plfs/f
+	"$plfs" check "$back/f"
+	"$plfs" run -m "$map" rm /plfs/f
+	[ "$(find "$back" -name 'data.*' | wc -l)" = 0 ]
+	"$plfs" gc --places --age 0 "$two"
+	"$plfs" gc --places --age 0 "$three"
+	[ "$(there_logs)" = 0 ]
+	[ "$(parity_files)" = 0 ]
 }
 
 parity_wrong() { # settings

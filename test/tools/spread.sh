@@ -202,6 +202,23 @@ spread_users() { # others read as the mode says; what others write to a file is 
 	[ -z "$(find "$two" "$three" -name 'data.*' -perm /077)" ]
 }
 
+spread_brought() { # home: then the other backends may go
+	local map
+	spread_setup process
+	spread_file h
+	mkdir -p "$work/place"
+	wrong 2 ' --to is home' "$plfs" drain --to near "$back/h"
+	"$plfs" run -m "$map" sh -c "exec 3<>/plfs/h; '$plfs' drain --to home '$back/h'" | grep '[1-9][0-9]* logs moved home'
+	[ "$(there_logs)" = 0 ]
+	[ "$(find "$back" "$two" "$three" -name 'spread.*' | wc -l)" = 0 ]
+	"$plfs" drain --to home "$back/h" | grep '^0 logs moved home'
+	"$plfs" places "$back/h" >"$work/out"
+	! grep shared "$work/out" || return 1
+	rm -r "$two" "$three"
+	"$plfs" run -m "/plfs=$back" cmp "$work/plain/h" /plfs/h
+	"$plfs" check "$back/h"
+}
+
 spread_lost() { # a backend that never comes back: the rest is read and got out, the bytes that it had are named and given up
 	local map range from to
 	spread_setup process

@@ -4,6 +4,7 @@
  */
 #include "core/admin/places/drain.h"
 
+#include "core/admin/places/bring.h"
 #include "core/admin/places/leftovers.h"
 #include "core/admin/places/listed.h"
 #include "core/admin/places/mend.h"
@@ -145,8 +146,9 @@ static void remove_unlinked(const struct container *c, int fd)
 static int drain_all(const struct container *c, const struct stub *stub, struct plfs_drain *d,
 		     struct drain_open *open)
 {
-	int ret = stub->placed ? drain_container(c, d, open) : 0, one = mirror_open(c, open);
+	int ret = stub->placed ? drain_container(c, d, open) : 0, one;
 
+	one = d->to_home && stub->spread ? bring_container(c, d, open) : mirror_open(c, open);
 	return ret ? ret : one;
 }
 
@@ -158,12 +160,6 @@ static int mirror(struct container *c, int fd, struct stub *stub, const struct s
 
 	if (!c->store->spares)
 		return 0;
-	if (!stub->copied && c->store->spares->parity && !stub_is_alone(fd)) {
-		/* its processes would not know of seals (core/backend/sealed.h) */
-		d->nr_left++;
-		drain_trouble(d, c->dir, "", "no parity: the file is open, by processes that began without it");
-		return 0;
-	}
 	if (!stub->copied) {
 		h = stub_reopen(fd, O_RDWR);
 		ret = h < 0 ? h : stub_set_copied(h, stub);
@@ -195,7 +191,7 @@ int plfs_drain_file(struct plfs_mount *m, int dirfd, const char *path, struct pl
 	if (!ret && (!S_ISREG(st.st_mode) || !stub_is_by_header(fd, &st) || !st.st_size))
 		goto out; /* a plain file has nothing elsewhere */
 	ret = stub_read(fd, &stub);
-	if (ret || !stub.has_container || (!stub.placed && !m->store.spares))
+	if (ret || !stub.has_container || (!stub.placed && !m->store.spares && !(d->to_home && stub.spread)))
 		goto out;
 	m = nested_init_container(m, &c, fd, &stub, &st);
 	ret = container_check(&c, CONTAINER_CHANGE);

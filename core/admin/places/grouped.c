@@ -4,16 +4,19 @@
  */
 #include "core/admin/places/grouped.h"
 
+#include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
 #include "core/backend/placed.h"
+#include "core/backend/spread_store.h"
 #include "core/base/alloc.h"
 #include "core/base/vec.h"
+#include "core/dropping/datalog.h"
 #include "core/dropping/node_index.h"
 #include "core/dropping/parities.h"
 
 #include <stdlib.h>
 
-/* ---- logs ---- */
+/* ---- logs that are there ---- */
 
 unsigned grouped_top(struct grouped *g, const char *top)
 {
@@ -24,6 +27,33 @@ unsigned grouped_top(struct grouped *g, const char *top)
 		return 0;
 	g->tops[g->nr_tops] = mem_strdup(top);
 	return g->tops[g->nr_tops] ? g->nr_tops++ : 0;
+}
+
+/* A log of which all is known here is as long as its blocks say. */
+struct measuring {
+	uint32_t pid, seq;
+	uint64_t len;
+};
+
+static int measure(void *arg, const struct index_block *block)
+{
+	struct measuring *m = arg;
+
+	if (block->pid == m->pid && block->seq == m->seq)
+		m->len = max_u64(m->len, block->log_len);
+	return 0;
+}
+
+static uint64_t indexed_len(const struct container *c, const char *path)
+{
+	struct measuring m = { .len = 0 };
+	char index[CONTAINER_PATH_LEN];
+	unsigned damaged = 0;
+
+	name_log_numbers(name_of(path), &m.pid, &m.seq);
+	name_index_of(path, index);
+	node_index_each(c, index, measure, &m, &damaged);
+	return datalog_place(m.len);
 }
 
 /* What is near comes home first. */
@@ -42,11 +72,99 @@ static void look_at(struct grouped *g, struct grouped_log *log)
 	log->ret = placed_is_near(c->store, full) ? -EBUSY : spread_where(c->store, full, top);
 	if (!log->ret)
 		log->ret = c->store->ops->stat(c->store, full, &st);
-	log->len = log->ret ? 0 : (uint64_t)st.st_size;
+	log->len = log->ret == -EREMOTE ? indexed_len(c, log->path) : log->ret ? 0 : (uint64_t)st.st_size;
 	log->top = log->ret ? 0 : grouped_top(g, top);
 }
 
+/* ---- those in a backend that is not there ---- */
+
+struct away {
+	struct grouped *g;
+	const char *index;
+	uint32_t pid, seq; /* of the block before */
+	bool is;
+};
+
+static int find_away(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	struct away *a = arg;
+	struct store *s = a->g->c->store;
+	char dir[CONTAINER_PATH_LEN];
+	struct place_dir to;
+	int ret;
+
+	if (kind != DROPPING_SPREAD)
+		return 0;
+	container_path(a->g->c, path, dir);
+	*strrchr(dir, '/') = '\0';
+	ret = spread_enter(s, dir, name, NULL, &to);
+	if (!ret)
+		place_leave(&to);
+	a->is |= ret == -EREMOTE;
+	return 0;
+}
+
+/* What is there is in the list already, and a log that has gone for good is nowhere. */
+static int add_named(void *arg, const struct index_block *block)
+{
+	struct away *a = arg;
+	char path[CONTAINER_PATH_LEN], full[CONTAINER_PATH_LEN];
+	struct stat st;
+
+	if (block->pid == a->pid && block->seq == a->seq)
+		return 0;
+	a->pid = block->pid;
+	a->seq = block->seq;
+	name_log_of_block(a->index, block, path);
+	container_path(a->g->c, path, full);
+	return a->g->c->store->ops->stat(a->g->c->store, full, &st) == -EREMOTE ?
+		       listed_add(&a->g->listed, path) : 0;
+}
+
+static int add_all_named(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	struct away *a = arg;
+	unsigned damaged = 0;
+	int ret;
+
+	(void)name;
+	if (kind != DROPPING_INDEX)
+		return 0;
+	a->index = path;
+	a->pid = a->seq = 0;
+	ret = node_index_each(a->g->c, path, add_named, a, &damaged);
+	return ret ? (ret == -ENOENT ? 0 : ret) : damaged ? -EIO : 0;
+}
+
 static int by_path(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* By their paths, each once. */
+static void sort(struct listed *l)
+{
+	size_t nr = 0;
+
+	if (l->nr)
+		qsort(l->v, l->nr, sizeof(*l->v), by_path);
+	for (size_t i = 0; i < l->nr; i++)
+		if (nr && !strcmp(l->v[nr - 1], l->v[i]))
+			mem_free(l->v[i]);
+		else
+			l->v[nr++] = l->v[i];
+	l->nr = nr;
+}
+
+static int list_logs(struct grouped *g)
+{
+	struct away a = { .g = g };
+	int ret = listed_take_there(&g->listed, g->c);
+
+	if (!ret)
+		ret = container_list_there(g->c, find_away, &a);
+	if (!ret && a.is)
+		ret = container_list_there(g->c, add_all_named, &a);
+	sort(&g->listed);
+	return ret;
+}
 
 int grouped_take(struct grouped *g, const struct container *c)
 {
@@ -56,14 +174,12 @@ int grouped_take(struct grouped *g, const struct container *c)
 	grouped_top(g, "");
 	ret = parity_read(c, &g->groups);
 	if (!ret)
-		ret = listed_take(&g->listed, c);
+		ret = list_logs(g);
 	if (ret)
 		return ret;
 	g->logs = mem_zalloc((g->listed.nr + 1) * sizeof(*g->logs));
 	if (!g->logs)
 		return -ENOMEM;
-	if (g->listed.nr)
-		qsort(g->listed.v, g->listed.nr, sizeof(*g->listed.v), by_path);
 	for (size_t i = 0; i < g->listed.nr; i++) {
 		g->logs[i].path = g->listed.v[i];
 		look_at(g, &g->logs[i]);
@@ -158,7 +274,7 @@ static void cover(struct grouped *g, const struct parity_group *group, bool here
 	for (unsigned i = 0; i < group->nr; i++) {
 		struct grouped_log *log = grouped_find(g, group->logs[i].path);
 
-		if (log && (log->ret == -EREMOTE || (here && group->logs[i].len >= log->len)))
+		if (log && (log->ret == -EREMOTE || here) && group->logs[i].len >= log->len)
 			log->covered = true;
 	}
 }

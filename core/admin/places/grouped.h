@@ -37,7 +37,10 @@ struct grouped {
 	bool any_open; /* a log has a live file */
 };
 
-/* 0; -errno. To be released in any case. */
+/*
+ * Of a backend that is not there the logs are those that a node index names. 0; -EIO: it may have open ones
+ * (one line), or an index is damaged; -errno. To be released in any case.
+ */
 int grouped_take(struct grouped *g, const struct container *c);
 void grouped_release(struct grouped *g);
 
@@ -61,11 +64,5 @@ bool grouped_is_again(const struct grouped *g, size_t no, const struct parity_lo
 
 /* Whether each log of the group number @no is covered by a later one, or has gone for good. */
 bool grouped_is_spare(const struct grouped *g, size_t no);
-
-/*
- * Seal each directory in another backend in which all is closed and covered, and that is not sealed. 0;
- * -errno.
- */
-int grouped_seal(struct grouped *g);
 
 #endif

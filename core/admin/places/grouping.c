@@ -186,6 +186,7 @@ static int make(struct grouping *gr, struct grouped_log *const *logs, unsigned n
 {
 	struct parity_group *group = mem_zalloc(sizeof(*group));
 	unsigned bad = 0;
+	bool tried = false;
 	int holder, ret = group ? -ENXIO : -ENOMEM;
 
 	for (unsigned i = 0; i < nr && group; i++) {
@@ -195,6 +196,7 @@ static int make(struct grouping *gr, struct grouped_log *const *logs, unsigned n
 	while (is_of_holder(ret) && (holder = pick_holder(gr, logs, nr)) >= 0) {
 		ret = make_in(gr, (unsigned)holder, group, &bad);
 		gr->gone[holder] = is_of_holder(ret);
+		tried = true;
 		gr->load[holder] += ret ? 0 : group->len;
 	}
 	if (!ret)
@@ -205,6 +207,8 @@ static int make(struct grouping *gr, struct grouped_log *const *logs, unsigned n
 		if (ret != -ENOENT)
 			not_made(gr, logs[bad]->path, ret);
 		ret = -EAGAIN;
+	} else if (is_of_holder(ret) && tried && nr > 1) {
+		ret = -EAGAIN; /* with a log less, one of their backends may have the parity */
 	} else {
 		leave(gr, logs, nr, ret);
 	}
@@ -292,6 +296,19 @@ static void count_away(struct grouping *gr)
 	}
 }
 
+/* What nothing covers, in a backend that is not there. */
+static void count_bare(struct grouping *gr)
+{
+	for (size_t i = 0; i < gr->g.listed.nr; i++) {
+		const struct grouped_log *log = &gr->g.logs[i];
+
+		if (log->ret != -EREMOTE || log->covered)
+			continue;
+		gr->d->nr_left++;
+		drain_trouble(gr->d, gr->g.c->dir, log->path, "its backend is not there, and it has no parity");
+	}
+}
+
 int grouping_container(const struct container *c, struct plfs_drain *d)
 {
 	struct grouping *gr = mem_zalloc(sizeof(*gr));
@@ -316,7 +333,7 @@ int grouping_container(const struct container *c, struct plfs_drain *d)
 	if (!ret) {
 		drop_spare(gr);
 		count_away(gr);
-		ret = grouped_seal(&gr->g);
+		count_bare(gr);
 	}
 	grouped_release(&gr->g);
 	store_close(c->store, &gr->record);

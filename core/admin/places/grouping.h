@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Making the parity that a mapping wants (parity=1), of one container: which logs form a group, which groups
- * are of no use any more, and which directories are sealed (core/backend/sealed.h).
+ * Making the parity that a mapping wants (parity=1), of one container: which logs form a group, and which
+ * groups are of no use any more.
  */
 #ifndef PLFS_GROUPING_H
 #define PLFS_GROUPING_H

@@ -9,15 +9,10 @@
 #include "core/base/alloc.h"
 #include "core/base/vec.h"
 
-static int note_log(void *arg, const char *path, const char *name, enum dropping_kind kind)
+int listed_add(struct listed *l, const char *path)
 {
-	struct listed *l = arg;
-	char **v;
+	char **v = vec_room(l->v, &l->cap, l->nr + 1, sizeof(*v));
 
-	(void)name;
-	if (kind != DROPPING_DATA)
-		return 0;
-	v = vec_room(l->v, &l->cap, l->nr + 1, sizeof(*v));
 	if (!v)
 		return -ENOMEM;
 	l->v = v;
@@ -25,10 +20,22 @@ static int note_log(void *arg, const char *path, const char *name, enum dropping
 	return v[l->nr] ? (l->nr++, 0) : -ENOMEM;
 }
 
+static int note_log(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	(void)name;
+	return kind == DROPPING_DATA ? listed_add(arg, path) : 0;
+}
+
 int listed_take(struct listed *l, const struct container *c)
 {
 	*l = (struct listed){ .nr = 0 };
 	return container_list(c, note_log, l);
+}
+
+int listed_take_there(struct listed *l, const struct container *c)
+{
+	*l = (struct listed){ .nr = 0 };
+	return container_list_there(c, note_log, l);
 }
 
 void listed_release(struct listed *l)

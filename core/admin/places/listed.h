@@ -14,6 +14,10 @@ struct listed {
 
 /* 0; -ENOMEM, -errno: @l has some of them. To be released in any case. */
 int listed_take(struct listed *l, const struct container *c);
+
+/* The same; but closed logs in a backend that is not there are no error, and are not among them. */
+int listed_take_there(struct listed *l, const struct container *c);
+int listed_add(struct listed *l, const char *path);
 void listed_release(struct listed *l);
 
 /* Whether the log has a live file: it is written, or its process was killed. */

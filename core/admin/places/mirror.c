@@ -48,7 +48,7 @@ static bool is_near(const struct container *c, const char *log)
 int mirror_open(const struct container *c, struct drain_open *open)
 {
 	struct listed logs = { .nr = 0 };
-	int ret = c->store->spares ? listed_take(&logs, c) : 0;
+	int ret = c->store->spares ? listed_take_there(&logs, c) : 0;
 
 	for (size_t k = 0; k < logs.nr; k++)
 		if (listed_has_live(c, logs.v[k]) && !is_near(c, logs.v[k]))

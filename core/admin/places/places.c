@@ -7,6 +7,7 @@
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
 #include "core/backend/nested.h"
+#include "core/backend/parity.h"
 #include "core/backend/place.h"
 #include "core/backend/stub_known.h"
 #include "core/base/io.h"
@@ -129,4 +130,52 @@ int plfs_places_of(struct plfs_mount *m, int dirfd, const char *path,
 	bare = store_bare(c.store); /* each place and backend is looked into by itself, if it is there */
 	c.store = &bare;
 	return container_list(&c, look, &g);
+}
+
+/* ---- parity ---- */
+
+static void count_parity(const struct container *c, const struct parity_group *g, struct plfs_parity *one)
+{
+	struct place_dir dir;
+	struct stat st;
+
+	if (parity_enter(c, g, &dir)) {
+		one->nr_missing++;
+		return;
+	}
+	one->here = true;
+	if (dir.store.ops->stat(&dir.store, name_of(g->file), &st)) {
+		one->nr_missing++;
+	} else {
+		one->nr++;
+		one->bytes += (uint64_t)st.st_blocks * 512;
+	}
+	place_leave(&dir);
+}
+
+int plfs_parity_of(struct plfs_mount *m, int dirfd, const char *path,
+		   int (*fn)(void *arg, const struct plfs_parity *parity), void *arg)
+{
+	int saved ERRNO_KEPT = errno;
+	struct parity_groups gs;
+	struct container c;
+	int ret = opened_container(m, dirfd, path, CONTAINER_READ, &c);
+
+	if (ret <= 0)
+		return ret;
+	ret = parity_read(&c, &gs);
+	for (size_t i = 0; i < gs.nr && !ret; i++) {
+		const char *top = gs.v[i].top;
+		struct plfs_parity one = { .path = *top ? top : plfs_backend(m), .elsewhere = *top };
+		bool first = true;
+
+		for (size_t k = 0; k < i; k++)
+			first &= strcmp(gs.v[k].top, top) != 0;
+		for (size_t k = i; k < gs.nr && first; k++)
+			if (!strcmp(gs.v[k].top, top))
+				count_parity(&c, &gs.v[k], &one);
+		ret = first ? fn(arg, &one) : 0;
+	}
+	parity_release(&gs);
+	return ret;
 }

@@ -29,7 +29,7 @@ static int drop_one(void *arg, const char *path, const char *name, enum dropping
 
 int notes_drop(const struct container *c)
 {
-	int ret = container_list(c, find_live, NULL);
+	int ret = container_list_there(c, find_live, NULL);
 
-	return ret ? ret : container_list(c, drop_one, (void *)c);
+	return ret ? ret : container_list_there(c, drop_one, (void *)c);
 }

@@ -102,7 +102,8 @@ struct scan {
 	struct stat st;    /* of the stub */
 	struct stub_hosts hosts; /* of the stub, before anything was listed */
 	bool alone;        /* certainly no process has the file open */
-	bool gone;         /* another backend that has logs of the file is not there: not all was listed */
+	bool gone;         /* another backend is not there, and may have what nothing here names or has */
+	bool away;         /* another backend is not there, and has no open logs */
 	bool missing;      /* there is no container, or it is empty */
 	uint32_t nr_void;  /* closed logs that have no record that counts */
 	uint32_t nr_hostdirs;

@@ -8,9 +8,6 @@
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
 #include "core/backend/parity.h"
-#include "core/backend/sealed.h"
-#include "core/backend/spread_open.h"
-#include "core/backend/spread_store.h"
 #include "core/admin/scan/lost.h"
 #include "core/admin/scan/scan_copies.h"
 #include "core/admin/scan/scan_global.h"
@@ -18,6 +15,7 @@
 #include "core/admin/scan/scan_live.h"
 #include "core/admin/scan/scan_log.h"
 #include "core/admin/scan/scan_parity.h"
+#include "core/admin/scan/scan_spread.h"
 #include "core/backend/stub_lock.h"
 #include "core/dropping/node_index.h"
 #include "core/base/sys.h"
@@ -94,42 +92,6 @@ static int check_near(struct scan *l, const char *path, const char *name)
 			    host, p.path, host) ? 0 : -ENOMEM;
 }
 
-/* What another backend has cannot be told while it is not there. */
-static int check_spread(struct scan *l, const char *path, const char *name)
-{
-	char full[CONTAINER_PATH_LEN];
-	struct place_dir there;
-	struct place p;
-	int ret;
-
-	container_path(l->c, path, full);
-	*strrchr(full, '/') = '\0';
-	ret = spread_enter(l->c->store, full, name, NULL, &there);
-	if (!ret)
-		place_leave(&there);
-	if (!ret)
-		l->has_notes |= spread_has_open(l->c->store, full, name, NULL);
-	if (ret != -EREMOTE)
-		return ret == -ENOENT ? 0 : ret;
-	ret = place_read_as(l->c->store, full, name, &p);
-	if (sealed_is(l->c->store, full, name))
-		return findings_add(l->found, PLFS_NOTED, "backend-gone", path, 0,
-				    "the backend %s is not there, or cannot be read: all that was closed there has parity",
-				    p.path) ? 0 : -ENOMEM;
-	l->gone = true;
-	if (ret == -EBADMSG)
-		return findings_add(l->found, PLFS_DAMAGED, "spread-damaged", path, 0,
-				    "damaged: what it leads to, in another backend, cannot be read; the file of "
-				    "this name there has the same bytes: copy it") ? 0 : -ENOMEM;
-	return findings_add(l->found, PLFS_DAMAGED, "backend-gone", path, 0,
-			    "the backend %s is not there, or cannot be read%s; nothing is repaired until it is back, or "
-			    "given up with: plfs places --forget %.*s FILE",
-			    p.path, spread_has_open(l->c->store, full, name, NULL) ?
-					    ": a process was killed, or is writing, and has a log in it: until then "
-					    "nothing of the file can be read" : "",
-			    place_near_len(&p), p.path) ? 0 : -ENOMEM;
-}
-
 static int add_regular(struct scan *l, const char *path, const char *name)
 {
 	struct scan_log *log;
@@ -162,12 +124,11 @@ static int add_regular(struct scan *l, const char *path, const char *name)
 		l->has_copies = true;
 		return 0;
 	case DROPPING_PARITY:
-	case DROPPING_SEALED:
 		return 0;
 	case DROPPING_NEAR:
 		return check_near(l, path, name);
 	case DROPPING_SPREAD:
-		return check_spread(l, path, name);
+		return scan_spread(l, path, name);
 	default:
 		return name_is_notice(name) ? 0 : add_foreign(l, path, S_IFREG);
 	}
@@ -210,8 +171,6 @@ static int list_hostdir_entry(void *arg, const char *name)
 	if (snprintf(path, sizeof(path), "%s/%s", la->dir, name) >= (int)sizeof(path) - 64)
 		return add_foreign(la->l, la->dir, S_IFREG);
 	ret = mode_of(la->l, path, &mode);
-	if (ret == -EREMOTE) /* sealed, in a backend that is not there */
-		return add_regular(la->l, path, name);
 	if (ret || !mode)
 		return ret;
 	return S_ISREG(mode) ? add_regular(la->l, path, name) : add_foreign(la->l, path, mode);
@@ -234,7 +193,7 @@ static int list_entry(void *arg, const char *name)
 		container_path(l->c, name, full);
 		l->nr_hostdirs++;
 		ret = l->c->store->ops->list(l->c->store, full, list_hostdir_entry, &la);
-		return ret == -ENOENT || ((ret == -EIO || ret == -EREMOTE) && l->gone) ? 0 : ret;
+		return ret == -ENOENT || ret == -EREMOTE || (ret == -EIO && l->gone) ? 0 : ret;
 	}
 	if (S_ISREG(mode) && !strcmp(name, PARITY_NAME)) {
 		l->has_parity = true;
@@ -348,7 +307,9 @@ static void check_hosts(struct scan *l)
 {
 	unsigned missing = stub_hosts_missing(&l->hosts);
 
-	if (missing && !l->gone)
+	if (missing && l->away) /* what was closed there is not known */
+		l->gone = true;
+	else if (missing && !l->gone)
 		findings_add(l->found, PLFS_DAMAGED, "missing-host", "", 0,
 			     "%u of the %u hosts that wrote it have no file in the container any more (a purge "
 			     "of old files, or a copy of a part?): what no other host has written cannot be "
@@ -405,6 +366,8 @@ int scan_container(struct scan *l, const struct container *c, int fd, const stru
 		ret = scan_copies(l);
 	if (!ret)
 		ret = scan_parity(l);
+	if (!ret && l->away)
+		ret = scan_away(l);
 	if (!ret)
 		check_number(l);
 	if (!ret)

@@ -34,7 +34,25 @@ Test(parity_uses, a_removed_file_leaves_nothing_in_any_backend)
 {
 	three_make_covered();
 	cr_assert_eq(lunlink("a"), 0);
-	cr_assert_eq(three_find("data.") + three_find("parity") + three_find("sealed.") + three_find("spread."), 0);
+	cr_assert_eq(three_find("data.") + three_find("parity") + three_find("spread."), 0);
+}
+
+/* Versions before the first one made them. */
+Test(parity_uses, a_seal_of_an_older_version_does_no_harm)
+{
+	char seal[PATH_MAX];
+	mode_t mode = 0640;
+
+	three_make_covered();
+	three_find("spread.1.");
+	three_path(seal, 0);
+	memcpy(strstr(seal, "/spread.1.") + 1, "sealed", 6);
+	three_shell("echo plfs-sealed 1 00000000 > '%s' %s", seal, "");
+	three_look_without_each(false);
+	cr_assert_eq(image_check(NULL), 0);
+	cr_assert_eq(in_child(image_chmod, &mode), 0);
+	cr_assert_eq(lunlink("a"), 0);
+	cr_assert_eq(three_find("sealed.") + three_find("spread."), 0);
 }
 
 Test(parity_uses_file, parity_in_a_backend_without_logs_goes_with_the_file)
@@ -118,6 +136,113 @@ Test(parity_uses, a_file_is_flattened_by_parity_and_has_none_then)
 	close(fd);
 	cr_assert(!memcmp(buf, image, (size_t)image_len));
 	cr_assert_eq(three_count(scratch, "parity"), 0);
+}
+
+/* ---- a backend is given up ---- */
+
+static int forget_it(void *arg)
+{
+	char path[PATH_MAX];
+	unsigned nr = 0;
+	struct plfs_mount *m = lpath("a", path);
+	int ret = plfs_places_forget(m, AT_FDCWD, path, arg, &nr);
+
+	return ret ? -ret : nr ? 0 : 1;
+}
+
+static void give_up(int i, bool empty)
+{
+	char path[PATH_MAX];
+
+	three_other(path, i);
+	cr_assert_eq(in_child(forget_it, path), EBUSY, "it is there");
+	three_lose(i, empty);
+	cr_assert_eq(in_child(forget_it, path), 0);
+	cr_assert_eq(in_child(forget_it, path), 1, "nothing leads there any more");
+}
+
+Test(parity_uses, after_a_backend_was_given_up_parity_gives_its_bytes_and_a_repair_its_logs)
+{
+	for (int i = 2; i < 4; i++) {
+		int nr;
+
+		three_make_covered();
+		nr = three_find("data.");
+		give_up(i, i == 2);
+		cr_assert_eq(image_look(), 0, "without %d", i);
+		cr_assert_eq(image_check("parity"), 1);
+		cr_assert_eq(image_repair("healed"), 0);
+		cr_assert_eq(three_logs(1) + three_logs(5 - i), nr, "each is in a backend that is there");
+		cr_assert_eq(image_check(NULL), 0);
+		cr_assert_eq(image_look(), 0);
+		three_lose(5 - i, true);
+		cr_assert_lt(image_look(), 2, "bytes of two lost backends are never wrong");
+		three_bring_back(5 - i);
+		image_drain();
+		three_lose(5 - i, false);
+		cr_assert_eq(image_look(), 0, "after a drain another backend may be lost");
+		three_bring_back(5 - i);
+		three_bring_back(i);
+		cr_assert_eq(lunlink("a"), 0);
+		image_len = 0;
+	}
+}
+
+/* What it has is older than what was written since. */
+Test(parity_uses, a_backend_that_was_given_up_and_comes_back_does_no_harm)
+{
+	three_make_covered();
+	give_up(2, false);
+	cr_assert_eq(image_repair("healed"), 0);
+	three_write(0, 2, 2);
+	three_bring_back(2);
+	cr_assert_eq(image_look(), 0);
+	cr_assert_eq(image_check(NULL), 0);
+	three_write_into(2, 3, image_write_piece);
+	cr_assert_eq(image_look(), 0, "it leads there again");
+	cr_assert_lt(image_drain(), 50);
+	cr_assert_eq(image_check(NULL), 0);
+	three_look_without_each(false);
+	cr_assert_eq(lcompact("a"), 0);
+	cr_assert_eq(image_look(), 0);
+	cr_assert_eq(lunlink("a"), 0);
+	cr_assert_eq(three_find("data.") + three_find("parity") + three_find("spread."), 0);
+}
+
+static int bring_it(void *arg)
+{
+	struct plfs_drain d = { .to_home = true };
+	char path[PATH_MAX];
+	struct plfs_mount *m = lpath("a", path);
+
+	(void)arg;
+	return plfs_drain_file(m, AT_FDCWD, path, &d) || d.nr_left || d.nr_lost;
+}
+
+/* By drain --to home: no group has two logs of one backend then. */
+Test(parity_uses, logs_that_came_home_get_other_parity)
+{
+	int nr;
+
+	three_make_covered();
+	cr_assert_eq(in_child(bring_it, NULL), 0);
+	nr = three_logs(1);
+	cr_assert_eq(three_find("data."), nr);
+	cr_assert_eq(image_look(), 0);
+	cr_assert_eq(image_check(NULL), 0);
+	cr_assert_eq(image_drain(), 0, "nothing is to do");
+	three_look_without_each(true);
+	for (int i = 0; i < nr; i++) {
+		char log[PATH_MAX];
+
+		three_logs(1);
+		three_path(log, i);
+		three_shell("mv '%s' '%s/aside'", log, near_dir);
+		cr_assert_eq(image_look(), 0, "%s", log);
+		three_shell("mv '%s/aside' '%s'", near_dir, log);
+	}
+	cr_assert_eq(lunlink("a"), 0);
+	cr_assert_eq(three_find("data.") + three_find("parity"), 0);
 }
 
 static int remove_orphans(void *arg, const char *top, const char *home)
