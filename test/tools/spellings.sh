@@ -80,3 +80,48 @@ flatten_spellings() {
 		[ ! -k f ] && cmp f <(seq 30000)
 	done
 }
+
+# Drains, lists and stages of directories: all below with -r, an error without, never nothing with success.
+drain_directories() {
+	local map name verb
+	near_setup
+	mkdir -p "$back/dir/sub" "$work/other"
+	"$plfs" run -m "$map" sh -c 'for f in a dir/b dir/sub/c dir/sub/d; do seq 30000 >/plfs/$f; done'
+	echo plain >"$back/dir/plain"
+	cd "$back/dir"
+	for name in . "$back" "$back/dir/" sub; do
+		for verb in drain places "places --forget none" stage; do
+			sees "$([ "$verb" = drain ] && echo 2 || echo 1)" "^plfs: $name: a directory on a backend, and no place: use -r" "$plfs" $verb -m "$map" "$name"
+		done
+	done
+	[ "$(near_logs)" = 4 ]
+	sees 0 "^plfs: $work/other: a directory with nothing of libplfs in it" "$plfs" drain "$work/other"
+	[ -z "$("$plfs" drain -q "$work/other" 2>&1)" ]
+	sees 75 "^plfs: $work/none: No such file" "$plfs" drain "$work/none"
+	sees 1 "^plfs: $work/none: No such file" "$plfs" places "$work/none"
+	sees 75 "^plfs: $work/other: not on a backend" "$plfs" drain -r "$work/other"
+	[ "$("$plfs" places -r . | grep -c ': 1 logs (0 open)')" = 3 ]
+	sees 1 ': has nothing on none' "$plfs" places -r --forget none .
+	"$plfs" drain -r sub | grep '^2 logs moved home'
+	"$plfs" drain -r "$back/." | grep '^2 logs moved home'
+	[ "$(near_logs)" = 0 ]
+	"$plfs" drain --wait --timeout=0 -r "$back"
+	[ -z "$("$plfs" places -r "$back")" ]
+	"$plfs" stage -m "$map" -r . | grep '^3 logs staged'
+	"$plfs" stage -m "$map" --drop -r "$back"
+	[ "$(near_logs)" = 0 ]
+	"$plfs" run -m "$map" cmp /plfs/dir/sub/d <(seq 30000)
+}
+
+# A report does not take a file whose logs are near for one that has all in its stub.
+report_of_logs_near() {
+	local map
+	near_setup
+	"$plfs" run -m "$map" sh -c 'seq 30000 >/plfs/f; echo small >/plfs/g'
+	report "$back/f" >"$work/got"
+	grep 'whose logs are not in the backend: plfs places' "$work/got"
+	! grep 'in its stub' "$work/got" || return 1
+	"$plfs" drain -q "$back/f"
+	report "$back/f" >"$work/got"
+	grep '1 process on 1 host wrote' "$work/got"
+}
