@@ -246,6 +246,7 @@ int background_drain(const char *top, unsigned patience_s, const struct plfs_dra
 				.rate = limits->rate, .writers = limits->writers };
 	char near[PATH_MAX], *slash = NULL;
 	char *names[] = { near };
+	struct places p = { .names = names, .nr = 1, .top = take_top, .file = no_file, .arg = &b };
 
 	background_detach();
 	if (!open_lock(&b))
@@ -257,7 +258,7 @@ int background_drain(const char *top, unsigned patience_s, const struct plfs_dra
 			*slash = '\0';
 	}
 	if (slash)
-		places_each(names, 1, take_top, no_file, &b);
+		places_each(&p);
 	if (b.m)
 		return drain(&b);
 	note_end(&b, "the backend is not there, or is another");

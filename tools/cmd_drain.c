@@ -18,7 +18,7 @@
 struct wanted {
 	char *name, *path;
 	struct plfs_mount *m; /* NULL: its backend is not there */
-	bool is_place;
+	bool is_place, is_below; /* of a directory that was named: it may be gone meanwhile */
 	uint64_t nr_left; /* by the last pass; also what is elsewhere, and what could not be looked at */
 };
 
@@ -26,6 +26,7 @@ struct run {
 	struct progress progress;
 	struct plfs_drain drain;
 	struct waiting w;
+	struct places places;
 	struct wanted *v;
 	size_t nr;
 	uint64_t nr_tried; /* logs of killed processes for which the backend was searched */
@@ -65,7 +66,7 @@ static int add_wanted(struct run *r, const char *name, const char *path, struct 
 		return -ENOMEM;
 	r->v = v;
 	v[r->nr] = (struct wanted){
-		.name = strdup(name), .path = strdup(path), .m = m, .is_place = is_place
+		.name = strdup(name), .path = strdup(path), .m = m, .is_place = is_place, .is_below = r->places.walks
 	};
 	return v[r->nr].name && v[r->nr].path ? (r->nr++, 0) : -ENOMEM;
 }
@@ -137,6 +138,8 @@ static void drain_one(struct run *r, struct wanted *t)
 
 	d->nr_open = d->nr_dead = 0;
 	ret = t->is_place ? drain_place(r, t) : plfs_drain_file(t->m, AT_FDCWD, t->path, d);
+	if (ret == -ENOENT && t->is_below)
+		ret = 0;
 	if (t->is_place && d->closed_only)
 		d->nr_left += d->nr_open;
 	t->nr_left = d->nr_left - left + d->nr_elsewhere - elsewhere + (ret != 0);
@@ -228,7 +231,8 @@ static void print_drained(const struct run *r, int rc)
 
 static int run_drain(const struct verb *v, int argc, char **argv)
 {
-	struct run r = { .drain = { .progress = show, .trouble = trouble } };
+	struct run r = { .drain = { .progress = show, .trouble = trouble },
+			 .places = { .top = add_top, .file = add_file, .arg = &r } };
 	int rc, ret, c;
 	bool background = false, copies = false, is_auto = false;
 	char **names;
@@ -241,6 +245,7 @@ static int run_drain(const struct verb *v, int argc, char **argv)
 		if (c == OPT_TO && strcmp(optarg, "home"))
 			return tool_misuse(v->name, "--to is home");
 		r.drain.to_home |= c == OPT_TO;
+		r.places.recursive |= c == 'r';
 		if (c == OPT_RATE)
 			r.drain.rate = options_size(v, "rate");
 		if (c == OPT_WRITERS)
@@ -259,14 +264,18 @@ static int run_drain(const struct verb *v, int argc, char **argv)
 	names = argv + optind;
 	c = argc - optind;
 	r.named = names;
+	r.places.nr_given = c;
 	r.nr_named = is_auto ? c : -1;
 	if (is_auto && !auto_add(&names, &c))
 		return tool_finish(TOOL_FAILED);
-	ret = places_each(names, c, add_top, add_file, &r);
+	r.places.names = names;
+	r.places.nr = c;
+	ret = places_each(&r.places);
 	progress_begin(&r.progress, c ? names[0] : "", 0);
 	rc = drain_and_wait(&r);
 	progress_end(&r.progress);
-	rc = ret && rc == TOOL_OK ? DRAIN_LEFT : rc;
+	r.misused |= ret == -EISDIR;
+	rc = ret && ret != -EISDIR && rc == TOOL_OK ? DRAIN_LEFT : rc;
 	print_drained(&r, rc);
 	return tool_finish(rc == TOOL_OK && r.misused ? TOOL_USAGE : rc);
 }
@@ -275,11 +284,12 @@ const struct verb verb_drain = {
 	.name = "drain",
 	.run = run_drain,
 	.what = "move logs from a node-local place to the backend",
-	.arguments = "NEAR|FILE...\n--auto [NEAR|FILE...]",
+	.arguments = "NEAR|FILE|DIRECTORY...\n--auto [NEAR|FILE|DIRECTORY...]",
 	.about = "Move the closed logs of files, or all that this user has in the place NEAR (near= in libplfs(7)),\n"
 		 "to the backend. Killed at any moment, it loses nothing, and goes on when it is run again.\n",
 	.end = "Exit status: 0 all is in the backend; 75 something is not yet, try again; 1 something is damaged.\n",
 	.options = (const struct verb_option[]){
+		{ 'r', "recursive", NULL, "drain directories and everything below them, up to whole backends" },
 		{ OPT_AUTO, "auto", NULL, "drain also the directories of this node that near=auto may have taken" },
 		{ OPT_BACKGROUND, "background", NULL, "be the helper that the library starts (drain=helper); NEAR is PLACE/plfs.UID/ID" },
 		{ OPT_COPIES, "copies", NULL, "be the helper that the library starts with mirror= or parity=; NEAR is the backend" },

@@ -162,7 +162,9 @@ static int no_place(void *arg, const char *name, const char *path, struct plfs_m
 static int collect_places(char **names, int nr, const struct plfs_gc *gc)
 {
 	struct plfs_drain d = { .dry = gc->dry, .age_ns = gc->age_ns };
-	int ret = places_each(names, nr, collect_place, no_place, &d);
+	struct places p = { .names = names, .nr = nr, .nr_given = nr, .top = collect_place,
+			    .file = no_place, .arg = &d };
+	int ret = places_each(&p);
 
 	return ret < 0 ? GC_FAILED : ret;
 }

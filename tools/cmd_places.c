@@ -11,6 +11,8 @@
 struct listing {
 	const char *name, *forget;
 	struct waiting w;
+	struct places places;
+	uint64_t nr_forgotten;
 	bool failed, left; /* with --wait: something is still near */
 };
 
@@ -81,11 +83,12 @@ static int forget(struct listing *l, const char *path, struct plfs_mount *m)
 	else if (ret)
 		tool_error("%s: whether %s is there cannot be told, so nothing is given up: %s", l->name,
 			   l->forget, strerror(-ret));
-	else if (!nr)
+	else if (!nr && !l->places.walks)
 		tool_error("%s: has nothing on %s", l->name, l->forget);
-	else if (!opt.quiet)
+	else if (nr && !opt.quiet)
 		tool_print("%s: what %s had is given up: plfs check lists what is lost", l->name, l->forget);
-	l->failed |= ret || !nr;
+	l->nr_forgotten += !ret && nr;
+	l->failed |= ret || (!nr && !l->places.walks);
 	return 0;
 }
 
@@ -169,7 +172,7 @@ static int list_one(void *arg, const char *name, const char *path, struct plfs_m
 		ret = plfs_parity_of(m, AT_FDCWD, path, print_parity, l);
 	if (!ret && !l->w.waits)
 		ret = list_staged(l, path, m);
-	if (ret < 0) {
+	if (ret < 0 && !(ret == -ENOENT && l->places.walks)) {
 		tool_error("%s: %s", name, strerror(-ret));
 		l->failed = true;
 	}
@@ -178,7 +181,7 @@ static int list_one(void *arg, const char *name, const char *path, struct plfs_m
 
 static int run_places(const struct verb *v, int argc, char **argv)
 {
-	struct listing l = { .name = "" };
+	struct listing l = { .name = "", .places = { .top = list_top, .file = list_one, .arg = &l } };
 	bool is_auto = false;
 	int c, ret;
 
@@ -186,6 +189,7 @@ static int run_places(const struct verb *v, int argc, char **argv)
 		if (c == OPT_FORGET)
 			l.forget = optarg;
 		is_auto |= c == OPT_AUTO;
+		l.places.recursive |= c == 'r';
 		waiting_take(&l.w, v, c);
 	}
 	if (is_auto && (l.forget || l.w.waits))
@@ -199,7 +203,13 @@ static int run_places(const struct verb *v, int argc, char **argv)
 	ret = waiting_begin(&l.w, v);
 	if (ret)
 		return ret;
-	ret = places_each(argv + optind, argc - optind, list_top, list_one, &l);
+	l.places.names = argv + optind;
+	l.places.nr = l.places.nr_given = argc - optind;
+	ret = places_each(&l.places);
+	if (!ret && l.forget && l.places.recursive && !l.nr_forgotten && !l.failed) {
+		tool_error("%s: has nothing on %s", argv[optind], l.forget);
+		l.failed = true;
+	}
 	return tool_finish(ret || l.failed ? TOOL_FAILED : l.left ? DRAIN_LEFT : TOOL_OK);
 }
 
@@ -207,10 +217,11 @@ const struct verb verb_places = {
 	.name = "places",
 	.run = run_places,
 	.what = "show what of a file is in node-local places and other backends",
-	.arguments = "NEAR|FILE...\n--auto [BACKEND...]",
+	.arguments = "NEAR|FILE|DIRECTORY...\n--auto [BACKEND...]",
 	.about = "Show in which places logs of files are (near= in libplfs(7)), or of which backends NEAR has some.\n",
 	.end = "Exit status: 0 all was shown, given up, or flushed; 75 the time is over; 1 something could not be done.\n",
 	.options = (const struct verb_option[]){
+		{ 'r', "recursive", NULL, "show directories and everything below them, up to whole backends" },
 		{ OPT_AUTO, "auto", NULL, "explain what near=auto takes on this node" },
 		{ OPT_FORGET, "forget", "HOST|BACKEND", "give up on what the files have on HOST, or in BACKEND, which is lost" },
 		{ OPT_WAIT, "wait", NULL, "wait until no log of the files is in a place, on any host" },

@@ -10,6 +10,7 @@
 struct run {
 	struct progress progress;
 	struct plfs_drain drain;
+	struct places places;
 	bool drops, failed;
 	bool misused, never; /* no file; what another attempt will not do either */
 };
@@ -58,7 +59,7 @@ static int stage_one(void *arg, const char *name, const char *path, struct plfs_
 	int ret = r->drain.keep ? plfs_drain_file(m, AT_FDCWD, path, &r->drain) :
 				  plfs_stage_file(m, AT_FDCWD, path, r->drops, &r->drain);
 
-	if (!ret)
+	if (!ret || (ret == -ENOENT && r->places.walks))
 		return 0;
 	progress_hide(&r->progress);
 	tool_error("%s: %s", name,
@@ -99,7 +100,8 @@ static void print_staged(const struct run *r, int rc)
 
 static int run_stage(const struct verb *v, int argc, char **argv)
 {
-	struct run r = { .drain = { .progress = show, .trouble = trouble } };
+	struct run r = { .drain = { .progress = show, .trouble = trouble },
+			 .places = { .top = no_place, .file = stage_one, .arg = &r } };
 	const struct plfs_drain *d = &r.drain;
 	int rc, ret, c;
 
@@ -113,13 +115,16 @@ static int run_stage(const struct verb *v, int argc, char **argv)
 		if (c == OPT_RATE)
 			r.drain.rate = options_size(v, "rate");
 		r.drops |= c == OPT_DROP;
+		r.places.recursive |= c == 'r';
 	}
 	if (optind == argc)
 		return tool_misuse(v->name, "no file given");
 	if (r.drops && r.drain.keep)
 		return tool_misuse(v->name, "--drop does not go with --to home");
 	progress_begin(&r.progress, argv[optind], 0);
-	ret = places_each(argv + optind, argc - optind, no_place, stage_one, &r);
+	r.places.names = argv + optind;
+	r.places.nr = r.places.nr_given = argc - optind;
+	ret = places_each(&r.places);
 	progress_end(&r.progress);
 	r.failed |= d->nr_left || d->nr_elsewhere;
 	rc = d->nr_lost || r.never || ret ? DRAIN_LOST :
@@ -133,12 +138,13 @@ const struct verb verb_stage = {
 	.name = "stage",
 	.run = run_stage,
 	.what = "copy logs to this node, for its readers",
-	.arguments = "FILE...",
+	.arguments = "FILE|DIRECTORY...",
 	.about = "Copy the closed logs of files to the node-local place of this node (near= in libplfs(7)): its readers\n"
 		 "take the bytes from there. The originals stay in the backend, so a copy that is lost loses nothing.\n",
 	.end = "Exit status: 0 all is there; 75 something is not, try again; 1 something is damaged, or\n"
 	       "no file that this user can stage; 2 a place was named.\n",
 	.options = (const struct verb_option[]){
+		{ 'r', "recursive", NULL, "stage directories and everything below them, up to whole backends" },
 		{ OPT_TO, "to", "near|home", "home: move logs to the backend as plfs drain does, and keep copies here" },
 		{ OPT_DROP, "drop", NULL, "remove the copies of this node" },
 		{ OPT_RATE, "rate", "SIZE", "copy so many bytes a second at most: a number, and K, M, G or T" },

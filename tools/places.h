@@ -15,12 +15,23 @@ struct top {
 	char *path, *home; /* NEAR/plfs.UID/BACKEND-ID; the backend */
 };
 
+/* What is named on the command line, and what is done with it. */
+struct places {
+	char **names;
+	int nr, nr_given; /* the first ones are given by the user, who is told of each that has nothing */
+	bool recursive;   /* a directory on a backend stands for all files below it */
+	/* @m NULL: the backend of the place is not there. */
+	int (*top)(void *arg, struct top *top, struct plfs_mount *m);
+	int (*file)(void *arg, const char *name, const char *path, struct plfs_mount *m);
+	void *arg;
+	bool walks; /* while file() is called for what is below a directory; it may be removed meanwhile */
+};
+
 /*
- * Read the settings, with the backends of all @names. Call @fn for what each place among them has (@m NULL:
- * its backend is not there), then @file for each file. 0; the first non-zero of these; -errno: something
- * named is not there, as one line reports.
+ * Read the settings, with the backends of all names. Call @p->top for what each place among them has, then
+ * @p->file for each file. 0; the first non-zero of these; -errno: something named is not there, or is a
+ * directory on a backend without @p->recursive, as one line reports.
  */
-int places_each(char **names, int nr, int (*fn)(void *arg, struct top *top, struct plfs_mount *m),
-		int (*file)(void *arg, const char *name, const char *path, struct plfs_mount *m), void *arg);
+int places_each(struct places *p);
 
 #endif

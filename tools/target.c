@@ -229,6 +229,50 @@ void target_setup_directory(const char *map, char *name)
 
 /* ---- files ---- */
 
+/* Whether @path has an empty component, "." or "..". */
+static bool is_untidy(const char *path)
+{
+	for (; (path = strchr(path, '/')); path++) {
+		size_t len = strcspn(path + 1, "/");
+
+		if (len <= 2 && !strncmp(path + 1, "..", len))
+			return true;
+	}
+	return false;
+}
+
+/* The canonical path of @path, but for its last component, which may be a link. False: there is none. */
+static bool tidy(const char *path, char *out)
+{
+	char dir[PATH_MAX], *base;
+	size_t len;
+
+	snprintf(dir, sizeof(dir), "%s", path);
+	base = strrchr(dir, '/') + 1;
+	if (!*base || !strcmp(base, ".") || !strcmp(base, ".."))
+		return realpath(path, out);
+	base[-1] = '\0';
+	if (!realpath(*dir ? dir : "/", out))
+		return false;
+	len = strlen(out);
+	return snprintf(out + len, PATH_MAX - len, "/%s", base) < (int)(PATH_MAX - len);
+}
+
+/* As plfs_path_map(), and tidy: verbs compare the path, and a walk takes the part below the backend. */
+static int map_tidily(const char *full, char *path, struct plfs_mount **m)
+{
+	int ret = plfs_path_map(full, path, m);
+	struct plfs_mount *first = *m;
+	char real[PATH_MAX];
+
+	if (ret != 1 || !is_untidy(path) || !tidy(path, real))
+		return ret;
+	ret = plfs_path_map(real, path, m);
+	if (ret == 1 && !strcmp(plfs_backend(*m), plfs_backend(first)))
+		*m = first; /* of several mappings of it */
+	return ret;
+}
+
 bool target_find(const char *name, char *path, struct plfs_mount **m)
 {
 	char full[PATH_MAX], real[PATH_MAX];
@@ -237,7 +281,7 @@ bool target_find(const char *name, char *path, struct plfs_mount **m)
 	*m = NULL;
 	if (!make_absolute(name, full))
 		return false;
-	ret = plfs_path_map(full, path, m);
+	ret = map_tidily(full, path, m);
 	if (!ret && realpath(full, real)) /* through a symbolic link from outside */
 		ret = plfs_path_map(real, path, m);
 	if (ret == -ENOENT)

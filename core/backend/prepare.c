@@ -159,10 +159,41 @@ static int finish_format(void *arg, int h)
 	return ret || !fa->ours ? ret : store_chown(&m->store, h, m->uid, m->gid);
 }
 
-static int write_format(struct plfs_mount *m, bool ours)
+/*
+ * The file stays, once it has its name, also if several processes make it at once: it is by its number that
+ * places know the backend (origin_identity()). But the owner of a shared backend replaces one that belongs to
+ * another user.
+ */
+static int make_format(struct plfs_mount *m)
 {
-	struct format_arg fa = { m, ours };
+	struct format_arg fa = { m, false };
+	int ret = store_make_looked_at(&m->store, FORMAT_PATH, 0644, FORMAT_TEXT, sizeof(FORMAT_TEXT) - 1,
+				       finish_format, &fa);
 
+	return ret == -EEXIST ? 0 : ret;
+}
+
+/* Whether the file is the backend's owner's, as it would be made now. */
+static bool is_owners_format(struct plfs_mount *m)
+{
+	struct stat st;
+	void *text;
+	bool is;
+
+	if (m->store.ops->stat(&m->store, FORMAT_PATH, &st) || !store_may_write(&st) || st.st_uid != m->uid ||
+	    st.st_mode & (S_IWGRP | S_IWOTH) || read_format(m, &text))
+		return false;
+	is = !strcmp(text, FORMAT_TEXT);
+	mem_free(text);
+	return is;
+}
+
+static int replace_format(struct plfs_mount *m)
+{
+	struct format_arg fa = { m, true };
+
+	if (is_owners_format(m))
+		return 0;
 	return store_write_looked_at(&m->store, FORMAT_PATH, 0644, FORMAT_TEXT, sizeof(FORMAT_TEXT) - 1,
 				     finish_format, &fa);
 }
@@ -210,7 +241,7 @@ int mount_prepare(struct plfs_mount *m)
 	made = !ret;
 	ret = check_owner(m);
 	if (!ret)
-		ret = write_format(m, false);
+		ret = make_format(m);
 	if (!ret && made)
 		tell_nested(m);
 	return ret;
@@ -369,7 +400,7 @@ static int make_all(struct plfs_mount *m, mode_t mode)
 	}
 	if (ret)
 		return ret;
-	ret = write_format(m, true); /* anew, if it was somebody else's */
+	ret = replace_format(m);
 	if (ret)
 		msg_error("cannot write %s/" FORMAT_PATH ": %s", m->backend, strerror(-ret));
 	return ret;

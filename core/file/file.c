@@ -72,6 +72,12 @@ static bool bad_range(size_t len, off_t logical_off)
 	return logical_off < 0 || len > FORM_SIZE_MAX || (uint64_t)logical_off > FORM_SIZE_MAX - len;
 }
 
+/* The kernel refuses a transfer whose end is no offset, before it looks at the file. */
+static bool has_no_end(size_t len, off_t logical_off)
+{
+	return logical_off < 0 || len > (uint64_t)(INT64_MAX - logical_off);
+}
+
 /* Under the lock, as a read without it failed. A logged file that has changed its form is in its body. */
 static ssize_t read_again(struct plfs_file *f, int fd, void *buf, size_t len, uint64_t logical_off)
 {
@@ -133,9 +139,8 @@ static ssize_t read_all(struct plfs_file *f, void *buf, size_t len, off_t logica
 	size_t done = 0;
 	bool more;
 
-	if (logical_off < 0)
+	if (has_no_end(len, logical_off))
 		return -EINVAL;
-	len = min_size(len, SSIZE_MAX);
 	if ((uint64_t)logical_off >= FORM_SIZE_MAX || !len)
 		return 0;
 	len = (size_t)min_u64(len, FORM_SIZE_MAX - (uint64_t)logical_off);
@@ -245,7 +250,7 @@ static ssize_t write_pieces(struct plfs_file *f, const struct iovec *iov, int cn
 	ssize_t ret;
 	int fd;
 
-	if (total < 0 || logical_off < 0)
+	if (total < 0 || has_no_end((size_t)total, logical_off))
 		return -EINVAL;
 	if (!total)
 		return 0;

@@ -187,6 +187,18 @@ static int doubt(int fd, const struct stat *st, int ret, bool inherited, struct 
 	return blank < 0 ? blank : stub_make_plain(fd) ? 1 : -EIO;
 }
 
+/* O_TRUNC. An empty stub has no header, and gets none; but its time is that of the call. */
+static int empty(struct plfs_file *f, int fd, const struct stat *st)
+{
+	static const struct timespec now[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_NOW } };
+
+	if (st->st_size)
+		return plfs_truncate(f, 0);
+	if (sys.futimens(fd, now))
+		sys.futimens(fd, NULL); /* not the owner: both times or none */
+	return 0;
+}
+
 /*
  * Give the kernel's descriptor @fd of a stub a description, or close it. -EAGAIN: it is a plain file by its
  * header.
@@ -202,8 +214,8 @@ static int finish_open(struct plfs_mount *m, int fd, const struct stat *st, int 
 		found->plain = st->st_ino;
 		ret = -EAGAIN;
 	}
-	if (!ret && flags & O_TRUNC && st->st_size) {
-		ret = plfs_truncate(*out, 0);
+	if (!ret && flags & O_TRUNC) {
+		ret = empty(*out, fd, st);
 		if (ret)
 			plfs_close(*out);
 	}

@@ -464,6 +464,7 @@ static const struct store_ops posix_ops = {
 	.preadv = posix_preadv,
 	.pwrite2 = posix_pwrite2,
 	.identify = posix_identify,
+	.rename_new = names_rename_new,
 	.rmdir = names_rmdir,
 	.remove_tree = names_remove_tree,
 	.reserve = posix_reserve,

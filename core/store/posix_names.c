@@ -230,16 +230,52 @@ int names_rmdir(struct store *s, const char *path)
 	return unlink_at(s, path, AT_REMOVEDIR);
 }
 
-int names_rename(struct store *s, const char *from, const char *to)
+/* @rename: of two names in the directory @parent; -1 and errno. */
+static int rename_by(struct store *s, const char *from, const char *to,
+		     int (*rename)(int parent, const char *from, const char *to))
 {
 	const char *name, *slash = strrchr(to, '/');
 	int ret, parent = open_parent(s, from, &name);
 
 	if (parent < 0)
 		return parent;
-	ret = err(sys.renameat(parent, name, parent, slash ? slash + 1 : to));
+	ret = err(rename(parent, name, slash ? slash + 1 : to));
 	sys_fd_close(&parent);
 	return ret;
+}
+
+static int rename_over(int parent, const char *from, const char *to)
+{
+	return sys.renameat(parent, from, parent, to);
+}
+
+int names_rename(struct store *s, const char *from, const char *to)
+{
+	return rename_by(s, from, to, rename_over);
+}
+
+/* NFS and others know no flags. Without links as well, two processes at once may both find no file. */
+static int rename_new(int parent, const char *from, const char *to)
+{
+	struct stat st;
+
+	if (!sys.renameat2(parent, from, parent, to, RENAME_NOREPLACE))
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
+		return -1;
+	if (!sys.linkat(parent, from, parent, to, 0))
+		return sys.unlinkat(parent, from, 0);
+	if (errno != EPERM && errno != ENOSYS && errno != EOPNOTSUPP && errno != EMLINK)
+		return -1;
+	if (sys.fstatat(parent, to, &st, AT_SYMLINK_NOFOLLOW))
+		return errno == ENOENT ? rename_over(parent, from, to) : -1;
+	errno = EEXIST;
+	return -1;
+}
+
+int names_rename_new(struct store *s, const char *from, const char *to)
+{
+	return rename_by(s, from, to, rename_new);
 }
 
 struct list_arg {

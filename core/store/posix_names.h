@@ -17,6 +17,7 @@ int names_grant(struct store *s, int h, const struct stat *now, const struct sto
 int names_unlink(struct store *s, const char *path);
 int names_rmdir(struct store *s, const char *path);
 int names_rename(struct store *s, const char *from, const char *to);
+int names_rename_new(struct store *s, const char *from, const char *to);
 int names_list(struct store *s, const char *path, int (*fn)(void *arg, const char *name), void *arg);
 int names_remove_tree(struct store *s, const char *path, dirs_known *known);
 

@@ -219,9 +219,22 @@ out:
 	return ret;
 }
 
+int store_rename_new(struct store *s, const char *from, const char *to)
+{
+	struct stat st;
+	int ret;
+
+	if (s->ops->rename_new)
+		return s->ops->rename_new(s, from, to);
+	ret = s->ops->stat(s, to, &st);
+	return ret == -ENOENT ? s->ops->rename(s, from, to) : ret ? ret : -EEXIST;
+}
+
+enum how { QUICKLY, DURABLY, DURABLY_NEW };
+
 /* @look, unless NULL: as in store_write_looked_at(). */
 static int replace_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len,
-			const void *buf2, size_t len2, bool durable, int (*look)(void *arg, int h), void *arg)
+			const void *buf2, size_t len2, enum how how, int (*look)(void *arg, int h), void *arg)
 {
 	char tmp[STORE_PATH_LEN];
 	uint64_t salt = 0;
@@ -239,10 +252,10 @@ static int replace_file(struct store *s, const char *path, mode_t mode, const vo
 	ret = n < 0 ? (int)n : (size_t)n < len + len2 ? -ENOSPC : 0;
 	if (!ret && look)
 		ret = look(arg, h);
-	if (!ret && durable)
+	if (!ret && how != QUICKLY)
 		ret = s->ops->sync(s, h, false);
 	if (!ret)
-		ret = s->ops->rename(s, tmp, path);
+		ret = how == DURABLY_NEW ? store_rename_new(s, tmp, path) : s->ops->rename(s, tmp, path);
 	if (!ret)
 		return h;
 	store_close(s, &h);
@@ -253,13 +266,13 @@ static int replace_file(struct store *s, const char *path, mode_t mode, const vo
 int store_replace_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len,
 		       const void *buf2, size_t len2)
 {
-	return replace_file(s, path, mode, buf, len, buf2, len2, false, NULL, NULL);
+	return replace_file(s, path, mode, buf, len, buf2, len2, QUICKLY, NULL, NULL);
 }
 
-int store_write_looked_at(struct store *s, const char *path, mode_t mode, const void *buf, size_t len,
-			  int (*look)(void *arg, int h), void *arg)
+static int write_looked_at(struct store *s, const char *path, mode_t mode, const void *buf, size_t len,
+			   enum how how, int (*look)(void *arg, int h), void *arg)
 {
-	int h = replace_file(s, path, mode, buf, len, NULL, 0, true, look, arg);
+	int h = replace_file(s, path, mode, buf, len, NULL, 0, how, look, arg);
 
 	if (h < 0)
 		return h;
@@ -267,10 +280,22 @@ int store_write_looked_at(struct store *s, const char *path, mode_t mode, const 
 	return 0;
 }
 
+int store_write_looked_at(struct store *s, const char *path, mode_t mode, const void *buf, size_t len,
+			  int (*look)(void *arg, int h), void *arg)
+{
+	return write_looked_at(s, path, mode, buf, len, DURABLY, look, arg);
+}
+
+int store_make_looked_at(struct store *s, const char *path, mode_t mode, const void *buf, size_t len,
+			 int (*look)(void *arg, int h), void *arg)
+{
+	return write_looked_at(s, path, mode, buf, len, DURABLY_NEW, look, arg);
+}
+
 int store_write_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len,
 		     const void *buf2, size_t len2)
 {
-	int h = replace_file(s, path, mode, buf, len, buf2, len2, true, NULL, NULL);
+	int h = replace_file(s, path, mode, buf, len, buf2, len2, DURABLY, NULL, NULL);
 
 	if (h < 0)
 		return h;
@@ -298,7 +323,7 @@ int store_replace_durably(struct store *s, const char *path, mode_t mode, uid_t 
 	const char *slash = strrchr(path, '/');
 	char dir[STORE_PATH_LEN];
 	struct give_arg ga = { s, uid };
-	int h = replace_file(s, path, mode, buf, len, NULL, 0, true, give_it, &ga);
+	int h = replace_file(s, path, mode, buf, len, NULL, 0, DURABLY, give_it, &ga);
 
 	if (h < 0)
 		return h;

@@ -131,6 +131,12 @@ struct store_ops {
 	/* None: the inode number is the id. */
 	int (*identify)(struct store *s, int h, struct store_identity *id);
 
+	/*
+	 * As rename(), but a file @to stays, for good: -EEXIST. None: rename(), after a look whether there is
+	 * one.
+	 */
+	int (*rename_new)(struct store *s, const char *from, const char *to);
+
 	/* Remove an empty directory. None: 0; a directory goes with its last file. */
 	int (*rmdir)(struct store *s, const char *path);
 	/*
@@ -247,6 +253,8 @@ int store_reserve(struct store *s, int h, uint64_t off, uint64_t len);
 /* reserve() by writing zeros. */
 int store_write_zeros(struct store *s, int h, uint64_t off, uint64_t len);
 
+int store_rename_new(struct store *s, const char *from, const char *to);
+
 static inline int store_rmdir(struct store *s, const char *path)
 {
 	return s->ops->rmdir ? s->ops->rmdir(s, path) : 0;
@@ -358,6 +366,10 @@ int store_write_file(struct store *s, const char *path, mode_t mode, const void 
 /* The same; @look is called with the handle before that: what it returns but 0 ends it. */
 int store_write_looked_at(struct store *s, const char *path, mode_t mode, const void *buf, size_t len,
 			  int (*look)(void *arg, int h), void *arg);
+
+/* The same, but a file that is there stays: -EEXIST. */
+int store_make_looked_at(struct store *s, const char *path, mode_t mode, const void *buf, size_t len,
+			 int (*look)(void *arg, int h), void *arg);
 
 /*
  * store_write_file() with the name on stable storage as well, and given to @uid before it gets the name

@@ -94,6 +94,27 @@ CASE(far_away)
 	T(ftruncate(fd, 5));
 }
 
+/* Up to the last offset there is; which of them a file system has is its own affair. */
+CASE(beyond_all_offsets)
+{
+	char buf[8] = "";
+	int fd = T(rw("f"));
+	struct iovec iov = {buf, 2};
+
+	T(pwrite(fd, "x", 1, INT64_MAX));
+	T(pwrite(fd, "xy", 2, INT64_MAX - 1));
+	T(pwrite(fd, "x", 0, INT64_MAX));
+	T(pwritev(fd, &iov, 1, INT64_MAX - 1));
+	T(pread(fd, buf, 1, INT64_MAX));
+	T(pread(fd, buf, 2, INT64_MAX - 1));
+	T(pread(fd, buf, 1, INT64_MAX - 1));
+	T(pread(fd, buf, 0, INT64_MAX));
+	T(preadv(fd, &iov, 1, INT64_MAX - 1));
+	T(posix_fallocate(fd, INT64_MAX, 1));
+	T(fallocate(fd, 0, INT64_MAX - 1, 2));
+	T(lseek(fd, 0, SEEK_END));
+}
+
 CASE(truncate_both_ways)
 {
 	int fd = T(rw("f"));

@@ -303,6 +303,45 @@ CASE(truncation_moves_the_time)
 	T(st.st_mtime > 1000000000);
 }
 
+/* Stamp files of make are empty, and are made so again. */
+CASE(truncation_to_the_same_size_moves_the_time)
+{
+	static const int flags[] = {O_WRONLY | O_TRUNC, O_RDONLY | O_TRUNC, O_RDWR | O_CREAT | O_TRUNC};
+	struct timespec ts[2] = {{1000000000, 0}, {1000000000, 0}};
+	struct stat st;
+	int fd;
+
+	for (int i = 0; i < 5; i++) {
+		fd = T(rw("f"));
+		T(close(fd));
+		T(utimensat(AT_FDCWD, at("f"), ts, 0));
+		if (i < 3) {
+			fd = T(open(at("f"), flags[i], 0644));
+		} else if (i == 3) {
+			T(fclose(fopen(at("f"), "w")));
+		} else {
+			T(system(": >$P/f"));
+		}
+		T(stat(at("f"), &st));
+		T(st.st_mtime > 1000000000);
+		T(st.st_atime == 1000000000);
+		if (i < 3)
+			T(close(fd));
+		T(stat(at("f"), &st));
+		T(st.st_mtime > 1000000000);
+	}
+	make("g", "hello");
+	T(utimensat(AT_FDCWD, at("g"), ts, 0));
+	T(truncate(at("g"), 5));
+	T(stat(at("g"), &st));
+	T(st.st_mtime > 1000000000);
+	T(utimensat(AT_FDCWD, at("g"), ts, 0));
+	fd = T(open(at("g"), O_RDWR));
+	T(ftruncate(fd, 5));
+	T(stat(at("g"), &st));
+	T(st.st_mtime > 1000000000);
+}
+
 CASE(overwriting_moves_the_time)
 {
 	struct timespec ts[2] = {{1000000000, 0}, {1000000000, 0}};

@@ -59,6 +59,9 @@ def summary(f):
     """Sentences about one file."""
     if not f.has_calls and f.storage == "plain":
         return [f"The file is a plain one of {size(f.size)}: libplfs knows nothing of how it was written."]
+    if not f.has_calls and not f.is_drawn and f.facts.get("log_bytes"):
+        return [f"The file has {size(f.size)}, whose logs are not in the backend: plfs places shows where they are, and plfs drain "
+                "moves them home. Then a report shows who wrote them."]
     if not f.has_calls and not f.is_drawn:
         return [f"The file has {size(f.size)}, all of them in its stub: it was small, or was mapped into memory, or is empty. "
                 "Who wrote them is not recorded."]

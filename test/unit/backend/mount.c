@@ -6,6 +6,8 @@
 #include "test/lib/scratch.h"
 
 #include "core/backend/mount.h"
+#include "core/backend/origin.h"
+#include "core/plfs_admin.h"
 
 #include <criterion/criterion.h>
 
@@ -354,4 +356,95 @@ Test(mount_setup, a_format_file_that_went_stale_was_replaced)
 	meanwhile.pread = stale_pread;
 	nr_calls = 0;
 	cr_assert_eq(mount_prepare(m), 0);
+}
+
+static int (*posix_sync_of)(struct store *s, int h, bool dir);
+static uint64_t identity_of_first;
+
+static int prepare_first(void *arg)
+{
+	meanwhile.sync = posix_sync_of;
+	return prepare(arg);
+}
+
+/* Another process is through with it before this one's file has a name. */
+static int sync_after_another(struct store *s, int h, bool dir)
+{
+	if (!identity_of_first) {
+		cr_assert_eq(in_child(prepare_first, NULL), 0);
+		identity_of_first = origin_identity(s);
+		cr_assert_neq(identity_of_first, 0);
+	}
+	return posix_sync_of(s, h, dir);
+}
+
+static int no_renameat2(int fromfd, const char *from, int tofd, const char *to, unsigned flags)
+{
+	(void)fromfd, (void)from, (void)tofd, (void)to, (void)flags;
+	errno = EINVAL;
+	return -1;
+}
+
+static int no_linkat(int fromfd, const char *from, int tofd, const char *to, int flags)
+{
+	(void)fromfd, (void)from, (void)tofd, (void)to, (void)flags;
+	errno = EPERM;
+	return -1;
+}
+
+/* Places have written down whose they are: the file that says it stays. */
+static void second_maker_keeps_the_file_of_the_first(void)
+{
+	struct plfs_mount *m = mounted_with_own_ops();
+
+	posix_sync_of = meanwhile.sync;
+	meanwhile.sync = sync_after_another;
+	cr_assert_eq(mount_prepare(m), 0);
+	cr_expect_eq(origin_identity(&m->store), identity_of_first);
+	cr_expect_eq(count_files("format"), 1);
+	cr_expect_eq(count_files(""), 1); /* nothing temporary is left */
+}
+
+Test(mount_setup, who_makes_a_backend_second_keeps_the_file_of_the_first)
+{
+	second_maker_keeps_the_file_of_the_first();
+}
+
+Test(mount_setup, who_makes_a_backend_second_keeps_it_on_nfs)
+{
+	sys_init();
+	sys.renameat2 = no_renameat2;
+	second_maker_keeps_the_file_of_the_first();
+}
+
+Test(mount_setup, who_makes_a_backend_second_keeps_it_without_links)
+{
+	sys_init();
+	sys.renameat2 = no_renameat2;
+	sys.linkat = no_linkat;
+	second_maker_keeps_the_file_of_the_first();
+}
+
+Test(mount_setup, a_backend_is_made_without_links)
+{
+	struct plfs_mount *m = mounted_with_own_ops();
+
+	sys.renameat2 = no_renameat2;
+	sys.linkat = no_linkat;
+	cr_assert_eq(mount_prepare(m), 0);
+	cr_expect_eq(count_files("format"), 1);
+	cr_expect_eq(count_files(""), 1);
+}
+
+/* plfs init of a backend in use. */
+Test(mount_setup, init_keeps_the_file_that_places_know)
+{
+	struct plfs_mount *m = mapped_with("");
+	mode_t mode = (mode_t)-1;
+	uint64_t identity;
+
+	cr_assert_eq(mount_prepare(m), 0);
+	identity = origin_identity(&m->store);
+	cr_assert_eq(plfs_init_backend(scratch, &mode), 0);
+	cr_expect_eq(origin_identity(&m->store), identity);
 }
