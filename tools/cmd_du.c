@@ -130,7 +130,8 @@ static void print_line(const struct space *s, const char *name)
 
 /* ---- what a file has elsewhere ---- */
 
-static void print_elsewhere(const char *name, const char *where, const char *what, uint64_t bytes, uint64_t nr)
+static void print_elsewhere(const char *name, const char *where, const char *what, uint64_t bytes,
+			    uint64_t nr)
 {
 	char disk[TOOL_SIZE_LEN];
 

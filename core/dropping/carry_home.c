@@ -80,8 +80,8 @@ static int leave(void *arg)
 }
 
 /*
- * Home may have it with more behind: it was made anew there while this backend was gone, and was continued. 1:
- * it is whole; 0: home has none, or a beginning; -EIO: it is damaged; -errno.
+ * Home may have it with more behind: it was made anew there while this backend was gone, and was continued.
+ * 1: it is whole; 0: home has none, or a beginning; -EIO: it is damaged; -errno.
  */
 static int home_has_more(const struct moving *m)
 {
