@@ -187,3 +187,59 @@ int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b
 		r = across(a, b);
 	return r;
 }
+
+/* ---- renames of what a mount hangs on ---- */
+
+static bool is_root(const struct where *w)
+{
+	int saved ERRNO_KEPT = errno;
+	struct stat st;
+
+	return !sys.fstatat(w->dirfd, w->path, &st, AT_SYMLINK_NOFOLLOW) && plfs_is_root(st.st_dev, st.st_ino);
+}
+
+/* Whether a directory called @name, of @len bytes, is on the way to the root. */
+static bool has_component_above(const struct plfs_root *r, const char *name, size_t len)
+{
+	for (const char *p = r->path; (p = strchr(p, '/')); ) {
+		p++;
+		if (!strncmp(p, name, len) && p[len] == '/')
+			return true;
+	}
+	return false;
+}
+
+/* Whether @w is a directory above a root. Its name alone says no, most often; else two calls. */
+static bool is_above_root(const struct where *w)
+{
+	const char *end = w->path + strlen(w->path), *name;
+	bool maybe = false;
+	char real[PATH_MAX];
+	ssize_t len;
+
+	while (end > w->path && end[-1] == '/')
+		end--;
+	for (name = end; name > w->path && name[-1] != '/'; name--)
+		;
+	for (int i = 0; i < plfs_nr_roots && !maybe; i++)
+		maybe = end > name && has_component_above(&plfs_roots[i], name, (size_t)(end - name));
+	if (!maybe)
+		return false;
+	len = real_path(w->dirfd, w->path, O_NOFOLLOW, real);
+	for (int i = 0; i < plfs_nr_roots && len > 0; i++)
+		if (!strncmp(plfs_roots[i].path, real, (size_t)len) && plfs_roots[i].path[len] == '/')
+			return true;
+	return false;
+}
+
+int path_find_moved(struct where *a, int fd_a, const char *path_a, struct where *b, int fd_b,
+                    const char *path_b)
+{
+	int r = path_find_two(a, fd_a, path_a, b, fd_b, path_b);
+
+	if (!shim_active)
+		return r;
+	if (r == -EXDEV && (is_root(a) || is_root(b)))
+		return -EBUSY;
+	return !r && (is_above_root(a) || is_above_root(b)) ? -EBUSY : r;
+}

@@ -13,6 +13,13 @@ int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b
                   const char *path_b);
 
 /*
+ * The same for rename(). -EBUSY: one of them is what a mount hangs on, or a directory above that; then the
+ * mount would be lost, with all that the process has mapped there.
+ */
+int path_find_moved(struct where *a, int fd_a, const char *path_a, struct where *b, int fd_b,
+                    const char *path_b);
+
+/*
  * For a call that would harm a stub. If a path that path_find() left to the kernel reaches one by a link, @w
  * becomes its real path. One system call unless @w is below a mount already. 0; -errno.
  */

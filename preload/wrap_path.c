@@ -81,7 +81,7 @@ EXPORT int remove(const char *path)
 EXPORT int rename(const char *from, const char *to)
 {
 	struct where a, b;
-	int r = path_find_two(&a, AT_FDCWD, from, &b, AT_FDCWD, to);
+	int r = path_find_moved(&a, AT_FDCWD, from, &b, AT_FDCWD, to);
 
 	if (r < 0)
 		return (int)done(r);
@@ -93,7 +93,7 @@ EXPORT int rename(const char *from, const char *to)
 EXPORT int renameat(int fromfd, const char *from, int tofd, const char *to)
 {
 	struct where a, b;
-	int r = path_find_two(&a, fromfd, from, &b, tofd, to);
+	int r = path_find_moved(&a, fromfd, from, &b, tofd, to);
 
 	if (r < 0)
 		return (int)done(r);
@@ -105,7 +105,7 @@ EXPORT int renameat(int fromfd, const char *from, int tofd, const char *to)
 EXPORT int renameat2(int fromfd, const char *from, int tofd, const char *to, unsigned flags)
 {
 	struct where a, b;
-	int r = path_find_two(&a, fromfd, from, &b, tofd, to);
+	int r = path_find_moved(&a, fromfd, from, &b, tofd, to);
 
 	if (r < 0)
 		return (int)done(r);

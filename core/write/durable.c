@@ -237,7 +237,9 @@ static int sync_log(const struct container *c, const char *index, const struct s
 		if (ret)
 			return ret == -ENOENT ? 0 : ret;
 	}
-	return add_to_index(c, &block);
+	ret = add_to_index(c, &block);
+	/* Who may only read cannot note it. The bytes are safe all the same, and their checksums tell so. */
+	return !own && (ret == -EACCES || ret == -EPERM) ? 0 : ret;
 }
 
 /* Returns whether there were any. */

@@ -142,6 +142,36 @@ small_files_of_two_users() {
 	[ -z "$(find "$B" -name 'data.*' -perm /022)" ] || _fail "logs that others could write"
 }
 
+# A sync by who may only read: its logs are on the disk, closed ones and those of a process that goes on.
+sync_by_a_reader() {
+	local n
+	_need_root
+	chmod 755 "$B"
+	_under /usr/bin/python3 -c 'import os, sys
+p = sys.argv[1] + "/"
+for n in "closed", "open":
+    f = os.open(p + n, os.O_WRONLY | os.O_CREAT, 0o644)
+    os.write(f, b"x" * 300000)
+    if n == "closed":
+        os.close(f)
+open(p + "empty", "w").close()
+if os.fork() == 0:
+    os.setresuid(65534, 65534, 65534)
+    os.execv(sys.executable, ["python3", "-c", """import os, sys
+for n in "closed", "open", "empty":
+    f = os.open(sys.argv[1] + n, os.O_RDONLY)
+    for sync in os.fsync, os.fdatasync:
+        sync(f)
+        print(n, os.pread(f, 1, 299999), os.fstat(f).st_size)
+        sync(f)
+""", p])
+sys.exit(os.wait()[1] != 0)' "$PFX" >"$W/out"
+	_is "the reader" $rc 0
+	for n in closed open; do
+		_is "lines of $n" "$(grep -cx "$n b'x' 300000" "$W/out")" 2
+	done
+}
+
 shared_backend_of_two_users() {
 	_need_root
 	chmod 1777 "$B"

@@ -8,7 +8,7 @@ _mapped() { # FUNCTION
 	local how
 	for how in virtual inplace; do
 		for small in '{small=0}' ''; do
-			rm -rf "${B:?}" "$W/plain" "$W/there"
+			rm -rf "${B:?}" "$W/plain" "$W/there" "$W/empty"
 			mkdir "$B" "$W/plain"
 			P=$B MAP=$B$small
 			[ $how = inplace ] || { P=$PFX MAP=$PFX=$MAP; }
@@ -460,3 +460,34 @@ cp --remove-destination small big
 COMMANDS
 }
 commands_that_write() { _mapped _writing; }
+
+# ---- the mapped directory itself: a mount point, that a rename does not move ----
+
+# Under the library the command says EBUSY, and all is where it was.
+_is_busy() { # COMMAND...
+	_under "$@" >"$W/out"
+	[ $rc != 0 ] || _fail "$*: exit code 0"
+	grep -q 'Device or resource busy' "$W/err" || _fail "$*: $(cat "$W/err")"
+	[ -f "$B/d/f" ] && [ -d "$W/empty" ] && [ -z "$(find "$W" -name '*.old'; ls "$W/empty")" ] || _fail "$*: something was moved"
+	_under cmp "$P/d/f" "$W/plain/f"
+	_is "$*: the bytes" $rc 0
+}
+
+_renaming_the_root() {
+	local name
+	mkdir "$B/d" "$W/empty"
+	seq 1 30000 >"$W/plain/f"
+	_under sh -c "seq 1 30000 >$P/d/f"
+	for name in "$P" "$B"; do
+		_is_busy mv "$name" "$name.old"
+		_is_busy mv "$name/" "$W/empty/back"
+		_is_busy mv -T "$W/empty" "$name"
+		_is_busy mv -T "$W" "$W.old"
+		_is_busy sh -c "cd $W && exec mv -T ../${W##*/} ../w.old"
+		_is_busy python3 -c 'import os, sys; os.rename(sys.argv[1], sys.argv[2])' "$name" "$W/empty"
+	done
+	# What has the same name and is not above it moves.
+	_under sh -c "cd $P && mkdir ${W##*/} && mv ${W##*/} d/ && mv d e && mv e d && rmdir d/${W##*/} && cd $W && mkdir -p empty/back && mv empty/back empty/back2 && rmdir empty/back2"
+	_is "moves of others" $rc 0
+}
+mapped_directory_is_busy() { _mapped _renaming_the_root; }
