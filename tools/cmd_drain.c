@@ -66,7 +66,8 @@ static int add_wanted(struct run *r, const char *name, const char *path, struct 
 		return -ENOMEM;
 	r->v = v;
 	v[r->nr] = (struct wanted){
-		.name = strdup(name), .path = strdup(path), .m = m, .is_place = is_place, .is_below = r->places.walks
+		.name = strdup(name), .path = strdup(path), .m = m, .is_place = is_place,
+		.is_below = r->places.walks,
 	};
 	return v[r->nr].name && v[r->nr].path ? (r->nr++, 0) : -ENOMEM;
 }
