@@ -224,7 +224,8 @@ const struct verb verb_places = {
 	.options = (const struct verb_option[]){
 		{ 'r', "recursive", NULL, "show directories and everything below them, up to whole backends" },
 		{ OPT_AUTO, "auto", NULL, "explain what near=auto takes on this node" },
-		{ OPT_FORGET, "forget", "HOST|BACKEND", "give up on what files have on HOST, or in BACKEND, which is lost" },
+		{ OPT_FORGET, "forget", "HOST|BACKEND",
+		  "give up on what the files have on HOST, or in BACKEND, which is lost" },
 		{ OPT_WAIT, "wait", NULL, "wait until no log of the files is in a place, on any host" },
 		{ OPT_TIMEOUT, "timeout", "SECONDS", "with --wait: so long at most" },
 		{ 0 },
