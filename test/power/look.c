@@ -2,9 +2,9 @@
 /*
  * look DIR STORY FAILURE [goes-on]: whether DIR has what was synced before that failure of the disk, and else
  * nothing but what was there, what was to be there, zeros, and bytes that cannot be read, where something was
- * written since. With "goes-on" the files are then written and synced. Exit code 1: it has not, and the
- * first things that are wrong are told. With LOST in the environment a disk that had logs is not there: bytes
- * may be unreadable, but not those of files that had copies or parity of all since.
+ * written since. With "goes-on" the files are then written and synced. Exit code 1: it has not, and the first
+ * things that are wrong are told. With LOST in the environment a disk that had logs is not there: bytes may
+ * be unreadable, but not those of files that had copies or parity of all since.
  */
 #define _GNU_SOURCE
 #include "story.h"
