@@ -165,13 +165,11 @@ static int write_first(struct store *home, const char *path, mode_t mode, const 
 	if (h < 0)
 		return h == -EEXIST ? -EREMOTE : h;
 	store_close(home, &h);
-	h = store_replace_file(home, path, mode, raw, PLACE_LEN, NULL, 0);
-	if (h < 0) {
+	/* Synced before it has the name: after a power failure half of one would make the backend seem to be gone. */
+	h = store_replace_durably(home, path, mode, STORE_NOBODY, raw, PLACE_LEN);
+	if (h)
 		home->ops->unlink(home, path);
-		return h;
-	}
-	store_close(home, &h);
-	return 0;
+	return h;
 }
 
 int near_file_write_home(struct store *home, const char *path, mode_t mode, struct place_dir *near,
