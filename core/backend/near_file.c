@@ -165,7 +165,7 @@ static int write_first(struct store *home, const char *path, mode_t mode, const 
 	if (h < 0)
 		return h == -EEXIST ? -EREMOTE : h;
 	store_close(home, &h);
-	/* Synced before it has the name: after a power failure half of one would make the backend seem to be gone. */
+	/* Synced before it has the name: else half of one could hide the backend after a power failure. */
 	h = store_replace_durably(home, path, mode, STORE_NOBODY, raw, PLACE_LEN);
 	if (h)
 		home->ops->unlink(home, path);
