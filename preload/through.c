@@ -195,7 +195,8 @@ static bool is_root(const struct where *w)
 	int saved ERRNO_KEPT = errno;
 	struct stat st;
 
-	return !sys.fstatat(w->dirfd, w->path, &st, AT_SYMLINK_NOFOLLOW) && plfs_is_root(st.st_dev, st.st_ino);
+	return !sys.fstatat(w->dirfd, w->path, &st, AT_SYMLINK_NOFOLLOW) &&
+	       plfs_is_root(st.st_dev, st.st_ino);
 }
 
 /* Whether a directory called @name, of @len bytes, is on the way to the root. */

@@ -221,7 +221,7 @@ const struct verb verb_places = {
 	.about = "Show in which places logs of files are (near= in libplfs(7)), or of which backends NEAR has some.\n",
 	.end = "Exit status: 0 all was shown, given up, or flushed; 75 the time is over; 1 something could not be done.\n",
 	.options = (const struct verb_option[]){
-		{ 'r', "recursive", NULL, "show directories and everything below them, up to whole backends" },
+		{ 'r', "recursive", NULL, "take directories for all below them, up to whole backends" },
 		{ OPT_AUTO, "auto", NULL, "explain what near=auto takes on this node" },
 		{ OPT_FORGET, "forget", "HOST|BACKEND", "give up on what the files have on HOST, or in BACKEND, which is lost" },
 		{ OPT_WAIT, "wait", NULL, "wait until no log of the files is in a place, on any host" },

@@ -139,7 +139,8 @@ int places_each(struct places *p)
 	for (size_t k = 0; k < tops.nr; k++) {
 		bool found = target_find(tops.v[k].home, path, &m) && m;
 
-		one = p->top(p->arg, &tops.v[k], found && !strcmp(plfs_backend(m), tops.v[k].home) ? m : NULL);
+		found = found && !strcmp(plfs_backend(m), tops.v[k].home);
+		one = p->top(p->arg, &tops.v[k], found ? m : NULL);
 		ret = ret ? ret : one;
 	}
 	for (int i = 0; i < p->nr; i++) {
