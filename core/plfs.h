@@ -31,6 +31,9 @@ struct plfs_file;  /* an open file description of a logical file */
  */
 int plfs_setup(const char *map);
 
+/* What the line about bad mappings calls their source; the command sets it to its option. */
+extern const char *plfs_map_source;
+
 /*
  * Count calls on files from here on, if PLFS_STATS or PLFS_TRACE say so: true. Behind plfs_setup(), in the
  * library alone. Entries of the sys table are others then.

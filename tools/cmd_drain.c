@@ -290,7 +290,7 @@ const struct verb verb_drain = {
 		 "to the backend. Killed at any moment, it loses nothing, and goes on when it is run again.\n",
 	.end = "Exit status: 0 all is in the backend; 75 something is not yet, try again; 1 something is damaged.\n",
 	.options = (const struct verb_option[]){
-		{ 'r', "recursive", NULL, "drain directories and everything below them, up to whole backends" },
+		{ 'r', "recursive", NULL, "take directories for all below them, up to whole backends" },
 		{ OPT_AUTO, "auto", NULL, "drain also the directories of this node that near=auto may have taken" },
 		{ OPT_BACKGROUND, "background", NULL, "be the helper that the library starts (drain=helper); NEAR is PLACE/plfs.UID/ID" },
 		{ OPT_COPIES, "copies", NULL, "be the helper that the library starts with mirror= or parity=; NEAR is the backend" },

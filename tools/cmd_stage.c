@@ -144,7 +144,7 @@ const struct verb verb_stage = {
 	.end = "Exit status: 0 all is there; 75 something is not, try again; 1 something is damaged, or\n"
 	       "no file that this user can stage; 2 a place was named.\n",
 	.options = (const struct verb_option[]){
-		{ 'r', "recursive", NULL, "stage directories and everything below them, up to whole backends" },
+		{ 'r', "recursive", NULL, "take directories for all below them, up to whole backends" },
 		{ OPT_TO, "to", "near|home", "home: move logs to the backend as plfs drain does, and keep copies here" },
 		{ OPT_DROP, "drop", NULL, "remove the copies of this node" },
 		{ OPT_RATE, "rate", "SIZE", "copy so many bytes a second at most: a number, and K, M, G or T" },

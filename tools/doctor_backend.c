@@ -11,8 +11,17 @@
 
 static void look_at_none(struct doctor *d)
 {
-	char init[PATH_MAX + 16];
+	char init[2 * PATH_MAX + 32];
+	struct stat st;
 
+	if (!fstatat(d->dir, PLFS_DIR_NAME, &st, AT_SYMLINK_NOFOLLOW)) {
+		snprintf(init, sizeof(init), "mv %s/" PLFS_DIR_NAME " %s/plfs.old", d->backend, d->backend);
+		doctor_says(d, ILL, "backend", S_ISDIR(st.st_mode) ? "" : init,
+			    PLFS_DIR_NAME " %s: nothing can be written here",
+			    S_ISDIR(st.st_mode) ? "cannot be opened by this user" :
+						  "is no directory, and is in the way of one");
+		return;
+	}
 	snprintf(init, sizeof(init), "plfs init %s", d->backend);
 	if (d->st.st_mode & (S_IWGRP | S_IWOTH))
 		doctor_says(d, ILL, "backend", init,

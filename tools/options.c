@@ -224,6 +224,7 @@ static bool is_common(const struct verb *v, int c)
 	switch (c) {
 	case 'm':
 		opt.map = tool_join_map(opt.map, optarg);
+		plfs_map_source = "-m";
 		return true;
 	case OPT_JSON:
 		opt.json = true;

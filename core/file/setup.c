@@ -90,6 +90,8 @@ static void read_hints(void)
 		io_close(fd);
 }
 
+const char *plfs_map_source = "PLFS_MAP";
+
 static void read_map(const char *map)
 {
 	const char *rc = secure_getenv("PLFSRC");
@@ -99,7 +101,7 @@ static void read_map(const char *map)
 	if (map && *map) {
 		ret = config_parse(&config, map, err, sizeof(err));
 		if (ret)
-			msg_die_config("PLFS_MAP: %s", err);
+			msg_die_config("%s: %s", plfs_map_source, err);
 	} else if (rc && *rc) {
 		char text[65536];
 		ssize_t n = -1;

@@ -79,6 +79,13 @@ doctor_files() {
 }
 
 doctor_backend() {
+	echo x >"$back/.plfs"
+	doctor 1 "$back"
+	says PROBLEM backend 'is no directory'
+	ln -sf "$work" "$back/.plfs"
+	doctor 1 "$back"
+	says PROBLEM backend 'is no directory'
+	rm "$back/.plfs"
 	"$plfs" run -m "$map" sh -c 'echo x >/plfs/f'
 	sed -i '/sentence/d' "$back/.plfs/format"
 	doctor 0 "$back"

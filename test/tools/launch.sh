@@ -43,6 +43,9 @@ run_wrong() {
 	wrong 78 'options are separated by ","' "$plfs" run -m "$back{match=*.h5;match=x}" true
 	wrong 78 '"match=*.h5"' "$plfs" run -m "$back{match=*.h5;match=x}" true
 	wrong 78 "/nonexistent" "$plfs" run -m /plfs=/nonexistent true
+	wrong 78 'libplfs: -m: ' "$plfs" run -m / true
+	wrong 78 'libplfs: -m: ' "$plfs" check -m / "$back"
+	wrong 78 'libplfs: PLFS_MAP: ' env PLFS_MAP=/ "$plfs" run true
 	wrong 78 "nonsense" "$plfs" run -m "$map" -d nonsense true
 	wrong 127 "nonexistent" "$plfs" run -m "$map" nonexistent
 	wrong 126 "/etc/passwd" "$plfs" run -m "$map" /etc/passwd
