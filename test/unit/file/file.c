@@ -186,9 +186,11 @@ Test(file_data, impossible_offsets_are_refused)
 
 	cr_assert_eq(plfs_pread(l.f, &c, 1, -1), -EINVAL);
 	cr_assert_eq(plfs_pwrite(l.f, &c, 1, -1), -EINVAL);
-	cr_assert_eq(plfs_pwrite(l.f, &c, 1, INT64_MAX), -EFBIG);
+	cr_assert_eq(plfs_pwrite(l.f, &c, 1, INT64_MAX), -EINVAL);
+	cr_assert_eq(plfs_pwrite(l.f, &c, 1, INT64_MAX - 1), -EFBIG);
 	cr_assert_eq(plfs_pwrite(l.f, &c, 1, INT64_MAX - 4096), -EFBIG);
-	cr_assert_eq(plfs_pread(l.f, &c, 1, INT64_MAX), 0);
+	cr_assert_eq(plfs_pread(l.f, &c, 1, INT64_MAX), -EINVAL);
+	cr_assert_eq(plfs_pread(l.f, &c, 1, INT64_MAX - 1), 0);
 	cr_assert_eq(plfs_truncate(l.f, -1), -EINVAL);
 	cr_assert_eq(plfs_truncate(l.f, INT64_MAX), -EFBIG);
 	cr_assert_eq(plfs_pwrite(l.f, &c, 0, INT64_MAX), 0);
