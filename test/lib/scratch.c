@@ -289,3 +289,13 @@ bool find_file(const char *prefix, char *path)
 	fts_close(fts);
 	return found;
 }
+
+bool has_openat2(void)
+{
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC };
+	int fd = sys.openat2(AT_FDCWD, "/", &how, sizeof(how));
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}

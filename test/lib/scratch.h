@@ -125,4 +125,7 @@ void be_single_threaded(void);
 /* The number of open descriptors. */
 int count_fds(void);
 
+/* Whether the library opens by openat2(). Old kernels and emulators do not have it. */
+bool has_openat2(void);
+
 #endif

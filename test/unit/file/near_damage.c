@@ -307,13 +307,13 @@ static void comes_back(int (*change)(void *arg), int (*is_right)(void *arg), boo
 	char text[600];
 
 	cr_assert_eq(in_child(write_synced, NULL), 0);
-	snprintf(text, sizeof(text), "cp -a %s %s.kept && cd %s && find . -name 'near.*' | cpio -o --quiet >%s.home",
+	snprintf(text, sizeof(text), "cp -a %s %s.kept && cd %s && find . -name 'near.*' | tar -cf %s.home -T -",
 		 near_dir, near_dir, scratch, near_dir);
 	cr_assert_eq(system(text), 0);
 	cr_assert_eq(in_child(drain_place, NULL), 0);
 	cr_assert_eq(in_child(change, all ? near_dir : NULL), 0);
 	cr_assert_eq(in_child(is_right, NULL), 0);
-	snprintf(text, sizeof(text), "rm -rf %s && mv %s.kept %s && cd %s && { %s cpio -idm --quiet <%s.home; rm %s.home; }",
+	snprintf(text, sizeof(text), "rm -rf %s && mv %s.kept %s && cd %s && { %s tar -xf %s.home; rm %s.home; }",
 		 near_dir, near_dir, near_dir, scratch, all ? "" : ": ", near_dir, near_dir);
 	cr_assert_eq(system(text), 0);
 	cr_assert_eq(after_reboot(is_right), 0);

@@ -75,14 +75,18 @@ Test(dirs, a_long_listing_has_each_name)
 
 Test(dirs, a_link_is_removed_and_not_followed)
 {
+	int ret;
+
 	make_dir("d");
 	make_dir("d/below");
 	make_dir("elsewhere");
 	make_file("elsewhere/f", 1);
 	cr_assert_eq(symlinkat("../../elsewhere", top, "d/below/link"), 0);
 	cr_assert_eq(symlinkat("elsewhere", top, "link"), 0);
-	cr_assert_eq(dirs_open(top, "link"), -ELOOP);
-	cr_assert_eq(dirs_open(top, "d/below/link"), -ELOOP);
+	ret = dirs_open(top, "link");
+	cr_assert(ret == -ELOOP || ret == -ENOTDIR, "%d", ret); /* the second without openat2() */
+	ret = dirs_open(top, "d/below/link");
+	cr_assert(ret == -ELOOP || ret == -ENOTDIR, "%d", ret);
 	cr_assert_lt(dirs_remove(top, "link", false, known), 0);
 	cr_assert_eq(dirs_remove(top, "d", false, known), 0);
 	cr_assert(!is_there("d") && is_there("elsewhere/f"));
