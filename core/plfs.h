@@ -291,7 +291,10 @@ void plfs_note_plain_lock(void);
 int plfs_chmod(int dirfd, const char *path, mode_t mode, int at_flags);
 int plfs_chown(int dirfd, const char *path, uid_t uid, gid_t gid, int at_flags);
 
-/* Before a path's times are set: commits the file if this process has it open, so that the times stay set. */
+/*
+ * Before a path's times are set, or those of a descriptor (path NULL): commits the file if this process has
+ * it open, so that the times stay set. The next overwrite sets them anew.
+ */
 void plfs_before_utimes(int dirfd, const char *path, int at_flags);
 
 /* ---- names: backend paths, each with its real dirfd ---- */

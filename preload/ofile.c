@@ -33,7 +33,7 @@ static struct ofile *ofile_new(enum ofile_kind kind)
 	f->path = NULL;
 	f->file = NULL;
 	f->flags = 0;
-	f->heirs_mark = 0;
+	f->heirs_mark = f->program_signal = 0;
 	f->direct_mem = f->direct_len = 0;
 	f->logical_off = 0;
 	f->shared = false;
@@ -171,29 +171,36 @@ void ofile_mark_for_heirs(struct ofile *f, int fd)
 		f->heirs_mark = mark;
 }
 
-/* Another process that has the description may have changed its flags since. */
-void ofile_learn_flags(struct ofile *f, int fd)
+void ofile_learn_locked(struct ofile *f, int fd)
 {
 	int saved ERRNO_KEPT = errno;
-	int signal, mark, flags, lasting = f->flags & ~(O_APPEND | O_DIRECT);
+	int mark, flags;
 
 	if (likely(!f->shared))
 		return;
-	signal = sys.fcntl(fd, F_GETSIG);
+	mark = sys.fcntl(fd, F_GETSIG);
 	flags = f->opened_append ? sys.fcntl(fd, F_GETFL) : 0;
-	mark = signal > 0 ? signal - HEIR_BASE : 0;
-	if (signal < 0 || flags < 0 || mark < 0 || mark > HEIR_ALL)
+	mark = mark > 0 ? mark - HEIR_BASE : mark;
+	if (flags < 0 || mark < 0 || mark > HEIR_ALL)
 		return;
-	mutex_lock(&f->lock);
 	if (f->opened_append)
 		f->flags = (f->flags & ~O_APPEND) | (flags & O_APPEND);
-	if (mark != f->heirs_mark) {
-		flags = f->opened_append ? f->flags & O_APPEND : mark & HEIR_APPEND ? O_APPEND : 0;
-		if (mark & HEIR_DIRECT && !(f->flags & O_DIRECT))
-			ofile_set_direct(f, fd);
-		f->flags = lasting | flags | (mark & HEIR_DIRECT ? O_DIRECT : 0);
-		f->heirs_mark = mark;
-	}
+	if (mark == f->heirs_mark)
+		return;
+	if (!f->opened_append)
+		f->flags = (f->flags & ~O_APPEND) | (mark & HEIR_APPEND ? O_APPEND : 0);
+	if (mark & HEIR_DIRECT && !(f->flags & O_DIRECT))
+		ofile_set_direct(f, fd);
+	f->flags = (f->flags & ~O_DIRECT) | (mark & HEIR_DIRECT ? O_DIRECT : 0);
+	f->heirs_mark = mark;
+}
+
+void ofile_learn_flags(struct ofile *f, int fd)
+{
+	if (likely(!f->shared))
+		return;
+	mutex_lock(&f->lock);
+	ofile_learn_locked(f, fd);
 	mutex_unlock(&f->lock);
 }
 
@@ -451,10 +458,11 @@ ssize_t ofile_preadv(struct ofile *f, const struct iovec *iov, int cnt, off_t lo
 	return total <= 0 ? total : get(f, iov, cnt, logical_off);
 }
 
-ssize_t ofile_pwritev(struct ofile *f, const struct iovec *iov, int cnt, off_t logical_off)
+ssize_t ofile_pwritev(struct ofile *f, int fd, const struct iovec *iov, int cnt, off_t logical_off)
 {
 	ssize_t total;
 
+	ofile_learn_flags(f, fd);
 	if (likely(cnt == 1 && is_plain_write(f) && iov->iov_len <= IO_MAX && logical_off >= 0))
 		return plfs_pwrite(f->file, iov->iov_base, iov->iov_len, logical_off);
 	total = plfs_iov_total(iov, cnt);

@@ -24,6 +24,7 @@ struct ofile {
 	struct plfs_file *file; /* of a logical file */
 	int flags;              /* as F_GETFL reports them */
 	int heirs_mark;         /* as ofile_mark_for_heirs() has left it */
+	int program_signal;     /* of the program's F_SETSIG; the kernel's is the mark */
 	bool opened_append;     /* the kernel's description has, or may have, O_APPEND */
 	pthread_mutex_t lock;   /* the offset, and which of read, write and seek comes first */
 	off_t logical_off;      /* while !shared */
@@ -47,8 +48,12 @@ void ofile_set_direct(struct ofile *f, int fd);
  * f->lock.
  */
 void ofile_mark_for_heirs(struct ofile *f, int fd);
-/* Take what a process that shares the description has made of the flags since. A system call if one may. */
+/*
+ * Take what a process that shares the description has made of the flags since: O_APPEND, O_DIRECT. One or two
+ * system calls if the description is shared, else none. The second is for a caller that holds f->lock.
+ */
 void ofile_learn_flags(struct ofile *f, int fd);
+void ofile_learn_locked(struct ofile *f, int fd);
 /*
  * A directory of a backend, @m its mount; NULL: a directory above a mount, @path is copied. NULL: no memory.
  */
@@ -117,7 +122,7 @@ static inline bool ofile_can_write(const struct ofile *f) { return (f->flags & O
 ssize_t ofile_readv(struct ofile *f, int fd, const struct iovec *iov, int cnt);
 ssize_t ofile_writev(struct ofile *f, int fd, const struct iovec *iov, int cnt);
 ssize_t ofile_preadv(struct ofile *f, const struct iovec *iov, int cnt, off_t logical_off);
-ssize_t ofile_pwritev(struct ofile *f, const struct iovec *iov, int cnt, off_t logical_off);
+ssize_t ofile_pwritev(struct ofile *f, int fd, const struct iovec *iov, int cnt, off_t logical_off);
 /* Write at the end, as with O_APPEND. The offset moves there too, unless @fd is -1. */
 ssize_t ofile_appendv(struct ofile *f, int fd, const struct iovec *iov, int cnt);
 off_t ofile_lseek(struct ofile *f, int fd, off_t off, int whence);

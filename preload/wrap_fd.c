@@ -145,18 +145,21 @@ static int set_flags(struct ofile *f, int fd, int flags)
 {
 	const int settable = O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME | O_NONBLOCK;
 	const int kept_here = O_DIRECT | (f->opened_append ? 0 : O_APPEND);
+	int r;
 
-	if (sys.fcntl(fd, F_SETFL, flags & ~kept_here) < 0)
-		return -errno;
-	ofile_learn_flags(f, fd);
 	mutex_lock(&f->lock);
+	r = sys.fcntl(fd, F_SETFL, flags & ~kept_here) < 0 ? -errno : 0;
+	if (r)
+		goto out;
+	ofile_learn_locked(f, fd);
 	if (flags & ~f->flags & O_DIRECT)
 		ofile_set_direct(f, fd);
 	f->flags = (f->flags & ~settable) | (flags & settable);
 	if (f->shared)
 		ofile_mark_for_heirs(f, fd);
+out:
 	mutex_unlock(&f->lock);
-	return 0;
+	return r;
 }
 
 /* fcntl() on a logical file; -errno. */
@@ -169,6 +172,14 @@ static int fcntl_ours(struct ofile *f, int fd, int cmd, void *arg)
 		return get_flags(f, fd);
 	case F_SETFL:
 		return set_flags(f, fd, (int)(intptr_t)arg);
+	/* A regular file sends none; the kernel's is ours (ofile_mark_for_heirs()). */
+	case F_SETSIG:
+		if ((intptr_t)arg < 0 || (intptr_t)arg > 64)
+			return -EINVAL;
+		f->program_signal = (int)(intptr_t)arg;
+		return 0;
+	case F_GETSIG:
+		return f->program_signal;
 	/* the stub's would be broken by every open of ours, and never granted while we write */
 	case F_SETLEASE:
 		return (int)refused("lease", EINVAL);

@@ -51,7 +51,7 @@ EXPORT HOT ssize_t pwrite(int fd, const void *buf, size_t len, off_t off)
 
 	if (!f)
 		return sys.pwrite(fd, buf, len, off);
-	return fd_done(f, ofile_pwritev(f, &iov, 1, off));
+	return fd_done(f, ofile_pwritev(f, fd, &iov, 1, off));
 }
 ALIAS(pwrite64, pwrite);
 ALIAS(__pwrite64, pwrite);
@@ -99,7 +99,7 @@ EXPORT ssize_t pwritev(int fd, const struct iovec *iov, int cnt, off_t off)
 
 	if (!f)
 		return sys.pwritev(fd, iov, cnt, off);
-	return fd_done(f, has_iov(iov, cnt) ? ofile_pwritev(f, iov, cnt, off) : -EFAULT);
+	return fd_done(f, has_iov(iov, cnt) ? ofile_pwritev(f, fd, iov, cnt, off) : -EFAULT);
 }
 ALIAS(pwritev64, pwritev);
 
@@ -126,7 +126,7 @@ static ssize_t writev_flags(struct ofile *f, int fd, const struct iovec *iov, in
 	else if (flags & RWF_APPEND)
 		ret = ofile_appendv(f, off == -1 ? fd : -1, iov, cnt);
 	else
-		ret = off == -1 ? ofile_writev(f, fd, iov, cnt) : ofile_pwritev(f, iov, cnt, off);
+		ret = off == -1 ? ofile_writev(f, fd, iov, cnt) : ofile_pwritev(f, fd, iov, cnt, off);
 	if (ret > 0 && (flags & (RWF_DSYNC | RWF_SYNC))) {
 		r = plfs_sync(f->file);
 		ret = r < 0 ? r : ret;

@@ -131,6 +131,7 @@ static void commit_for_times(int fd)
 	if (!f)
 		return;
 	plfs_commit(f->file);
+	plfs_before_utimes(fd, NULL, 0);
 	fd_put(f);
 }
 

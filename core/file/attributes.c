@@ -206,6 +206,7 @@ void plfs_before_utimes(int dirfd, const char *path, int at_flags)
 		return;
 	mutex_lock(&ino->lock);
 	logged_commit(ino, inode_any_fd(ino));
+	ino->v.dated_ns = 0; /* the next overwrite sets it anew */
 	mutex_unlock(&ino->lock);
 	inode_put(ino, NULL);
 }

@@ -33,8 +33,8 @@
 #define PUBLISH_REMOTE_NS 1000000000
 
 /*
- * While a file is overwritten its time of modification is set at once, and then so often: rsync and make ask
- * for nothing else. A killed process sets it no more. Where hosts share the file, less often, as above.
+ * While a file is overwritten its time of modification is set at once, and again after this time: rsync and
+ * make ask for nothing else, and after a kill nobody sets it. Where hosts share the file, less often.
  */
 #define DATE_NS PUBLISH_NS
 #define DATE_REMOTE_NS 5000000000

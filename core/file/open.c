@@ -426,10 +426,12 @@ static bool may_have_locks(int fd)
 }
 
 /* Whether the marked file is a stub of which nobody can say where it is, as /proc is not there. */
-static bool has_lost_name(int fd)
+static bool has_lost_name(int fd, int flags)
 {
 	char link[64], name[PATH_MAX];
 
+	if (flags < 0 || flags & (O_PATH | O_WRONLY)) /* a description of ours can be read */
+		return false;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	return sys.readlinkat(AT_FDCWD, link, name, sizeof(name)) < 0 && !stub_is_headless(fd);
 }
@@ -451,7 +453,7 @@ int file_of(int fd, struct plfs_file **out)
 		return 0;
 	m = mount_of_file(fd);
 	flags = sys.fcntl(fd, F_GETFL);
-	if (!m && flags >= 0 && !(flags & O_PATH) && stub_marked(st.st_mode) && has_lost_name(fd))
+	if (!m && stub_marked(st.st_mode) && has_lost_name(fd, flags))
 		return -ENOENT;
 	if (!m || flags < 0 || flags & O_PATH)
 		return 0;

@@ -277,8 +277,16 @@ CASE(flags_of_a_description_that_processes_share)
 		T(fcntl(fd, F_GETFL) & O_APPEND);
 		T(write(other, "other", 5));
 		T(write(fd, "b", 1));
+		T(pwrite(fd, "B", 1, 2));
 		show("f");
+		T(fcntl(fd, F_GETSIG));
+		for (int sig = 65; sig > 55; sig--) {
+			T(fcntl(fd, F_SETSIG, sig));
+			T(fcntl(fd, F_GETSIG));
+			T(fcntl(fd, F_GETFL) & (O_APPEND | O_DIRECT));
+		}
 		IN_CHILD(fcntl(fd, F_SETFL, 0));
+		T(pwrite(fd, "C", 1, 2));
 		T(fcntl(fd, F_GETFL) & O_APPEND);
 		T(lseek(fd, 3, SEEK_SET));
 		T(write(fd, "c", 1));

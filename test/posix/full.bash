@@ -138,3 +138,13 @@ no_proc_for_an_inherited_file() {
 	unshare -m umount -l /proc 2>"$W/unshare" || _skip "needs to mount: $(cat "$W/unshare")"
 	_no_stub_behind sh -c "exec 5<>$PFX/a; exec unshare -m sh -c 'umount -l /proc; exec sh -c \"head -c 8 <&5; echo X >&5\"'"
 }
+
+# It may be anybody's plain file, with the sticky bit.
+no_proc_for_a_sticky_file_that_only_writes() {
+	_need_root
+	unshare -m umount -l /proc 2>"$W/unshare" || _skip "needs to mount: $(cat "$W/unshare")"
+	echo one >"$W/sticky"
+	chmod +t "$W/sticky"
+	_under unshare -m sh -c "umount -l /proc; exec 6>>$W/sticky; exec sh -c 'echo two >&6'"
+	_is "the file" "$(cat "$W/sticky")" $'one\ntwo'
+}

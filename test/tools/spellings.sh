@@ -30,13 +30,13 @@ sees() {
 spellings_of_a_directory() {
 	local dir name pid nr
 	files_below
-	mkfifo "$work/fifo"
+	mkfifo "$work/spelled"
 	"$plfs" run -m "$map" python3 -c '
 import os, sys
 f = os.open("/plfs/dir/sub/w", os.O_CREAT | os.O_WRONLY)
 os.write(f, b"x" * 100000)
 open(sys.argv[1], "w").close()
-open(sys.argv[2]).read()' "$work/open" "$work/fifo" &
+open(sys.argv[2]).read()' "$work/open" "$work/spelled" &
 	pid=$!
 	until [ -e "$work/open" ]; do sleep 0.05; done
 	for dir in "$back/dir" "$back"; do
@@ -51,7 +51,7 @@ open(sys.argv[2]).read()' "$work/open" "$work/fifo" &
 		sees 0 "$back/dir/sub/w" "$plfs" watch --once .
 	done
 	sees 1 "^3 logical files.* 1 damaged" "$plfs" check -r "$back/link/.."
-	echo >"$work/fifo"
+	echo >"$work/spelled"
 	wait $pid
 }
 
@@ -85,7 +85,7 @@ flatten_spellings() {
 drain_directories() {
 	local map name verb
 	near_setup
-	mkdir -p "$back/dir/sub" "$work/other"
+	mkdir -p "$back/dir/sub" "$work/nothing"
 	"$plfs" run -m "$map" sh -c 'for f in a dir/b dir/sub/c dir/sub/d; do seq 30000 >/plfs/$f; done'
 	echo plain >"$back/dir/plain"
 	cd "$back/dir"
@@ -95,11 +95,11 @@ drain_directories() {
 		done
 	done
 	[ "$(near_logs)" = 4 ]
-	sees 0 "^plfs: $work/other: a directory with nothing of libplfs in it" "$plfs" drain "$work/other"
-	[ -z "$("$plfs" drain -q "$work/other" 2>&1)" ]
+	sees 0 "^plfs: $work/nothing: a directory with nothing of libplfs in it" "$plfs" drain "$work/nothing"
+	[ -z "$("$plfs" drain -q "$work/nothing" 2>&1)" ]
 	sees 75 "^plfs: $work/none: No such file" "$plfs" drain "$work/none"
 	sees 1 "^plfs: $work/none: No such file" "$plfs" places "$work/none"
-	sees 75 "^plfs: $work/other: not on a backend" "$plfs" drain -r "$work/other"
+	sees 75 "^plfs: $work/nothing: not on a backend" "$plfs" drain -r "$work/nothing"
 	[ "$("$plfs" places -r . | grep -c ': 1 logs (0 open)')" = 3 ]
 	sees 1 ': has nothing on none' "$plfs" places -r --forget none .
 	"$plfs" drain -r sub | grep '^2 logs moved home'
