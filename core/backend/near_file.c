@@ -156,7 +156,7 @@ bool near_file_is_gone(struct place_dir *near)
 /*
  * Two mappings may name different backends, and take the same number for them at once: who makes the empty
  * file is first, and nobody else puts another in its place. An empty one leads nowhere, so a process that is
- * killed in between has hidden nothing.
+ * killed in between has hidden nothing. Others take the next number meanwhile.
  */
 static int write_first(struct store *home, const char *path, mode_t mode, const uint8_t *raw)
 {

@@ -3,9 +3,9 @@
  * A job whose logs are near (near=) while a helper moves them.
  *
  *   helper write|abort|killed FILE NEAR
- *         each rank writes a part of FILE; rank 0 stops the helper of NEAR, so that the launcher has to come
- *         to its end while there is one. All ranks look for a child and for threads. Then they end; or rank 1
- *         aborts, or kills itself
+ *         each rank writes a part of FILE; rank 0 stops the helper of NEAR while that has something to do, so
+ *         that the launcher has to end beside it. All ranks look for a child and for threads. Then they end;
+ *         or rank 1 aborts, or kills itself
  *   helper read FILE RANKS
  *         a process compares what so many ranks have written
  */
@@ -105,14 +105,18 @@ int main(int argc, char **argv)
 	threads = &__libc_single_threaded ? __libc_single_threaded : -1;
 	fill(rank);
 	fd = argc == 4 ? open(argv[2], O_RDWR | O_CREAT, 0644) : -1;
-	if (fd < 0 || pwrite(fd, buf, LEN, (off_t)rank * LEN) != LEN || close(fd))
+	/* Rank 0 has its log open until the helper is stopped, which may have moved the others by then. */
+	if (fd < 0 || pwrite(fd, buf, LEN, (off_t)rank * LEN) != LEN || (rank && close(fd)))
 		fail("write");
 	if (waitpid(-1, NULL, WNOHANG) != -1 || errno != ECHILD)
 		fail("there is a child");
 	if (threads != (&__libc_single_threaded ? __libc_single_threaded : -1))
 		fail("the C library takes it for a program of threads");
-	if (!rank)
+	if (!rank) {
 		stop_helper(argv[3]);
+		if (close(fd))
+			fail("close");
+	}
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (rank == 1 && !strcmp(argv[1], "abort"))
 		MPI_Abort(MPI_COMM_WORLD, 5);
