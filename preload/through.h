@@ -14,7 +14,7 @@ int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b
 
 /*
  * The same for rename(). -EBUSY: one of them is what a mount hangs on, or a directory above that; then the
- * mount would be lost, with all that the process has mapped there.
+ * mapping would lead to another directory, or to none.
  */
 int path_find_moved(struct where *a, int fd_a, const char *path_a, struct where *b, int fd_b,
                     const char *path_b);

@@ -126,13 +126,8 @@ static int find_for_times(struct where *w, int dirfd, const char *path, int at_f
 
 static void commit_for_times(int fd)
 {
-	struct ofile *f = fd_find(fd);
-
-	if (!f)
-		return;
-	plfs_commit(f->file);
-	plfs_before_utimes(fd, NULL, 0);
-	fd_put(f);
+	if (fd_is_logical(fd))
+		plfs_before_utimes(fd, NULL, 0);
 }
 
 EXPORT int utime(const char *path, const struct utimbuf *times)

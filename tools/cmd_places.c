@@ -222,7 +222,7 @@ const struct verb verb_places = {
 	.end = "Exit status: 0 all was shown, given up, or flushed; 75 the time is over;\n"
 	       "1 something could not be done.\n",
 	.options = (const struct verb_option[]){
-		{ 'r', "recursive", NULL, "show directories and all below them, up to whole backends" },
+		{ 'r', "recursive", NULL, "take directories for all below them, up to whole backends" },
 		{ OPT_AUTO, "auto", NULL, "explain what near=auto takes on this node" },
 		{ OPT_FORGET, "forget", "HOST|BACKEND",
 		  "give up on what the files have on HOST, or in BACKEND, which is lost" },

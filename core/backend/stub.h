@@ -207,10 +207,10 @@ int stub_fill_header(int fd, const struct stat *st);
  */
 int stub_extend(int fd, uint64_t end);
 
-/*
- * Open the file of @fd anew, with a description of its own. @flags: O_RDONLY, O_RDWR. A hidden descriptor;
- * -errno.
- */
+/* Set the time of modification to now. Best effort; errno is kept. */
+void stub_touch(int fd);
+
+/* Open the file of @fd anew, with a description of its own. A hidden descriptor; -errno. */
 int stub_reopen(int fd, int flags);
 
 /* Write the file's name, for a message, into @buf of @len bytes. Returns @buf. */

@@ -23,21 +23,17 @@ ssize_t body_write(int fd, const void *buf, size_t len, uint64_t logical_off)
 	return io_pwrite_all(fd, buf, len, PLFS_BODY_OFF + logical_off);
 }
 
-/* Without RWF_APPEND (before Linux 4.16, in some emulators): by a descriptor of our own that appends. */
+/* Without RWF_APPEND (before Linux 4.16, in some emulators): by a description of our own that appends. */
 static ssize_t append_by_another(int fd, const struct iovec *iov, int cnt, off_t *off)
 {
-	char link[64];
-	ssize_t n;
-	int own;
+	int own = stub_reopen(fd, O_WRONLY | O_APPEND);
+	ssize_t n = own < 0 ? own : io_writev(own, iov, cnt);
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	own = io_open(link, O_WRONLY | O_APPEND | O_CLOEXEC);
 	if (own < 0)
-		return -errno;
-	n = io_writev(own, iov, cnt);
+		return n;
 	n = n < 0 ? -errno : n;
 	*off = sys.lseek(own, 0, SEEK_CUR);
-	io_close(own);
+	sys_fd_close(&own);
 	return n;
 }
 

@@ -187,18 +187,6 @@ static int doubt(int fd, const struct stat *st, int ret, bool inherited, struct 
 	return blank < 0 ? blank : stub_make_plain(fd) ? 1 : -EIO;
 }
 
-/* O_TRUNC. An empty stub has no header, and gets none; but its time is that of the call. */
-static int empty(struct plfs_file *f, int fd, const struct stat *st)
-{
-	static const struct timespec now[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_NOW } };
-
-	if (st->st_size)
-		return plfs_truncate(f, 0);
-	if (sys.futimens(fd, now))
-		sys.futimens(fd, NULL); /* not the owner: both times or none */
-	return 0;
-}
-
 /*
  * Give the kernel's descriptor @fd of a stub a description, or close it. -EAGAIN: it is a plain file by its
  * header.
@@ -215,7 +203,10 @@ static int finish_open(struct plfs_mount *m, int fd, const struct stat *st, int 
 		ret = -EAGAIN;
 	}
 	if (!ret && flags & O_TRUNC) {
-		ret = empty(*out, fd, st);
+		if (st->st_size)
+			ret = plfs_truncate(*out, 0);
+		else /* it stays without a header */
+			stub_touch(fd);
 		if (ret)
 			plfs_close(*out);
 	}
@@ -428,12 +419,11 @@ static bool may_have_locks(int fd)
 /* Whether the marked file is a stub of which nobody can say where it is, as /proc is not there. */
 static bool has_lost_name(int fd, int flags)
 {
-	char link[64], name[PATH_MAX];
+	char name[PATH_MAX];
 
 	if (flags < 0 || flags & (O_PATH | O_WRONLY)) /* a description of ours can be read */
 		return false;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	return sys.readlinkat(AT_FDCWD, link, name, sizeof(name)) < 0 && !stub_is_headless(fd);
+	return *stub_name(fd, name, sizeof(name)) != '/' && !stub_is_headless(fd);
 }
 
 int file_of(int fd, struct plfs_file **out)

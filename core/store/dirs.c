@@ -26,6 +26,8 @@ static int open_component(int dirfd, int top, const char *name, size_t len, int 
 		fd = io_openat(dirfd, one, flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	}
 	ret = fd < 0 ? -errno : fd;
+	if (ret == -ENOTDIR && !sys.fstatat(dirfd, one, &st, AT_SYMLINK_NOFOLLOW) && S_ISLNK(st.st_mode))
+		ret = -ELOOP; /* as openat2() says it */
 	if (fd >= 0 && (sys.fstat(fd, &st) || sys.fstat(top, &above) || st.st_dev != above.st_dev)) {
 		io_close(fd);
 		ret = -EXDEV;

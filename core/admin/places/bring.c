@@ -33,13 +33,7 @@ static int bring_log(const struct container *c, const char *log, struct plfs_dra
 
 	token_give(c->store, token);
 	d->nr_logs += carry.nr_logs;
-	if (!ret || ret == -ENOENT)
-		return 0; /* or another drain has moved it */
-	if (ret == -EIO || ret == -EBADMSG)
-		d->nr_lost++;
-	else
-		d->nr_left++;
-	if (ret == -EBUSY || ret == -ETIME)
+	if (!drain_counts(d, ret))
 		return 0;
 	drain_trouble(d, c->dir, log, strerror(-ret));
 	return ret;

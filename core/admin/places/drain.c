@@ -65,13 +65,9 @@ static int drain_log(struct draining *g, const char *log)
 	ret = token == -ETIME || pace_is_over(g->d) ? -ETIME : carry_log(g->c, log, &carry);
 	token_give(g->c->store, token);
 	g->d->nr_logs += carry.nr_logs;
-	if (!ret || ret == -ENOENT || (ret == -EBUSY && !placed_is_near(g->c->store, full)))
-		return 0; /* or another drain has moved it */
-	if (ret == -EIO || ret == -EBADMSG)
-		g->d->nr_lost++;
-	else
-		g->d->nr_left++;
-	if (ret == -EBUSY || ret == -ETIME)
+	if (ret == -EBUSY && !placed_is_near(g->c->store, full))
+		return 0; /* another drain has moved it */
+	if (!drain_counts(g->d, ret))
 		return 0;
 	drain_trouble(g->d, g->c->dir, log, strerror(-ret));
 	return ret;

@@ -10,6 +10,17 @@
 
 #include <stdio.h>
 
+bool drain_counts(struct plfs_drain *d, int ret)
+{
+	if (!ret || ret == -ENOENT) /* or it was removed, or moved, meanwhile */
+		return false;
+	if (ret == -EIO || ret == -EBADMSG)
+		d->nr_lost++;
+	else
+		d->nr_left++;
+	return ret != -EBUSY && ret != -ETIME;
+}
+
 void drain_trouble(struct plfs_drain *d, const char *dir, const char *path, const char *why)
 {
 	char full[2 * CONTAINER_PATH_LEN];

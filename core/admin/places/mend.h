@@ -15,6 +15,12 @@
  */
 void drain_mend(const struct container *c, const char *top, int fd, const char *name, struct plfs_drain *d);
 
+/*
+ * Count a log that could not be moved or copied, for @ret. False: there is nothing to tell: another attempt
+ * may do it, or it is gone.
+ */
+bool drain_counts(struct plfs_drain *d, int ret);
+
 /* Report that @path in the directory @dir stays, and why. */
 void drain_trouble(struct plfs_drain *d, const char *dir, const char *path, const char *why);
 

@@ -24,13 +24,7 @@ static int mirror_log(const struct container *c, const char *log, const struct p
 
 	token_give(c->store, token);
 	d->nr_copies += carry.nr_logs;
-	if (!ret || ret == -ENOENT) /* it was removed meanwhile */
-		return 0;
-	if (ret == -EIO || ret == -EBADMSG)
-		d->nr_lost++;
-	else
-		d->nr_left++;
-	if (ret == -EBUSY || ret == -ETIME)
+	if (!drain_counts(d, ret))
 		return 0;
 	drain_not_copied(d, c, log, ps->near, ret);
 	return ret == -EIO || ret == -EBADMSG ? 0 : ret;

@@ -58,7 +58,7 @@ void walk_sum_deep(const struct walk *w, int fd, const char *path, struct deep_s
 
 /*
  * Open a directory below the backend ("": its root) for listing. The caller closes it.
- * -EXDEV: as above; -ELOOP (-ENOTDIR without openat2()): a symbolic link is on the way.
+ * -EXDEV: as above; -ELOOP: a symbolic link is on the way.
  */
 int walk_open_dir(const struct plfs_mount *m, const char *path);
 
