@@ -10,8 +10,6 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
-static int rw(const char *name) { return open(at(name), O_RDWR | O_CREAT, 0644); }
-
 /* KiB of memory that is resident. */
 static long resident(void)
 {

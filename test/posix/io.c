@@ -2,8 +2,6 @@
 /* Reading and writing: positional, vectored, seeking, holes, truncation, appending, space. */
 #include "posix.h"
 
-static int rw(const char *name) { return open(at(name), O_RDWR | O_CREAT, 0644); }
-
 CASE(offset_moves_with_reads_and_writes)
 {
 	char buf[32] = "";

@@ -2,8 +2,6 @@
 /* Advisory locks of all kinds between processes, and what a lock makes visible. */
 #include "posix.h"
 
-static int rw(const char *name) { return open(at(name), O_RDWR | O_CREAT, 0644); }
-
 static struct flock lock(int type, off_t start, off_t len)
 {
 	return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = len};

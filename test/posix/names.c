@@ -8,8 +8,6 @@
 #include <sys/xattr.h>
 #include <utime.h>
 
-static int rw(const char *name) { return open(at(name), O_RDWR | O_CREAT, 0644); }
-
 static void list(const char *name)
 {
 	struct dirent **all;

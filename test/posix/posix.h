@@ -122,6 +122,8 @@ static __attribute__((unused)) void show(const char *name)
 	close(fd);
 }
 
+static __attribute__((unused)) int rw(const char *name) { return open(at(name), O_RDWR | O_CREAT, 0644); }
+
 static __attribute__((unused)) void make(const char *name, const char *text)
 {
 	int fd = open(at(name), O_WRONLY | O_CREAT | O_TRUNC, 0644);

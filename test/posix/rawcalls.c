@@ -16,8 +16,6 @@
 
 static const char text[] = "0123456789abcdefghijklmnopqrstuvwxyz";
 
-static int rw(const char *name) { return open(at(name), O_RDWR | O_CREAT, 0644); }
-
 static int given(const char *name)
 {
 	make(name, text);
