@@ -12,15 +12,27 @@ parity_is_covered() { # each log is in a group
 	[ "$(find "$back" -name parity -exec grep -aoE 'data[.][^/]*[.][0-9]+[.][0-9]+' {} + | sort -u | wc -l)" = "$(find "$back" "$two" "$three" -name 'data.*' | wc -l)" ]
 }
 
-parity_file() { # NAME: until each backend has logs, and the helper is through
+parity_file() { # NAME: the helper is through
 	local logs
-	rm -f "$work/plain/$1"
-	until strided "$1" && [ "$(find "$two" -name 'data.*' | wc -l)" -ge 1 ] && [ "$(find "$three" -name 'data.*' | wc -l)" -ge 1 ]; do :; done
+	spread_file "$1"
 	until_so "all is covered" parity_is_covered
 	until_so "the helper has ended" no_copier
 	logs=$(find "$back" "$two" "$three" -name 'data.*' | wc -l)
 	[ "$(parity_files)" -ge 1 ]
 	[ "$(parity_files)" -le "$logs" ]
+}
+
+# The second backend is not there: a repair makes logs anew, which need it no more, and it does no harm when it is back.
+made_anew() { # NAME
+	"$plfs" repair -m "$map" "$back/$1" | tee "$work/out"
+	grep 'made anew from parity' "$work/out"
+	"$plfs" check "$back/$1"
+	"$plfs" run -m "/plfs=$back" cmp "$work/plain/$1" /plfs/$1 2>"$work/err"
+	[ ! -s "$work/err" ]
+	mv "$two.lost" "$two"
+	"$plfs" run -m "$map" cmp "$work/plain/$1" /plfs/$1
+	"$plfs" check "$back/$1"
+	"$plfs" run -m "$map" rm /plfs/$1
 }
 
 parity_lost_backend() { # by the helper; each is lost in turn: read, checked, repaired; under a mapping without parity= too
@@ -44,15 +56,7 @@ parity_lost_backend() { # by the helper; each is lost in turn: read, checked, re
 		"$plfs" check "$back/p"
 	done
 	mv "$two" "$two.lost"
-	"$plfs" repair -m "$map" "$back/p" | tee "$work/out"
-	grep 'made anew from parity' "$work/out"
-	"$plfs" check "$back/p"
-	"$plfs" run -m "/plfs=$back" cmp "$work/plain/p" /plfs/p 2>"$work/err"
-	[ ! -s "$work/err" ]
-	mv "$two.lost" "$two"
-	"$plfs" run -m "$map" cmp "$work/plain/p" /plfs/p
-	"$plfs" check "$back/p"
-	"$plfs" run -m "$map" rm /plfs/p
+	made_anew p
 	[ "$(there_logs)" = 0 ]
 	[ "$(parity_files)" = 0 ]
 }
@@ -77,7 +81,7 @@ parity_begins_later() { # with a file that was made without it, and is open
 parity_shown() { # by places and du: which backend has it, and what it takes
 	local map name
 	parity_setup
-	parity_file s
+	until parity_file s && [ "$(find "$two" "$three" -name 'parity.*')" ]; do "$plfs" run -m "$map" rm /plfs/s; done
 	"$plfs" places -m "$map" "$back/s" | tee "$work/out"
 	[ "$(sed -n 's/.*: parity in .*: \([0-9]*\) files, .*/\1/p' "$work/out" | awk '{ n += $1 } END { print n }')" = "$(parity_files)" ]
 	! grep missing "$work/out" || return 1
@@ -92,6 +96,8 @@ parity_shown() { # by places and du: which backend has it, and what it takes
 	name=${name%%/plfs.[0-9]*}
 	mv "$name" "$name.lost"
 	"$plfs" places -m "$map" "$back/s" | grep "parity in $name/.*: not there, or cannot be read"
+	mv "$name.lost" "$name"
+	"$plfs" run -m "$map" rm /plfs/s
 }
 
 parity_forgotten() { # a lost backend is given up: its bytes are read, its logs made anew, and what comes back does no harm
@@ -104,15 +110,7 @@ parity_forgotten() { # a lost backend is given up: its bytes are read, its logs 
 	"$plfs" run -m "$map" cmp "$work/plain/f" /plfs/f 2>"$work/err"
 	cat "$work/err"
 	[ "$(grep -c 'is rebuilt from parity in .*; plfs repair makes it whole' "$work/err")" = 1 ]
-	"$plfs" repair -m "$map" "$back/f" | tee "$work/out"
-	grep 'made anew from parity' "$work/out"
-	"$plfs" check "$back/f"
-	"$plfs" run -m "/plfs=$back" cmp "$work/plain/f" /plfs/f 2>"$work/err"
-	[ ! -s "$work/err" ]
-	mv "$two.lost" "$two"
-	"$plfs" run -m "$map" cmp "$work/plain/f" /plfs/f
-	"$plfs" check "$back/f"
-	"$plfs" run -m "$map" rm /plfs/f
+	made_anew f
 	[ "$(find "$back" -name 'data.*' | wc -l)" = 0 ]
 	"$plfs" gc --places --age 0 "$two"
 	"$plfs" gc --places --age 0 "$three"

@@ -12,10 +12,13 @@ spread_setup() { # RULE
 
 there_logs() { find "$two" "$three" -name 'data.*' | wc -l; }
 
-spread_file() { # NAME: four writers each time, until other backends have some of the logs
+# Four writers write the whole file each time, until each of the other backends has bytes of the last time.
+spread_file() { # NAME
 	rm -f "$work/plain/$1"
-	until strided "$1" && [ "$(there_logs)" -ge 2 ]; do :; done
+	until touch "$work/since" && strided "$1" && has_new_log "$two" && has_new_log "$three"; do :; done
 }
+
+has_new_log() { [ "$(find "$1" -name 'data.*' -newer "$work/since")" ]; } # DIRECTORY
 
 spread_shown() { # by all commands, also without the other backends in the mapping
 	local map
@@ -222,7 +225,7 @@ spread_brought() { # home: then the other backends may go
 spread_lost() { # a backend that never comes back: the rest is read and got out, the bytes that it had are named and given up
 	local map range from to
 	spread_setup process
-	until spread_file l && [ "$(find "$two" -name 'data.*' | wc -l)" -ge 1 ] && [ "$(find "$two" -name 'data.*' | wc -l)" -le 3 ]; do :; done
+	until "$plfs" run -m "$map" rm -f /plfs/l && spread_file l && [ "$(find "$two" -name 'data.*' | wc -l)" -ge 1 ] && [ "$(find "$two" -name 'data.*' | wc -l)" -le 3 ]; do :; done
 	wrong 1 "$two is there: nothing is given up" "$plfs" places --forget "$two" "$back/l"
 	mv "$two" "$work/b2.aside"
 	! "$plfs" check "$back/l" >"$work/out" || return 1
