@@ -316,10 +316,25 @@ Test(gc_mounted, who_may_not_look_beneath_removes_nothing)
 
 /* ---- links ---- */
 
+/* The first two digits of a container's identity that none begins with yet: identities are random. */
+static unsigned absent_parent(void)
+{
+	char path[PATH_MAX];
+	unsigned parent = 0x77;
+
+	for (;; parent++) {
+		snprintf(path, sizeof(path), "%s/.plfs/%02x", scratch, parent);
+		if (access(path, F_OK))
+			return parent;
+	}
+}
+
 Test(gc, no_symbolic_link_in_the_container_directory_leads_out)
 {
 	char precious[sizeof(scratch) + 20], link_name[PATH_MAX], dir[PATH_MAX];
 	struct plfs_gc g;
+	unsigned parent;
+	size_t length;
 
 	make("a", 1);
 	container_of_file("a", dir);
@@ -330,13 +345,17 @@ Test(gc, no_symbolic_link_in_the_container_directory_leads_out)
 	touch_below("%s/x.tmp.x", precious);
 	snprintf(link_name, sizeof(link_name), "%.1000s/hostdir.99", dir); /* in a container that goes */
 	cr_assert_eq(symlink(precious, link_name), 0);
-	snprintf(link_name, sizeof(link_name), "%s/.plfs/77", scratch); /* in place of a directory */
+	parent = absent_parent(); /* in place of a directory */
+	snprintf(link_name, sizeof(link_name), "%s/.plfs/%02x", scratch, parent);
 	cr_assert_eq(symlink(precious, link_name), 0);
-	snprintf(dir, sizeof(dir), "%s/77000000000000000000000000000000", precious);
+	snprintf(dir, sizeof(dir), "%s/%02x000000000000000000000000000000", precious, parent);
 	mkdir(dir, 0755);
-	snprintf(link_name, sizeof(link_name), "%s/.plfs/78", scratch);
+	parent = absent_parent();
+	snprintf(link_name, sizeof(link_name), "%s/.plfs/%02x", scratch, parent);
 	mkdir(link_name, 0755);
-	strcat(link_name, "/78000000000000000000000000000000"); /* in place of a container */
+	length = strlen(link_name); /* in place of a container */
+	snprintf(link_name + length, sizeof(link_name) - length, "/%02x000000000000000000000000000000",
+		 parent);
 	cr_assert_eq(symlink(precious, link_name), 0);
 	g = gc_now();
 	cr_assert_eq(g.nr_removed, 1);
