@@ -10,6 +10,7 @@
 #include "core/backend/names.h"
 #include "core/base/bytes.h"
 #include "core/base/crc32c.h"
+#include "core/base/hash.h"
 #include "core/base/stamp.h"
 
 #include <fcntl.h>
@@ -71,13 +72,25 @@ int notice_open(const struct container *c, int flags)
 	return container_is_purged(c) ? -EIDRM : container_open_shared(c, path, flags, mode, notice_is_one);
 }
 
+/*
+ * A number that no process has used before. A stamp alone is not enough: processes that have seen one of the
+ * future count on from there, each for itself. The hash is each program's own, and the processes that it has
+ * forked differ in the moment.
+ */
+static uint64_t new_word(void)
+{
+	const uint64_t moment[2] = { stamp_next(), stamp_fine_ns() };
+
+	return moment[0] << 32 | hash_bytes(moment, sizeof(moment));
+}
+
 int notice_change(const struct container *c, int h)
 {
 	uint8_t head[NOTICE_HEADER_LEN];
 	ssize_t n;
 
 	encode_header(c, head);
-	put_le64(head + NOTICE_OFF_WORD, stamp_next());
+	put_le64(head + NOTICE_OFF_WORD, new_word());
 	n = c->store->ops->pwrite(c->store, h, head, sizeof(head), 0);
 	return n == (ssize_t)sizeof(head) ? 0 : -EIO;
 }

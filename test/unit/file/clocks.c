@@ -303,3 +303,69 @@ Test(clocks, where_other_hosts_write_too_no_stamp_is_20_ms_older_than_the_write)
 	cr_assert_eq(lcheck(&l, 0, 20000, 1), 0);
 	lclose(&l);
 }
+
+/* ---- the word that tells of a change ---- */
+
+static int write_tomorrow(void *arg)
+{
+	struct lfile l = lopen("f", O_RDWR);
+
+	(void)arg;
+	hours = 24;
+	true_clock = sys.clock_gettime;
+	sys.clock_gettime = clock_elsewhere;
+	lfill(&l, 0, 100, 1);
+	raise(SIGSTOP);
+	return lclose(&l);
+}
+
+static int read_then_write(void *arg)
+{
+	struct lfile l = lopen("f", O_RDWR);
+
+	if (lcheck(&l, 0, 100, 1))
+		return 1;
+	raise(SIGSTOP);
+	if (lfill(&l, 100, 100, 3) != 100)
+		return 2;
+	raise(SIGSTOP);
+	(void)arg;
+	return lclose(&l);
+}
+
+static pid_t start_till_it_stops(int (*fn)(void *arg))
+{
+	pid_t pid = start_child(fn, NULL);
+	int status;
+
+	cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
+	cr_assert(WIFSTOPPED(status));
+	return pid;
+}
+
+/*
+ * Processes that have seen a stamp of tomorrow count on from there, each for itself: two of them come to the
+ * same number.
+ */
+Test(clocks, who_emptied_a_file_of_tomorrow_sees_what_another_process_writes_next)
+{
+	struct lfile l = made("f");
+	pid_t ahead = start_till_it_stops(write_tomorrow), other;
+	unsigned char byte = 1;
+	int status;
+
+	cr_assert_eq(lcheck(&l, 0, 100, 1), 0);
+	other = start_till_it_stops(read_then_write);
+	cr_assert_eq(plfs_truncate(l.f, 0), 0);
+	kill(other, SIGCONT);
+	cr_assert_eq(waitpid(other, &status, WUNTRACED), other);
+	cr_assert(WIFSTOPPED(status));
+	cr_assert_eq(lcheck(&l, 100, 100, 3), 0);
+	cr_assert_eq(plfs_pread(l.f, &byte, 1, 0), 1);
+	cr_assert_eq(byte, 0);
+	kill(ahead, SIGCONT);
+	kill(other, SIGCONT);
+	cr_assert_eq(wait_child(ahead), 0);
+	cr_assert_eq(wait_child(other), 0);
+	lclose(&l);
+}
