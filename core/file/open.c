@@ -326,7 +326,7 @@ static int create(struct plfs_mount *m, int dirfd, const char *path, int flags, 
 	int fd, ret;
 
 	if (log)
-		fd = kernel_open(dirfd, path, stub_flags(flags) | O_RDWR | O_CREAT | O_EXCL,
+		fd = kernel_open(dirfd, path, stub_flags(flags) | O_CREAT | O_EXCL,
 				 (mode & 06777) | S_ISVTX);
 	else /* O_EXCL as well: what is there may be a stub, which must not be truncated */
 		fd = kernel_open(dirfd, path, flags | O_EXCL, mode & ~S_ISVTX);

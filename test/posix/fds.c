@@ -259,6 +259,25 @@ CASE(exec_inherits_flags)
 	}
 }
 
+CASE(exec_inherits_what_made_the_file)
+{
+	static const int modes[] = {O_RDONLY, O_WRONLY, O_RDWR};
+
+	for (unsigned i = 0; i < 6; i++) {
+		int fd, other;
+
+		unlink(at("f"));
+		fd = T(open(at("f"), modes[i % 3] | O_CREAT | (i < 3 ? 0 : O_EXCL), 0644));
+		other = open(at("f"), O_WRONLY);
+		T(write(other, "0123456789", 10));
+		IN_CHILD(dup2(fd, 7); execl(self, self, "child_looks_at_its_descriptor", NULL));
+		T(ftruncate(fd, 8));
+		T(close(other));
+		T(close(fd));
+		show("f");
+	}
+}
+
 /* The flags are the description's: whoever has it sees what another process has made of them. */
 CASE(flags_of_a_description_that_processes_share)
 {

@@ -28,11 +28,18 @@ all_home() {
 	until_so "the helper has ended" no_helper
 }
 
-# Stop the helper, which has just been started; $helper is its number.
+# catch_helper [COMMAND...]: stop the helper; $helper is its number. The command has one started: again, if that has
+# ended before.
 catch_helper() {
-	until_so "there is a helper" eval '! no_helper'
-	helper=$(helpers | head -n 1)
-	kill -STOP "$helper"
+	local i
+	for ((i = 0; i < 600; i++)); do
+		[ $# = 0 ] || [ $((i % 20)) != 0 ] || "$@"
+		helper=$(helpers | head -n 1) || :
+		[ -z "$helper" ] || ! kill -STOP "$helper" || return 0
+		sleep 0.1
+	done
+	echo "no helper after a minute"
+	return 1
 }
 
 helper_drains() {
@@ -218,8 +225,7 @@ helper_without_room() { # gives up after half a minute, and says why; the next c
 helper_of_a_removed_place() { # ends at once, and notes nothing
 	local map
 	helper_setup
-	"$plfs" run -m "$map" sh -c 'echo x >/plfs/x'
-	catch_helper
+	catch_helper "$plfs" run -m "$map" sh -c 'echo x >/plfs/x'
 	rm -rf "$near"
 	kill -CONT "$helper"
 	until_so "the helper has ended" no_helper
@@ -229,8 +235,7 @@ helper_of_a_removed_place() { # ends at once, and notes nothing
 helper_of_a_removed_backend() {
 	local map
 	helper_setup
-	"$plfs" run -m "$map" sh -c 'echo x >/plfs/x'
-	catch_helper
+	catch_helper "$plfs" run -m "$map" sh -c 'echo x >/plfs/x'
 	rm -rf "$near" "$back.old"
 	mv "$back" "$back.old"
 	mkdir "$near" "$back"

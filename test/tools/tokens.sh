@@ -66,8 +66,7 @@ helper_writers() { # of the mapping, for the helper
 	local map
 	helper_setup
 	map="/plfs=$back{small=0,near=$near,writers=3,rate=200M}"
-	"$plfs" run -m "$map" sh -c 'echo x >/plfs/x'
-	catch_helper
+	catch_helper "$plfs" run -m "$map" sh -c 'echo x >/plfs/x'
 	tr '\0' ' ' <"/proc/$helper/cmdline" | grep -e '--rate=209715200 --writers=3 $'
 	kill -CONT "$helper"
 	all_home
