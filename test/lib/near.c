@@ -51,6 +51,25 @@ void near_spread(const char *rule)
 	scratch_map(options);
 }
 
+int near_map_q(const char *rest)
+{
+	char map[300];
+
+	snprintf(map, sizeof(map), "/q=%s%s", scratch, rest);
+	return plfs_setup(map) < 1 ? -1 : 0;
+}
+
+int near_open_q(struct lfile *l, int flags)
+{
+	struct plfs_mount *m = NULL;
+	char path[PATH_MAX];
+
+	if (plfs_path_map("/q/a", path, &m) != 1)
+		return -EINVAL;
+	l->fd = plfs_open(m, AT_FDCWD, path, flags, 0644, &l->f);
+	return l->fd < 0 ? l->fd : 0;
+}
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)st, (void)type;

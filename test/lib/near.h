@@ -24,6 +24,15 @@ void near_spread(const char *rule);
 /* Make those, and write the options of such a mapping into @options. */
 void near_backends(const char *rule, char *options, size_t len);
 
+/*
+ * Map the scratch directory to /q as well, in this process: @rest has other backends, which begin with a
+ * comma, and options. 0; -1.
+ */
+int near_map_q(const char *rest);
+
+/* open(2) of /q/a. 0; -errno. */
+int near_open_q(struct lfile *l, int flags);
+
 void near_remove(void);
 
 /* The number of files near whose names begin with @prefix. */
