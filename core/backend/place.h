@@ -68,8 +68,8 @@ int place_enter_below(struct store *home, int fd, const char *path, struct place
 
 /*
  * The same three with @file, "near.HOST" or "spread.N.HOST", for the file that leads there, and @ps for where
- * that is to be. -EREMOTE of the last: also if it leads to a place with other features. Without @make it makes
- * directories alone; -ENODATA: @file does not lead there as yet.
+ * that is to be. -EREMOTE of the last: also if it leads to a place with other features. Without @make it
+ * makes directories alone; -ENODATA: @file does not lead there as yet.
  */
 int place_read_as(struct store *home, const char *dir, const char *file, struct place *p);
 int place_enter_as(struct store *home, const char *dir, const char *file, struct place_dir *near, bool top);

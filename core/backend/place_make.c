@@ -162,5 +162,6 @@ int place_begin(struct store *home, const char *dir, mode_t mode, struct place_d
 	const char *host = host_name();
 	char file[STORE_PATH_LEN];
 
-	return place_begin_as(home, home->near, dir, near_file_name(file, host, strlen(host)), mode, true, near);
+	near_file_name(file, host, strlen(host));
+	return place_begin_as(home, home->near, dir, file, mode, true, near);
 }

@@ -89,7 +89,7 @@ static int count_own(void *arg, const char *name)
 	return ret;
 }
 
-/* Another mapping may have had another number for the backend: all that is there was counted with the lower. */
+/* Another mapping may have had another number for it: all that is there was counted with the lower. */
 static bool is_counted(const struct looking *g, const char *dir, const char *name, const struct place *p)
 {
 	char file[STORE_PATH_LEN];
