@@ -28,7 +28,7 @@ bool listed_has(const struct listed *l, const char *path);
 /* Logs with a live file: of processes that write them, and of these how many have gone. */
 struct drain_open {
 	uint64_t nr, nr_dead;
-	const struct listed *ends; /* NULL, or: logs whose ends are lost: no process closes them, nor a repair */
+	const struct listed *ends; /* NULL, or logs whose ends are lost: no repair closes them */
 };
 
 #endif

@@ -22,7 +22,7 @@ void drain_mend(const struct container *c, const char *top, int fd, const char *
  */
 bool drain_counts(struct plfs_drain *d, int ret);
 
-/* Add the log @log of @c, which has a live file, to *@open; but one whose end is lost is damaged, and named. */
+/* Add the log @log of @c, which has a live file, to *@open. One whose end is lost is damaged, and named. */
 void drain_note_open(struct plfs_drain *d, const struct container *c, const char *log,
 		     struct drain_open *open);
 
