@@ -120,6 +120,8 @@ bool near_find(const char *prefix, char *path)
 
 /* ---- a restart ---- */
 
+int near_errno = ENOENT;
+
 static bool is_elsewhere(const char *path);
 
 static int other_boot(const char *path, int flags, ...)
@@ -132,7 +134,7 @@ static int other_boot(const char *path, int flags, ...)
 	mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
 	va_end(args);
 	if (is_elsewhere(path)) {
-		errno = ENOENT;
+		errno = near_errno;
 		return -1;
 	}
 	if (strcmp(path, "/proc/sys/kernel/random/boot_id"))

@@ -47,6 +47,8 @@ void near_lose(void);
 /* Run @fn as in_child() does, in a process that believes that the host was restarted. */
 int after_reboot(int (*fn)(void *arg));
 
+extern int near_errno; /* why not: ENOENT */
+
 /* This process is on another host from here on: of another name, and what is near is not there. */
 void near_go_elsewhere(void);
 

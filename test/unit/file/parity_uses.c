@@ -273,3 +273,25 @@ Test(parity_uses_file, parity_that_no_file_has_is_found)
 	cr_assert_gt(d.nr_orphans, 0);
 	cr_assert_eq(three_find("data.") + three_find("parity."), 0);
 }
+
+/* ---- a backend whose server does not answer ---- */
+
+/* Any open of it gives @arg. */
+static int read_unanswered(void *arg)
+{
+	size_t len = 60000;
+
+	near_errno = (int)(long)arg;
+	strcat(near_dir, "/2");
+	near_go_elsewhere();
+	return image_read(&len);
+}
+
+Test(parity_uses, without_an_answer_of_a_backend_reads_go_by_parity)
+{
+	static const int errors[] = { ENOTCONN, ETIMEDOUT, EHOSTDOWN, EHOSTUNREACH, EIO, ESTALE };
+
+	three_make_covered();
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
+		cr_assert_eq(in_child(read_unanswered, (void *)(long)errors[i]), 0, "%s", strerror(errors[i]));
+}
