@@ -70,6 +70,16 @@ int near_open_q(struct lfile *l, int flags)
 	return l->fd < 0 ? l->fd : 0;
 }
 
+int near_bring(void *arg)
+{
+	struct plfs_drain d = { .to_home = true };
+	char path[PATH_MAX];
+	struct plfs_mount *m = lpath("a", path);
+
+	(void)arg;
+	return plfs_drain_file(m, AT_FDCWD, path, &d) || d.nr_left || d.nr_lost;
+}
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)st, (void)type;

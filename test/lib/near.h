@@ -33,6 +33,9 @@ int near_map_q(const char *rest);
 /* open(2) of /q/a. 0; -errno. */
 int near_open_q(struct lfile *l, int flags);
 
+/* For in_child(): plfs drain --to home of the file "a". 0: all of it is. */
+int near_bring(void *arg);
+
 void near_remove(void);
 
 /* The number of files near whose names begin with @prefix. */

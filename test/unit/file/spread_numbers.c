@@ -135,16 +135,6 @@ static void look(long nr)
 	cr_assert_eq(seen.nr_logs, near_count("data."));
 }
 
-static int bring_it(void *arg)
-{
-	struct plfs_drain d = { .to_home = true };
-	char path[PATH_MAX];
-	struct plfs_mount *m = lpath("a", path);
-
-	(void)arg;
-	return plfs_drain_file(m, AT_FDCWD, path, &d) || d.nr_left || d.nr_lost;
-}
-
 /* ---- tests ---- */
 
 Test(spread_numbers, a_backend_has_one_number_in_whichever_order_mappings_name_it)
@@ -207,7 +197,7 @@ Test(spread_numbers_file, two_numbers_of_one_backend_are_listed_once)
 	map = NULL;
 	cr_assert_eq(count_files("spread."), 1 + !!logs_below("2") + !!logs_below("3"));
 	look(nr);
-	cr_assert_eq(in_child(bring_it, NULL), 0);
+	cr_assert_eq(in_child(near_bring, NULL), 0);
 	cr_assert_eq(near_count("data.") + near_count("spread.") + count_files("spread."), 0);
 	look(nr);
 }
