@@ -200,7 +200,7 @@ struct plfs_drain {
 	uint64_t nr_waiting;     /* with patient: logs that wait */
 	uint64_t nr_left;        /* logs that stay near, or get no copy: open, or what they go to fails */
 	uint64_t nr_elsewhere;   /* near.HOSTs that lead to places that are not on this host */
-	uint64_t nr_lost;        /* logs that are damaged */
+	uint64_t nr_lost;        /* logs that are damaged, or lost their ends */
 	uint64_t nr_there;       /* of a staging: logs that are on this node already */
 	uint64_t nr_orphans;     /* containers near, of which no file is left */
 	uint64_t nr_young;       /* such ones that stay, for their age */

@@ -56,11 +56,11 @@ void place_host(const struct place *p, char *out, size_t len)
 	snprintf(out, len, "%.*s", dash ? (int)(dash - p->host) : (int)strlen(p->host), p->host);
 }
 
-int place_near_len(const struct place *p)
+int place_near_len(const char *path)
 {
-	int len = (int)strlen(p->path);
+	int len = (int)strlen(path);
 
 	for (int slashes = 0; len > 1 && slashes < 2;)
-		slashes += p->path[--len] == '/';
+		slashes += path[--len] == '/';
 	return len;
 }

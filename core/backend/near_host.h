@@ -55,7 +55,7 @@ int place_decode(struct place *p, const uint8_t *buf);
 /* The host's name, without the digits that HOST has behind it, into @out. */
 void place_host(const struct place *p, char *out, size_t len);
 
-/* The length of NEAR, or of the other backend, in @p->path. */
-int place_near_len(const struct place *p);
+/* The length of NEAR, or of the other backend, in @path, NEAR/plfs.UID/BACKEND-ID. */
+int place_near_len(const char *path);
 
 #endif

@@ -182,6 +182,18 @@ uint64_t parity_has(const struct parity_group *g, const char *path)
 	return 0;
 }
 
+/*
+ * Another user, who may write the file, can have made it: an older library let him make parity, which nobody
+ * else can read. The owner begins anew; what that has left goes with the container.
+ */
+static void drop_record_of_another(const struct container *c, struct store *home, const char *path)
+{
+	struct stat st;
+
+	if (c->uid != CONTAINER_ANYBODY && !home->ops->stat(home, path, &st) && st.st_uid != c->uid)
+		home->ops->unlink(home, path);
+}
+
 int parity_lock(const struct container *c)
 {
 	struct store home = store_bare(c->store);
@@ -190,6 +202,7 @@ int parity_lock(const struct container *c)
 	int h, ret;
 
 	record_path(c, path);
+	drop_record_of_another(c, &home, path);
 	h = store_open_or_make(&home, path, O_RDWR | STORE_BRIEFLY, container_file_mode(c, false), &made);
 	if (h < 0)
 		return h;

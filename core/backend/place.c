@@ -86,7 +86,8 @@ int place_open_top(struct store *home, const char *top, const char *dir, struct 
 static int elsewhere(int ret)
 {
 	static const int errors[] = { ENOENT,  ENOTDIR, ELOOP,	ENXIO, EPERM,
-				      EACCES, ENODATA, EIO, ENODEV, ESTALE };
+				      EACCES, ENODATA, EIO, ENODEV, ESTALE,
+				      ENOTCONN, ETIMEDOUT, EHOSTDOWN, EHOSTUNREACH }; /* FUSE, a server */
 
 	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
 		if (ret == -errors[i])

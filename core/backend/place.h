@@ -68,12 +68,13 @@ int place_enter_below(struct store *home, int fd, const char *path, struct place
 
 /*
  * The same three with @file, "near.HOST" or "spread.N.HOST", for the file that leads there, and @ps for where
- * that is to be. -EREMOTE of the last: also if it leads to a place with other features.
+ * that is to be. -EREMOTE of the last: also if it leads to a place with other features. Without @make it
+ * makes directories alone; -ENODATA: @file does not lead there as yet.
  */
 int place_read_as(struct store *home, const char *dir, const char *file, struct place *p);
 int place_enter_as(struct store *home, const char *dir, const char *file, struct place_dir *near, bool top);
 int place_begin_as(struct store *home, const struct place_settings *ps, const char *dir, const char *file,
-		   mode_t mode, struct place_dir *near);
+		   mode_t mode, bool make, struct place_dir *near);
 
 /* Whether a sync of this process leaves bytes of logs near where they are. */
 static inline bool place_syncs_near(const struct store *s)

@@ -19,7 +19,7 @@ static int look_at_user(const struct place *p)
 	unsigned uid;
 
 	snprintf(user, sizeof(user), "%.*s", (int)(strrchr(p->path, '/') - p->path), p->path);
-	if (sscanf(user + place_near_len(p), "/plfs.%u", &uid) != 1)
+	if (sscanf(user + place_near_len(p->path), "/plfs.%u", &uid) != 1)
 		return -ENOENT;
 	if (sys.fstatat(AT_FDCWD, user, &st, AT_SYMLINK_NOFOLLOW))
 		return -errno;

@@ -114,7 +114,7 @@ int place_make_top(struct store *home)
 
 /* One attempt. -EAGAIN: it was removed meanwhile. */
 static int try_begin(struct store *home, const struct place_settings *ps, const char *dir, const char *file,
-		     mode_t mode, struct place_dir *near)
+		     mode_t mode, bool make, struct place_dir *near)
 {
 	struct store *s = &near->store;
 	bool made;
@@ -124,11 +124,13 @@ static int try_begin(struct store *home, const struct place_settings *ps, const 
 		return ret == -ENOENT ? -EAGAIN : ret;
 	near->slot = name_spread_slot(file);
 	near->features = ps->features;
-	near->lock = store_open_or_make(s, file, O_RDWR | STORE_BRIEFLY, 0644, &made);
-	ret = near->lock < 0 ? near->lock : store_lock_shared(s, near->lock);
+	near->lock = make ? store_open_or_make(s, file, O_RDWR | STORE_BRIEFLY, 0644, &made) :
+			    store_open(s, file, O_RDWR | STORE_BRIEFLY, 0);
+	ret = near->lock >= 0			   ? store_lock_shared(s, near->lock) :
+	      near->lock == -ENOENT && !make ? -ENODATA : near->lock;
 	if (!ret)
 		ret = near_file_compare(home, ps, dir, file, mode, near, false);
-	if (ret == -ENODATA) { /* it is new */
+	if (ret == -ENODATA && make) { /* it is new */
 		store_unlock(s, near->lock);
 		ret = store_lock(s, near->lock);
 		if (!ret)
@@ -142,15 +144,15 @@ static int try_begin(struct store *home, const struct place_settings *ps, const 
 }
 
 int place_begin_as(struct store *home, const struct place_settings *ps, const char *dir, const char *file,
-		   mode_t mode, struct place_dir *near)
+		   mode_t mode, bool make, struct place_dir *near)
 {
 	int ret = -EAGAIN;
 
 	for (int tries = 0; ret == -EAGAIN && tries < TRIES; tries++)
-		ret = try_begin(home, ps, dir, file, mode, near);
+		ret = try_begin(home, ps, dir, file, mode, make, near);
 	if (ret == -EAGAIN)
 		ret = -ENOENT;
-	if (ret && ret != -ENOSPC && ret != -EDQUOT && ret != -EREMOTE)
+	if (ret && ret != -ENOSPC && ret != -EDQUOT && ret != -EREMOTE && ret != -ENODATA)
 		tell_refused(ps, ret);
 	return ret;
 }
@@ -160,5 +162,6 @@ int place_begin(struct store *home, const char *dir, mode_t mode, struct place_d
 	const char *host = host_name();
 	char file[STORE_PATH_LEN];
 
-	return place_begin_as(home, home->near, dir, near_file_name(file, host, strlen(host)), mode, near);
+	near_file_name(file, host, strlen(host));
+	return place_begin_as(home, home->near, dir, file, mode, true, near);
 }

@@ -7,12 +7,14 @@
 #include "core/backend/container_dirs.h"
 #include "core/backend/host.h"
 #include "core/backend/names.h"
+#include "core/backend/near_file.h"
 #include "core/backend/spread_open.h"
 #include "core/base/crc32c.h"
 #include "core/base/sys.h"
 #include "core/store/posix.h"
 
 #include <stdio.h>
+#include <sys/file.h>
 
 #define OWN_MODE 0755 /* as all directories there have it (place.c) */
 
@@ -99,18 +101,90 @@ static int enter_own(struct place_dir *hold)
 	return 0;
 }
 
-/* Of the numbers, its own is the first. Another list of backends may have taken that. */
-static int begin(const struct container *c, unsigned backend, const char *dir, struct place_dir *hold)
+/* ---- the number of a backend in a container ---- */
+
+/* One attempt with spread.@slot.HOST; with @make it is made if it is in neither. */
+static int begin_as(const struct container *c, const struct place_settings *ps, const char *dir,
+		    unsigned slot, bool make, struct place_dir *hold)
+{
+	char file[STORE_PATH_LEN];
+
+	snprintf(file, sizeof(file), "spread.%u.%s", slot, host_name());
+	return place_begin_as(c->store, ps, dir, file, container_file_mode(c, false), make, hold);
+}
+
+/*
+ * Whether spread.@slot.HOST at home leads to the backend of @ps, whose hostdir is @at, by this rule: it has
+ * the same path, or the file there has the same bytes. *@taken: it leads somewhere, or its maker is not done.
+ */
+static bool leads_to(const struct container *c, const struct place_settings *ps, const char *dir,
+		     unsigned slot, struct place_dir *at, bool *taken)
+{
+	char path[STORE_PATH_LEN], file[STORE_PATH_LEN], top[PLACE_PATH_LEN];
+	uint8_t raw[PLACE_LEN], there[PLACE_LEN];
+	struct place p;
+	int ret;
+
+	snprintf(file, sizeof(file), "spread.%u.%s", slot, host_name());
+	ret = near_file_path(path, dir, file);
+	ret = ret ? ret : near_file_raw(c->store, path, raw);
+	*taken = ret != -ENOENT;
+	if (ret || place_decode(&p, raw) || p.features != ps->features || place_top_path(ps, top))
+		return false;
+	return !strcmp(p.path, top) ||
+	       (!near_file_raw(&at->store, file, there) && !memcmp(raw, there, PLACE_LEN));
+}
+
+/*
+ * The number that leads there already, or a new one: of those that are free, its own place in the mapping is
+ * the first. The hostdir there is locked, so all processes of this host take the same one. Where the kernel
+ * cannot lock it, two may take two: readers put up with that.
+ */
+static int choose(const struct container *c, unsigned backend, const char *dir, struct place_dir *at,
+		  struct place_dir *hold)
 {
 	const struct place_settings *ps = &c->store->spread->others[backend - 1];
-	char file[STORE_PATH_LEN];
+	bool taken[SPREAD_SLOTS];
 	int ret = -EREMOTE;
 
-	for (unsigned i = 0; i < SPREAD_SLOTS && ret == -EREMOTE; i++) {
-		snprintf(file, sizeof(file), "spread.%u.%s", 1 + (backend - 1 + i) % SPREAD_SLOTS,
-			 host_name());
-		ret = place_begin_as(c->store, ps, dir, file, container_file_mode(c, false), hold);
+	for (unsigned i = 0; i < SPREAD_SLOTS; i++) {
+		unsigned slot = 1 + (backend - 1 + i) % SPREAD_SLOTS;
+
+		if (leads_to(c, ps, dir, slot, at, &taken[slot - 1]))
+			return begin_as(c, ps, dir, slot, true, hold);
 	}
+	for (unsigned i = 0; i < SPREAD_SLOTS && ret == -EREMOTE; i++) {
+		unsigned slot = 1 + (backend - 1 + i) % SPREAD_SLOTS;
+
+		if (!taken[slot - 1])
+			ret = begin_as(c, ps, dir, slot, true, hold);
+	}
+	return ret;
+}
+
+static int choose_alone(const struct container *c, unsigned backend, const char *dir, struct place_dir *hold)
+{
+	const struct place_settings *ps = &c->store->spread->others[backend - 1];
+	struct place_dir at;
+	int ret = place_make(c->store, ps, geteuid(), dir, &at);
+
+	if (ret)
+		return ret;
+	while (sys.flock(at.store.root, LOCK_EX) && errno == EINTR)
+		;
+	ret = choose(c, backend, dir, &at, hold);
+	sys.flock(at.store.root, LOCK_UN); /* a child may have got the descriptor */
+	place_leave(&at);
+	return ret;
+}
+
+/* Mostly its own place in the mapping is its number. Another list of backends may have taken that. */
+static int begin(const struct container *c, unsigned backend, const char *dir, struct place_dir *hold)
+{
+	int ret = begin_as(c, &c->store->spread->others[backend - 1], dir, backend, false, hold);
+
+	if (ret == -ENODATA || ret == -EREMOTE)
+		ret = choose_alone(c, backend, dir, hold);
 	if (ret)
 		return ret;
 	ret = enter_own(hold);

@@ -237,10 +237,10 @@ void spread_tell_gone(struct store *s, const char *dir, const char *file)
 			  dir, file);
 	else if (open)
 		msg_error("%s/%s: the backend %s is not there, or cannot be read: what was written last may be in it; bring it back, or give it up with: plfs places --forget %.*s FILE",
-			  dir, file, p.path, place_near_len(&p), p.path);
+			  dir, file, p.path, place_near_len(p.path), p.path);
 	else
 		msg_error("%s/%s: the backend %s is not there, or cannot be read: not all logs can be listed; bring it back, or give it up with: plfs places --forget %.*s FILE",
-			  dir, file, p.path, place_near_len(&p), p.path);
+			  dir, file, p.path, place_near_len(p.path), p.path);
 }
 
 void spread_tell_all_gone(struct store *s, const char *dir)

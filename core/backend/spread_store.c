@@ -6,9 +6,9 @@
  */
 #include "core/backend/spread_store.h"
 
-#include "core/backend/name_list.h"
 #include "core/backend/names.h"
 #include "core/backend/rebuilt.h"
+#include "core/backend/spread_list.h"
 #include "core/backend/spread_open.h"
 #include "core/backend/spread_tops.h"
 #include "core/base/alloc.h"
@@ -17,8 +17,6 @@
 #include "core/store/posix.h"
 
 #include <stdio.h>
-
-#define DAMAGED "damaged."
 
 /* ---- one directory ---- */
 
@@ -29,15 +27,6 @@ struct parts {
 	size_t host_len;
 };
 
-/* "data.HOST.PID.SEQ" of "damaged.N.data.HOST.PID.SEQ": it stays where it was. */
-static const char *undamaged(const char *name)
-{
-	bool is = !strncmp(name, DAMAGED, strlen(DAMAGED));
-	const char *dot = is ? strchr(name + strlen(DAMAGED), '.') : NULL;
-
-	return dot ? dot + 1 : name;
-}
-
 static bool take_apart(const char *path, struct parts *p)
 {
 	const char *slash = strrchr(path, '/');
@@ -46,7 +35,7 @@ static bool take_apart(const char *path, struct parts *p)
 	if (!slash || slash - path >= (ptrdiff_t)sizeof(p->dir))
 		return false;
 	p->name = slash + 1;
-	p->as = undamaged(p->name);
+	p->as = spread_undamaged(p->name);
 	kind = name_kind(p->as);
 	if (kind != DROPPING_DATA && kind != DROPPING_LIVE)
 		return false;
@@ -56,47 +45,6 @@ static bool take_apart(const char *path, struct parts *p)
 	memcpy(p->dir, path, (size_t)(slash - path));
 	p->dir[slash - path] = '\0';
 	return true;
-}
-
-unsigned spread_slot_of(const char *name)
-{
-	uint32_t pid, seq;
-
-	name_log_numbers(name, &pid, &seq);
-	return seq % (SPREAD_SLOTS + 1);
-}
-
-/* What was found there first may be on another kind of file system than home, of which nothing was known. */
-static void join(struct store *s, const struct store *there)
-{
-	if (there->remote > s->remote || there->coherent < s->coherent)
-		store_posix_join(s, there, false);
-}
-
-int spread_enter(struct store *s, const char *dir, const char *file, const char *log, struct place_dir *to)
-{
-	char own[INDEX_LOG_NAME_LEN];
-	struct place p;
-	int h, ret = place_enter_as(s, dir, file, to, false);
-
-	if (ret == -EREMOTE && place_read_as(s, dir, file, &p) == -ENOENT) /* the last log has come home */
-		return -ENOENT;
-	if (ret)
-		return ret;
-	if (log && to->features & (PLACE_OWN_HOST | PLACE_OWN_PROCESS)) {
-		h = name_own_dir(log, to->features & PLACE_OWN_PROCESS, own) ?
-			    store_open(&to->store, own, O_RDONLY | O_DIRECTORY | STORE_BRIEFLY, 0) :
-			    -ENOENT;
-		if (h < 0) {
-			place_leave(to);
-			return h;
-		}
-		store_close(&to->store, &to->store.root);
-		to->store.root = h;
-	}
-	store_posix_set_kind(&to->store);
-	join(s, &to->store);
-	return 0;
 }
 
 static int enter(struct store *s, const struct parts *p, unsigned slot, struct place_dir *to)
@@ -358,140 +306,6 @@ bool spread_is_elsewhere(struct store *s, const char *path, struct place *place)
 	return false;
 }
 
-/* ---- lists ---- */
-
-/* What is found in other backends. */
-struct there {
-	struct name_list names;
-	const char *host; /* whose names are wanted */
-	size_t host_len;
-	const struct store *in; /* where directories of hosts and processes are looked into */
-};
-
-static int add_log(void *arg, const char *name)
-{
-	struct there *n = arg;
-	const char *as = undamaged(name), *host;
-	enum dropping_kind kind = name_kind(as);
-	size_t len;
-
-	host = kind == DROPPING_DATA || kind == DROPPING_LIVE ? name_host(as, &len) : NULL;
-	return host && len == n->host_len && !memcmp(host, n->host, len) ? name_list_add(&n->names, name) : 0;
-}
-
-/* "own.HOST" and "own.HOST.PID" of the host. */
-static bool is_own_dir_of(const char *name, const struct there *n)
-{
-	return name_is_own_dir(name) && !strncmp(name + 4, n->host, n->host_len) &&
-	       (!name[4 + n->host_len] || name[4 + n->host_len] == '.');
-}
-
-static int add_there(void *arg, const char *name)
-{
-	struct there *n = arg;
-	struct store *in = (struct store *)n->in;
-	int ret;
-
-	if (!is_own_dir_of(name, n))
-		return add_log(n, name);
-	ret = in->ops->list(in, name, add_log, n);
-	return ret == -ENOENT ? 0 : ret;
-}
-
-/* What the spread.N.HOST called @file leads to. */
-static int list_there(struct store *s, const char *dir, const char *file, struct there *there)
-{
-	struct place_dir to;
-	int ret = spread_enter(s, dir, file, NULL, &to);
-
-	there->host = name_host(file, &there->host_len);
-	if (ret)
-		return ret;
-	there->in = &to.store;
-	ret = to.store.ops->list(&to.store, ".", add_there, there);
-	place_leave(&to);
-	return ret;
-}
-
-int spread_list(struct store *s, const char *dir, const char *file, struct name_list *names)
-{
-	struct there there = { .in = NULL };
-	int ret = list_there(s, dir, file, &there);
-
-	*names = there.names;
-	return ret;
-}
-
-/* -EREMOTE: that backend is not there, and has no live files; -EIO: it may have some. */
-static int list_one(struct store *s, const char *dir, const char *file, struct there *there)
-{
-	int ret = list_there(s, dir, file, there);
-
-	if (ret != -EREMOTE)
-		return ret == -ENOENT ? 0 : ret;
-	if (!spread_has_open(s, dir, file, NULL))
-		return -EREMOTE;
-	spread_tell_gone(s, dir, file);
-	return -EIO;
-}
-
-static int list_all(struct store *s, const char *dir, const struct name_list *home, struct there *there,
-		    bool *any)
-{
-	int ret = 0;
-
-	for (size_t i = 0; i < home->nr; i++)
-		if (name_spread_slot(home->v[i])) {
-			int one = list_one(s, dir, home->v[i], there);
-
-			*any = true;
-			ret = ret && ret != -EREMOTE ? ret : one ? one : ret;
-		}
-	return ret;
-}
-
-/* Only a command that brings logs home leaves one twice. */
-static bool is_twice(const struct name_list *there, const char *name)
-{
-	enum dropping_kind kind = name_kind(name);
-
-	return (kind == DROPPING_DATA || kind == DROPPING_LIVE) && spread_slot_of(name) &&
-	       name_list_has(there, name);
-}
-
-/* Home is listed last, once more: a log that was brought home meanwhile is there by then. */
-static int list_hostdir(struct store *s, const char *path, int (*fn)(void *arg, const char *name), void *arg)
-{
-	struct name_list home = { .nr = 0 };
-	struct there there = { .in = NULL };
-	int ret = s->base->list(s, path, name_list_add, &home), gone = 0, told = 0;
-	bool any = false;
-
-	if (!ret)
-		gone = list_all(s, path, &home, &there, &any);
-	if (gone && gone != -EIO && gone != -EREMOTE)
-		ret = gone;
-	if (any && !ret) {
-		name_list_release(&home);
-		ret = s->base->list(s, path, name_list_add, &home);
-	}
-	for (size_t i = 0; i < there.names.nr && !ret && !told; i++)
-		told = fn(arg, there.names.v[i]);
-	for (size_t i = 0; i < home.nr && !ret && !told; i++)
-		told = is_twice(&there.names, home.v[i]) ? 0 : fn(arg, home.v[i]);
-	name_list_release(&home);
-	name_list_release(&there.names);
-	return ret ? ret : told ? told : gone;
-}
-
-static int list_path(struct store *s, const char *path, int (*fn)(void *arg, const char *name), void *arg)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && !strncmp(slash + 1, "hostdir.", 8) ? list_hostdir(s, path, fn, arg) :
-							     s->base->list(s, path, fn, arg);
-}
-
 /* ---- removal ---- */
 
 /* What is in others goes after what is at home: until then the file has all its bytes. */
@@ -523,7 +337,7 @@ void spread_enable(struct store *s)
 			spread_ops.stat = spread_stat;
 			spread_ops.unlink = spread_unlink;
 			spread_ops.rename = spread_rename;
-			spread_ops.list = list_path;
+			spread_ops.list = spread_list_path;
 			spread_ops.remove_tree = spread_remove_tree;
 			spread_ops.open = spread_open;
 			rebuilt_set_ops(&spread_ops);

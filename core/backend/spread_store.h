@@ -6,9 +6,7 @@
 #ifndef PLFS_SPREAD_STORE_H
 #define PLFS_SPREAD_STORE_H
 
-#include "core/backend/place.h"
-
-#define SPREAD_SLOTS 7 /* the highest N */
+#include "core/backend/spread_enter.h"
 
 /*
  * From here on look for logs in other backends: the mapping has spread=, or a stub has the feature "spread".
@@ -17,15 +15,6 @@
  * files, and -EREMOTE if there are none by the notes (spread_open.h).
  */
 void spread_enable(struct store *s);
-
-/* The N at which to look first for the log or live file called @name. */
-unsigned spread_slot_of(const char *name);
-
-/*
- * Open the directory in which logs of the name @log would be, by the file @file, "spread.N.HOST", in the
- * hostdir @dir at home. As place_enter().
- */
-int spread_enter(struct store *s, const char *dir, const char *file, const char *log, struct place_dir *to);
 
 /*
  * The directory OTHER/plfs.UID/BACKEND-ID-shared of the backend in which the log @path of the store is, into
@@ -39,10 +28,6 @@ int spread_where(struct store *s, const char *path, char *top);
  * -EREMOTE: it may be in a backend that is not there; -errno.
  */
 int spread_open_there(struct store *s, const char *path, struct place_dir *to, char *file);
-
-/* The logs and live files in the directory to which @file leads, as spread_enter(). To be released. */
-struct name_list;
-int spread_list(struct store *s, const char *dir, const char *file, struct name_list *names);
 
 /* Whether the log at @path may be in a backend that is not there, or cannot be read. *@p: which. */
 bool spread_is_elsewhere(struct store *s, const char *path, struct place *p);

@@ -6,6 +6,7 @@
 
 #include "core/backend/name_list.h"
 #include "core/backend/names.h"
+#include "core/backend/spread_list.h"
 #include "core/backend/spread_open.h"
 #include "core/backend/spread_store.h"
 #include "core/dropping/datalog.h"

@@ -10,7 +10,9 @@
 
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
+#include "core/backend/parity.h"
 #include "core/backend/spare.h"
+#include "core/backend/spread_enter.h"
 #include "core/base/bytes.h"
 #include "core/base/msg.h"
 #include "core/dropping/node_index.h"
@@ -119,12 +121,31 @@ static int change_hostdir(void *arg, const char *name)
 	return 0;
 }
 
+/* A log that a repair has made anew at home, while its backend was not there, is in both. */
+static void change_at_home(struct change_arg *ca, const char *path, const char *name, mode_t mode)
+{
+	struct store bare = store_bare(ca->c->store);
+	struct container home = *ca->c;
+	struct change_arg also = *ca;
+
+	if (!ca->c->store->base || name_kind(name) != DROPPING_DATA || !spread_slot_of(name))
+		return;
+	home.store = &bare;
+	also.c = &home;
+	change(&also, path, name, mode);
+	ca->ret = also.ret;
+}
+
+/* Parity is its owner's, whatever the file's mode. */
 static int change_dropping(void *arg, const char *path, const char *name, enum dropping_kind kind)
 {
 	struct change_arg *ca = arg;
+	mode_t mode = container_file_mode(ca->c, kind != DROPPING_DATA);
 
-	if (name_is_known(name, false) && !name_is_old(name))
-		change(ca, path, name, container_file_mode(ca->c, kind != DROPPING_DATA));
+	if (!name_is_known(name, false) || name_is_old(name) || (kind == DROPPING_PARITY && !ca->owner))
+		return 0;
+	change(ca, path, name, mode);
+	change_at_home(ca, path, name, mode);
 	return 0;
 }
 
@@ -140,6 +161,8 @@ static int change_all(struct change_arg *ca)
 	change(ca, "", NULL, dir_mode_now(ca->c));
 	change(ca, "index.global", "index.global", container_file_mode(ca->c, true));
 	change(ca, "lock", "lock", container_lock_mode(ca->c));
+	if (s->base) /* spread= */
+		change(ca, PARITY_NAME, PARITY_NAME, container_file_mode(ca->c, false));
 	ret = s->ops->list(s, ca->c->dir, change_hostdir, ca);
 	if (!ret)
 		ret = container_list(ca->c, change_dropping, ca);

@@ -178,7 +178,7 @@ __attribute__((noinline, cold)) int logset_find_elsewhere(struct logset *set, co
 	place_host(&p, host, sizeof(host));
 	if (p.features & PLACE_SHARED) {
 		msg_error("%s: of %s, in another backend, %s, which is not there or cannot be read: bring it back, or give it up with: plfs places --forget %.*s FILE",
-			  full, host, p.path, place_near_len(&p), p.path);
+			  full, host, p.path, place_near_len(p.path), p.path);
 		return -EIO;
 	}
 	msg_error("%s: on %s in %s, not drained: it cannot be read from here; run plfs drain there", full,

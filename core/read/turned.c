@@ -14,7 +14,8 @@
 bool turned_may_help(int err)
 {
 	static const int errors[] = { EIO,	   ESTALE,  ENXIO,   ENODEV, EREMOTEIO,
-				      EUCLEAN, ENODATA, ENOTDIR, EBADMSG };
+				      EUCLEAN, ENODATA, ENOTDIR, EBADMSG, ENOTCONN,
+				      ETIMEDOUT, EHOSTDOWN, EHOSTUNREACH };
 
 	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
 		if (err == -errors[i])

@@ -51,6 +51,35 @@ void near_spread(const char *rule)
 	scratch_map(options);
 }
 
+int near_map_q(const char *rest)
+{
+	char map[300];
+
+	snprintf(map, sizeof(map), "/q=%s%s", scratch, rest);
+	return plfs_setup(map) < 1 ? -1 : 0;
+}
+
+int near_open_q(struct lfile *l, int flags)
+{
+	struct plfs_mount *m = NULL;
+	char path[PATH_MAX];
+
+	if (plfs_path_map("/q/a", path, &m) != 1)
+		return -EINVAL;
+	l->fd = plfs_open(m, AT_FDCWD, path, flags, 0644, &l->f);
+	return l->fd < 0 ? l->fd : 0;
+}
+
+int near_bring(void *arg)
+{
+	struct plfs_drain d = { .to_home = true };
+	char path[PATH_MAX];
+	struct plfs_mount *m = lpath("a", path);
+
+	(void)arg;
+	return plfs_drain_file(m, AT_FDCWD, path, &d) || d.nr_left || d.nr_lost;
+}
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)st, (void)type;
@@ -101,6 +130,8 @@ bool near_find(const char *prefix, char *path)
 
 /* ---- a restart ---- */
 
+int near_errno = ENOENT;
+
 static bool is_elsewhere(const char *path);
 
 static int other_boot(const char *path, int flags, ...)
@@ -113,7 +144,7 @@ static int other_boot(const char *path, int flags, ...)
 	mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
 	va_end(args);
 	if (is_elsewhere(path)) {
-		errno = ENOENT;
+		errno = near_errno;
 		return -1;
 	}
 	if (strcmp(path, "/proc/sys/kernel/random/boot_id"))

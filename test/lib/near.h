@@ -24,6 +24,18 @@ void near_spread(const char *rule);
 /* Make those, and write the options of such a mapping into @options. */
 void near_backends(const char *rule, char *options, size_t len);
 
+/*
+ * Map the scratch directory to /q as well, in this process: @rest has other backends, which begin with a
+ * comma, and options. 0; -1.
+ */
+int near_map_q(const char *rest);
+
+/* open(2) of /q/a. 0; -errno. */
+int near_open_q(struct lfile *l, int flags);
+
+/* For in_child(): plfs drain --to home of the file "a". 0: all of it is. */
+int near_bring(void *arg);
+
 void near_remove(void);
 
 /* The number of files near whose names begin with @prefix. */
@@ -37,6 +49,8 @@ void near_lose(void);
 
 /* Run @fn as in_child() does, in a process that believes that the host was restarted. */
 int after_reboot(int (*fn)(void *arg));
+
+extern int near_errno; /* why not: ENOENT */
 
 /* This process is on another host from here on: of another name, and what is near is not there. */
 void near_go_elsewhere(void);

@@ -66,7 +66,7 @@ int bring_container(const struct container *c, struct plfs_drain *d, struct drai
 		if (!is_there(c, logs.v[i]))
 			continue;
 		if (listed_has_live(c, logs.v[i])) {
-			listed_note_open(open, logs.v[i]);
+			drain_note_open(d, c, logs.v[i], open);
 			continue;
 		}
 		one = bring_log(c, logs.v[i], d);

@@ -58,7 +58,7 @@ static int drain_log(struct draining *g, const char *log)
 	if (!placed_is_near(g->c->store, full))
 		return 0;
 	if (listed_has_live(g->c, log)) {
-		listed_note_open(g->open, log);
+		drain_note_open(g->d, g->c, log, g->open);
 		return 0;
 	}
 	token = token_take(g->c->store, g->writers, g->d);
@@ -120,12 +120,17 @@ int drain_container(const struct container *c, struct plfs_drain *d, struct drai
 
 /* ---- one file ---- */
 
-static void ignore(void *arg, const struct plfs_finding *finding) { (void)arg, (void)finding; }
-
-/* Close the logs of killed processes, as plfs repair does. */
-static void finish(struct plfs_mount *m, int dirfd, const char *path)
+/* What a repair leaves damaged is closed by no other either. */
+static void note_damaged(void *arg, const struct plfs_finding *f)
 {
-	struct plfs_check check = { .repair = true, .quick = true, .found = ignore };
+	if (f->severity == PLFS_REMAINS && (!strcmp(f->code, "not-synced") || !strcmp(f->code, "log-cut")))
+		listed_add(arg, f->path);
+}
+
+/* Close the logs of killed processes, as plfs repair does. @ends: those whose ends are lost, which stay. */
+static void finish(struct plfs_mount *m, int dirfd, const char *path, struct listed *ends)
+{
+	struct plfs_check check = { .repair = true, .quick = true, .found = note_damaged, .arg = ends };
 
 	plfs_check(m, dirfd, path, &check);
 }
@@ -144,7 +149,7 @@ static int drain_all(const struct container *c, const struct stub *stub, struct 
 {
 	int ret = stub->placed ? drain_container(c, d, open) : 0, one;
 
-	one = d->to_home && stub->spread ? bring_container(c, d, open) : mirror_open(c, open);
+	one = d->to_home && stub->spread ? bring_container(c, d, open) : mirror_open(c, d, open);
 	return ret ? ret : one;
 }
 
@@ -174,7 +179,8 @@ int plfs_drain_file(struct plfs_mount *m, int dirfd, const char *path, struct pl
 {
 	int saved ERRNO_KEPT = errno;
 	int ret, fd = io_openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct drain_open open = { .nr = 0 }, still = { .nr = 0 };
+	struct listed ends = { .nr = 0 };
+	struct drain_open open = { .nr = 0 }, still = { .ends = &ends };
 	struct as_owner owner = { .is = false };
 	struct container c;
 	struct stub stub;
@@ -199,7 +205,7 @@ int plfs_drain_file(struct plfs_mount *m, int dirfd, const char *path, struct pl
 	if (!ret && d->closed_only && !open.nr_dead) {
 		still = open;
 	} else if (!ret && open.nr) {
-		finish(m, dirfd, path);
+		finish(m, dirfd, path, &ends);
 		as_owner_begin(&owner, st.st_uid, st.st_gid);
 		ret = drain_all(&c, &stub, d, &still);
 		remove_unlinked(&c, fd);
@@ -209,6 +215,7 @@ int plfs_drain_file(struct plfs_mount *m, int dirfd, const char *path, struct pl
 	if (!ret)
 		ret = mirror(&c, fd, &stub, &st, d);
 out:
+	listed_release(&ends);
 	sys_fd_close(&fd);
 	return ret;
 }
@@ -365,10 +372,10 @@ static void drain_killed(struct placing *p)
 		.m = p->m, .nr_threads = 1, .file = drain_found, .trouble = no_trouble, .arg = p,
 	};
 	const char *start = "";
-	uint64_t left = p->d->nr_left, logs = p->d->nr_logs;
+	uint64_t left = p->d->nr_left, done = p->d->nr_logs + p->d->nr_lost;
 
 	walk_run(&walk, &start, 1);
-	if (p->d->nr_left == left && p->d->nr_logs == logs)
+	if (p->d->nr_left == left && p->d->nr_logs + p->d->nr_lost == done)
 		p->d->nr_left += p->killed.nr; /* files that cannot be found: in a backend below, perhaps */
 }
 

@@ -22,11 +22,11 @@ struct forgetting {
 /* Whether @dir is the backend that @p is in, or the directory there. */
 static bool is_backend(const char *dir, const struct place *p)
 {
-	size_t len = strlen(dir);
+	size_t len = strlen(dir), near = (size_t)place_near_len(p->path);
 
 	while (len > 1 && dir[len - 1] == '/')
 		len--;
-	return (len == (size_t)place_near_len(p) || len == strlen(p->path)) && !memcmp(dir, p->path, len);
+	return (len == near || len == strlen(p->path)) && !memcmp(dir, p->path, len);
 }
 
 static bool is_wanted(const struct forgetting *f, const struct place *p)

@@ -14,18 +14,23 @@
 #include "core/dropping/node_index.h"
 #include "core/dropping/parities.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- logs that are there ---- */
 
 unsigned grouped_top(struct grouped *g, const char *top)
 {
+	char dir[PLACE_PATH_LEN];
+
+	/* The backend itself: a file that was given away has logs in the trees of two users (plfs.UID). */
+	snprintf(dir, sizeof(dir), "%.*s", place_near_len(top), top);
 	for (unsigned i = 0; i < g->nr_tops; i++)
-		if (!strcmp(g->tops[i], top))
+		if (!strcmp(g->tops[i], dir))
 			return i;
 	if (g->nr_tops == GROUPED_TOPS_MAX)
 		return 0;
-	g->tops[g->nr_tops] = mem_strdup(top);
+	g->tops[g->nr_tops] = mem_strdup(dir);
 	return g->tops[g->nr_tops] ? g->nr_tops++ : 0;
 }
 

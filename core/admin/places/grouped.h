@@ -32,7 +32,7 @@ struct grouped {
 	struct grouped_log *logs; /* listed.nr, by their paths */
 	struct parity_groups groups;
 	enum grouped_state *states; /* of the groups */
-	char *tops[GROUPED_TOPS_MAX];
+	char *tops[GROUPED_TOPS_MAX]; /* directories of backends */
 	unsigned nr_tops;
 	bool any_open; /* a log has a live file */
 };
@@ -53,7 +53,7 @@ void grouped_judge(struct grouped *g, bool waits);
 /* The log; NULL: there is none. */
 struct grouped_log *grouped_find(const struct grouped *g, const char *path);
 
-/* The place of @top in g->tops. 0 also if there are too many. */
+/* The place of the backend in which @top is, "" for home, in g->tops. 0 also if there are too many. */
 unsigned grouped_top(struct grouped *g, const char *top);
 
 /* Another group. -ENOMEM. */

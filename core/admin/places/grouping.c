@@ -13,6 +13,7 @@
 #include "core/backend/spare.h"
 #include "core/backend/spread.h"
 #include "core/base/alloc.h"
+#include "core/base/as_owner.h"
 #include "core/dropping/parities.h"
 
 #include <stdio.h>
@@ -107,7 +108,7 @@ static int find_gone(void *arg, const char *path, const char *name, enum droppin
 		return 0;
 	}
 	for (unsigned i = 1; i < gr->nr_own; i++)
-		gr->gone[i] |= !strcmp(gr->g.tops[gr->own[i]], p.path);
+		gr->gone[i] |= grouped_top(&gr->g, p.path) == gr->own[i];
 	return 0;
 }
 
@@ -309,7 +310,48 @@ static void count_bare(struct grouping *gr)
 	}
 }
 
-int grouping_container(const struct container *c, struct plfs_drain *d)
+/* ---- a user who is not the owner ---- */
+
+/* The file would seem to have what its owner cannot read, nor go on with. */
+static bool is_of_another(const struct container *c)
+{
+	uid_t uid = as_owner_uid();
+
+	return uid && c->uid != CONTAINER_ANYBODY && uid != c->uid;
+}
+
+/* By what the groups say: who is not the owner reads no parity file. */
+static bool seems_covered(const struct container *c, const struct parity_groups *gs, const char *log)
+{
+	char full[CONTAINER_PATH_LEN];
+	struct stat st;
+	int ret;
+
+	container_path(c, log, full);
+	ret = c->store->ops->stat(c->store, full, &st);
+	for (size_t i = 0; i < gs->nr && !ret; i++)
+		if (parity_has(&gs->v[i], log) >= (uint64_t)st.st_size)
+			return true;
+	return ret == -ENOENT;
+}
+
+static int count_uncovered(const struct container *c, struct plfs_drain *d)
+{
+	struct parity_groups gs;
+	struct listed logs;
+	int ret = listed_take_there(&logs, c), one = parity_read(c, &gs);
+	uint64_t left = d->nr_left;
+
+	for (size_t i = 0; i < logs.nr && !ret && !one; i++)
+		d->nr_left += !listed_has_live(c, logs.v[i]) && !seems_covered(c, &gs, logs.v[i]);
+	if (d->nr_left != left)
+		drain_trouble(d, c->dir, PARITY_NAME, "not all has parity: only the file's owner and root make it");
+	parity_release(&gs);
+	listed_release(&logs);
+	return ret ? ret : one;
+}
+
+static int make_groups(const struct container *c, struct plfs_drain *d)
 {
 	struct grouping *gr = mem_zalloc(sizeof(*gr));
 	int ret;
@@ -322,7 +364,7 @@ int grouping_container(const struct container *c, struct plfs_drain *d)
 		ret = gr->record;
 		d->nr_left += ret == -EBUSY; /* another process does it, and may have seen less */
 		mem_free(gr);
-		return ret == -EBUSY || ret == -ENOENT ? 0 : ret;
+		return ret == -EBUSY ? 0 : ret;
 	}
 	ret = grouped_take(&gr->g, c);
 	if (!ret) {
@@ -339,5 +381,12 @@ int grouping_container(const struct container *c, struct plfs_drain *d)
 	store_close(c->store, &gr->record);
 	mem_free(gr->logs);
 	mem_free(gr);
+	return ret;
+}
+
+int grouping_container(const struct container *c, struct plfs_drain *d)
+{
+	int ret = is_of_another(c) ? count_uncovered(c, d) : make_groups(c, d);
+
 	return ret == -ENOENT ? 0 : ret;
 }

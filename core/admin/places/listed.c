@@ -55,11 +55,10 @@ bool listed_has_live(const struct container *c, const char *log)
 	return !c->store->ops->stat(c->store, full, &st);
 }
 
-void listed_note_open(struct drain_open *open, const char *log)
+bool listed_has(const struct listed *l, const char *path)
 {
-	char live[CONTAINER_PATH_LEN];
-
-	name_live_of_log(log, live);
-	open->nr++;
-	open->nr_dead += !name_is_running(name_of(live));
+	for (size_t i = 0; i < l->nr; i++)
+		if (!strcmp(l->v[i], path))
+			return true;
+	return false;
 }

@@ -23,12 +23,12 @@ void listed_release(struct listed *l);
 /* Whether the log has a live file: it is written, or its process was killed. */
 bool listed_has_live(const struct container *c, const char *log);
 
+bool listed_has(const struct listed *l, const char *path);
+
 /* Logs with a live file: of processes that write them, and of these how many have gone. */
 struct drain_open {
 	uint64_t nr, nr_dead;
+	const struct listed *ends; /* NULL, or logs whose ends are lost: no repair closes them */
 };
-
-/* Add the log @log, which has a live file, to *@open. */
-void listed_note_open(struct drain_open *open, const char *log);
 
 #endif

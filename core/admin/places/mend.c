@@ -21,6 +21,25 @@ bool drain_counts(struct plfs_drain *d, int ret)
 	return ret != -EBUSY && ret != -ETIME;
 }
 
+void drain_note_open(struct plfs_drain *d, const struct container *c, const char *log,
+		     struct drain_open *open)
+{
+	char live[CONTAINER_PATH_LEN];
+
+	bool runs;
+
+	name_live_of_log(log, live);
+	runs = name_is_running(name_of(live));
+	if (!runs && open->ends && listed_has(open->ends, log)) {
+		d->nr_lost++;
+		drain_trouble(d, c->dir, log,
+			      "its process was killed, and its end is lost: it stays; plfs check lists what cannot be read");
+		return;
+	}
+	open->nr++;
+	open->nr_dead += !runs;
+}
+
 void drain_trouble(struct plfs_drain *d, const char *dir, const char *path, const char *why)
 {
 	char full[2 * CONTAINER_PATH_LEN];

@@ -5,6 +5,7 @@
 #ifndef PLFS_MEND_H
 #define PLFS_MEND_H
 
+#include "core/admin/places/listed.h"
 #include "core/backend/container.h"
 #include "core/plfs_admin.h"
 
@@ -20,6 +21,10 @@ void drain_mend(const struct container *c, const char *top, int fd, const char *
  * may do it, or it is gone.
  */
 bool drain_counts(struct plfs_drain *d, int ret);
+
+/* Add the log @log of @c, which has a live file, to *@open. One whose end is lost is damaged, and named. */
+void drain_note_open(struct plfs_drain *d, const struct container *c, const char *log,
+		     struct drain_open *open);
 
 /* Report that @path in the directory @dir stays, and why. */
 void drain_trouble(struct plfs_drain *d, const char *dir, const char *path, const char *why);

@@ -39,14 +39,14 @@ static bool is_near(const struct container *c, const char *log)
 	return placed_is_near(c->store, full);
 }
 
-int mirror_open(const struct container *c, struct drain_open *open)
+int mirror_open(const struct container *c, struct plfs_drain *d, struct drain_open *open)
 {
 	struct listed logs = { .nr = 0 };
 	int ret = c->store->spares ? listed_take_there(&logs, c) : 0;
 
 	for (size_t k = 0; k < logs.nr; k++)
 		if (listed_has_live(c, logs.v[k]) && !is_near(c, logs.v[k]))
-			listed_note_open(open, logs.v[k]);
+			drain_note_open(d, c, logs.v[k], open);
 	listed_release(&logs);
 	return ret == -ENOENT ? 0 : ret;
 }

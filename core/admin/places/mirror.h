@@ -16,6 +16,6 @@
 int mirror_container(const struct container *c, struct plfs_drain *d);
 
 /* Add the logs at home that have a live file, and so get no copy, to *@open. */
-int mirror_open(const struct container *c, struct drain_open *open);
+int mirror_open(const struct container *c, struct plfs_drain *d, struct drain_open *open);
 
 #endif

@@ -89,6 +89,20 @@ static int count_own(void *arg, const char *name)
 	return ret;
 }
 
+/* Another mapping may have had another number for it: all that is there was counted with the lower. */
+static bool is_counted(const struct looking *g, const char *dir, const char *name, const struct place *p)
+{
+	char file[STORE_PATH_LEN];
+	struct place other;
+
+	for (unsigned i = 1; i < name_spread_slot(name); i++) {
+		snprintf(file, sizeof(file), "spread.%u.%s", i, p->host);
+		if (!place_read_as(g->c->store, dir, file, &other) && !strcmp(other.path, p->path))
+			return true;
+	}
+	return false;
+}
+
 static int look(void *arg, const char *path, const char *name, enum dropping_kind kind)
 {
 	struct looking *g = arg;
@@ -103,6 +117,8 @@ static int look(void *arg, const char *path, const char *name, enum dropping_kin
 	ret = place_read_as(g->c->store, dir, name, &p);
 	if (ret && ret != -EBADMSG)
 		return ret == -ENOENT ? 0 : ret;
+	if (!ret && is_counted(g, dir, name, &p))
+		return 0;
 	place_host(&p, text, sizeof(text));
 	g->one = (struct plfs_place){
 		.host = text, .path = p.path, .name = p.host, .shared = kind == DROPPING_SPREAD

@@ -70,6 +70,9 @@ static void look_at_group(struct scan *l, const struct parity_group *g, uint32_t
 	if (ret == -EIO)
 		findings_add(l->found, PLFS_DAMAGED, "parity-damaged", g->file, no,
 			     "the parity in %s is damaged: plfs repair makes it anew", where);
+	else if (ret == -EACCES)
+		findings_add(l->found, PLFS_NOTED, "parity-private", g->file, no,
+			     "the parity in %s is for its owner's eyes alone, and was not looked at", where);
 	else
 		findings_add(l->found, PLFS_NOTED, "parity-missing", g->file, no,
 			     "the parity in %s is not there: %s; a repair or plfs drain makes it",

@@ -22,7 +22,7 @@ static int report_gone(struct scan *l, const char *path, const struct place *p, 
 			    "given up with: plfs places --forget %.*s FILE",
 			    p->path, open ? ": a process was killed, or is writing, and has a log in it: until then "
 					    "nothing of the file can be read" : "",
-			    place_near_len(p), p->path) ? 0 : -ENOMEM;
+			    place_near_len(p->path), p->path) ? 0 : -ENOMEM;
 }
 
 /* The directory of @path in the container. */

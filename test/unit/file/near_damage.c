@@ -68,9 +68,12 @@ static void each(const char *dir, const char *prefix, const char *command)
 
 /* ---- draining ---- */
 
+static int nr_lost_ends; /* the logs that were named for it */
+
 static void trouble(void *arg, const char *path, const char *why)
 {
 	(void)arg;
+	nr_lost_ends += strstr(path, "/data.") && strstr(why, "its end is lost");
 	fprintf(stderr, "drain: %s: %s\n", path, why);
 }
 
@@ -172,6 +175,54 @@ Test(near_damage, zeros_at_home_lose_nothing_that_is_near)
 	cr_assert_eq(in_child(look, NULL), 1);
 	drains_right();
 }
+
+/* ---- logs of killed processes that lack what was not synced ---- */
+
+static int write_and_die(void *arg)
+{
+	struct lfile l = made("a");
+
+	(void)arg;
+	if (lfill(&l, 0, LEN, 1) == LEN && !plfs_sync(l.f) && lfill(&l, LEN, LEN, 1) == LEN)
+		raise(SIGKILL);
+	return 1;
+}
+
+static int write_other(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+
+	(void)arg;
+	return lfill(&l, 0, 1000, 1) != 1000 || lclose(&l);
+}
+
+static int (*drain)(void *arg);
+
+static int drain_names_it(void *arg)
+{
+	int ret = drain(arg);
+
+	return nr_lost_ends == 1 ? ret : 100;
+}
+
+/* No later drain does more. A log of another process comes home all the same. */
+static void stays_damaged(int (*how)(void *arg))
+{
+	drain = how;
+	cr_assert_eq(in_child(write_and_die, NULL), 256 + SIGKILL);
+	each(near_dir, "data.", "truncate -s $((4096 + 300000)) \"$1\"");
+	cr_assert_eq(in_child(write_other, NULL), 0);
+	cr_assert_eq(near_count("data."), 2);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(after_reboot(drain_names_it), 1);
+		cr_assert_eq(near_count("data."), 1);
+		cr_assert_eq(near_count("live."), 1);
+		cr_assert_eq(after_reboot(look), 2);
+	}
+}
+
+Test(near_damage, a_drain_of_a_file_names_a_log_whose_end_is_lost) { stays_damaged(drain_file); }
+Test(near_damage, a_drain_of_a_place_names_a_log_whose_end_is_lost) { stays_damaged(drain_place); }
 
 /* ---- near.HOST ---- */
 

@@ -209,23 +209,13 @@ Test(parity_uses, a_backend_that_was_given_up_and_comes_back_does_no_harm)
 	cr_assert_eq(three_find("data.") + three_find("parity") + three_find("spread."), 0);
 }
 
-static int bring_it(void *arg)
-{
-	struct plfs_drain d = { .to_home = true };
-	char path[PATH_MAX];
-	struct plfs_mount *m = lpath("a", path);
-
-	(void)arg;
-	return plfs_drain_file(m, AT_FDCWD, path, &d) || d.nr_left || d.nr_lost;
-}
-
 /* By drain --to home: no group has two logs of one backend then. */
 Test(parity_uses, logs_that_came_home_get_other_parity)
 {
 	int nr;
 
 	three_make_covered();
-	cr_assert_eq(in_child(bring_it, NULL), 0);
+	cr_assert_eq(in_child(near_bring, NULL), 0);
 	nr = three_logs(1);
 	cr_assert_eq(three_find("data."), nr);
 	cr_assert_eq(image_look(), 0);
@@ -272,4 +262,26 @@ Test(parity_uses_file, parity_that_no_file_has_is_found)
 	}
 	cr_assert_gt(d.nr_orphans, 0);
 	cr_assert_eq(three_find("data.") + three_find("parity."), 0);
+}
+
+/* ---- a backend whose server does not answer ---- */
+
+/* Any open of it gives @arg. */
+static int read_unanswered(void *arg)
+{
+	size_t len = 60000;
+
+	near_errno = (int)(long)arg;
+	strcat(near_dir, "/2");
+	near_go_elsewhere();
+	return image_read(&len);
+}
+
+Test(parity_uses, without_an_answer_of_a_backend_reads_go_by_parity)
+{
+	static const int errors[] = { ENOTCONN, ETIMEDOUT, EHOSTDOWN, EHOSTUNREACH, EIO, ESTALE };
+
+	three_make_covered();
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
+		cr_assert_eq(in_child(read_unanswered, (void *)(long)errors[i]), 0, "errno %d", errors[i]);
 }

@@ -311,39 +311,25 @@ Test(spread, logs_have_the_mode_of_the_file)
 /* In a process that maps only the backends of @arg, after the scratch directory, with these options. */
 static int remapped(int (*fn)(void *arg), void *arg, const char *rest)
 {
-	char map[300];
 	pid_t pid = fork_child();
 
-	if (!pid) {
-		snprintf(map, sizeof(map), "/q=%s%s", scratch, rest);
-		_exit(plfs_setup(map) < 1 ? 100 : fn(arg));
-	}
+	if (!pid)
+		_exit(near_map_q(rest) ? 100 : fn(arg));
 	return wait_child(pid);
-}
-
-static int open_in_q(struct lfile *l, int flags)
-{
-	struct plfs_mount *m = NULL;
-	char path[PATH_MAX];
-
-	if (plfs_path_map("/q/a", path, &m) != 1)
-		return -EINVAL;
-	l->fd = plfs_open(m, AT_FDCWD, path, flags, 0644, &l->f);
-	return l->fd < 0 ? l->fd : 0;
 }
 
 static int read_in_q(void *arg)
 {
 	struct lfile l;
 
-	return open_in_q(&l, O_RDONLY) || lcheck(&l, 0, (size_t)(long)arg * LEN, 1) || lclose(&l);
+	return near_open_q(&l, O_RDONLY) || lcheck(&l, 0, (size_t)(long)arg * LEN, 1) || lclose(&l);
 }
 
 static int write_in_q(void *arg)
 {
 	struct lfile l;
 
-	return open_in_q(&l, O_RDWR) || lfill(&l, (long)arg * LEN, LEN, 1) != LEN || lclose(&l);
+	return near_open_q(&l, O_RDWR) || lfill(&l, (long)arg * LEN, LEN, 1) != LEN || lclose(&l);
 }
 
 Test(spread, what_is_on_disk_says_where_logs_are_and_not_the_mapping)

@@ -398,11 +398,11 @@ static void forget_with(enum call call, int err)
 
 Test(spread_lost, a_backend_that_cannot_be_looked_at_is_not_given_up)
 {
-	static const int errors[] = { EIO, ESTALE, EACCES };
+	static const int errors[] = { EIO, ESTALE, EACCES, ENOTCONN };
 
 	write_parts();
 	given = lost_dir;
-	for (int i = 0; i < 3; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
 		forget_with(CALL_OPENAT, errors[i]);
 		forget_with(CALL_OPEN, errors[i]);
 		forget_with(CALL_FSTAT, errors[i]);
@@ -434,13 +434,13 @@ static int gc_failing(void *arg)
 /* Whichever call of a collection gives the error: what the file has stays. */
 Test(spread_lost, a_collection_that_cannot_look_removes_nothing_of_a_file)
 {
-	static const int errors[] = { EIO, ESTALE, EACCES };
+	static const int errors[] = { EIO, ESTALE, EACCES, ENOTCONN };
 	static const enum call calls[] = { CALL_OPENAT, CALL_OPEN, CALL_FSTAT, CALL_FSTATAT, CALL_GETDENTS };
 	int logs;
 
 	write_parts();
 	logs = count_lost("data.");
-	for (int e = 0; e < 3; e++)
+	for (size_t e = 0; e < ARRAY_SIZE(errors); e++)
 		for (size_t c = 0; c < sizeof(calls) / sizeof(*calls); c++) {
 			bad_errno = errors[e];
 			bad_call = calls[c];
