@@ -18,6 +18,7 @@ int acquire_length(struct inode *ino, int fd)
 
 	if (sys.fstat(fd, &st))
 		return -errno;
+	inode_heed_owner(ino, &st);
 	ino->v.told_len = view_told_len(&ino->v, st.st_size);
 	return 0;
 }

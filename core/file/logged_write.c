@@ -226,6 +226,7 @@ int logged_heed_clock(struct inode *ino, int fd)
 		return 0;
 	if (sys.fstat(fd, &st))
 		return -errno;
+	inode_heed_owner(ino, &st);
 	if (!ino->v.stub.clocks && ahead_of_us(&st) < TOLERANCE_NS)
 		return 0;
 	reader_doubt(&ino->v.r);
