@@ -520,6 +520,15 @@ int plfs_in_body(struct plfs_file *f, enum plfs_map_use use)
 	return ret;
 }
 
+int plfs_before_user(struct plfs_file *f, uid_t uid)
+{
+	int saved ERRNO_KEPT = errno;
+	int ret = move_before_user(f->ino, file_begin(f), uid, f->writable);
+
+	file_end(f);
+	return ret;
+}
+
 int plfs_commit(struct plfs_file *f)
 {
 	int saved ERRNO_KEPT = errno;
