@@ -5,6 +5,7 @@
  */
 #include "core/file/inode.h"
 
+#include "core/file/end_wait.h"
 #include "core/base/io.h"
 #include "core/base/msg.h"
 #include "core/base/stamp.h"
@@ -441,7 +442,7 @@ static int lock_end(struct inode *ino, bool waits)
 		store_keep(&ino->m->store, &ino->lock_h);
 	}
 	s = &ino->m->store;
-	ret = waits ? store_lock(s, ino->lock_h) : store_try_lock(s, ino->lock_h);
+	ret = waits ? end_wait(&ino->c, ino->lock_h, inode_any_fd(ino)) : store_try_lock(s, ino->lock_h);
 	if (ret && ret != -EOPNOTSUPP)
 		return ret;
 	ino->end_locks = 1;
