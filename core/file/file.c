@@ -11,6 +11,7 @@
 #include "core/file/logged.h"
 #include "core/file/move.h"
 #include "core/file/patience.h"
+#include "core/file/publish.h"
 #include "core/write/durable.h"
 #include "core/base/io.h"
 #include "core/base/usermem.h"
@@ -462,6 +463,8 @@ static int allocate(struct plfs_file *f, int mode, off_t logical_off, off_t len)
 	ret = 0;
 	if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE) && logical_off < size)
 		ret = write_zeros(f, logical_off, (stop < size ? stop : size) - logical_off);
+	else if (keep || stop <= size)
+		publish_date(f->ino, file_begin(f)), file_end(f); /* nothing to do; it counts as changed */
 	if (!ret && !keep && stop > size) {
 		ret = logged_grow(f->ino, file_begin(f), (uint64_t)stop);
 		file_end(f);
