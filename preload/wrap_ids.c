@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A process of root's becomes another user's, as setpriv(1), su(1) and daemons do. Descriptors stay open then,
- * but the logs of a file are opened by name when they are needed, and that user may not reach them. So the
- * files that he could not open are moved into their bodies before. seteuid() can be taken back, and does
- * nothing here.
+ * A process of root's becomes another user's, as setpriv(1), su(1) and daemons do. Descriptors stay open
+ * then, but the logs of a file are opened by name when they are needed, and that user may not reach them. So
+ * the files that this user could not open are moved into their bodies before. seteuid() can be taken back,
+ * and does nothing here.
  */
 #include "fdtable.h"
+#include "ids.h"
 
-/* @euid: (uid_t)-1 leaves it as it is. */
-static void before_user(uid_t euid)
+void ids_before_user(uid_t euid)
 {
 	unsigned top = __atomic_load_n(&fdtable_top, __ATOMIC_RELAXED);
 	int saved = errno;
@@ -29,18 +29,18 @@ static void before_user(uid_t euid)
 
 EXPORT int setuid(uid_t uid)
 {
-	before_user(uid);
+	ids_before_user(uid);
 	return sys.setuid(uid);
 }
 
 EXPORT int setreuid(uid_t uid, uid_t euid)
 {
-	before_user(euid);
+	ids_before_user(euid);
 	return sys.setreuid(uid, euid);
 }
 
 EXPORT int setresuid(uid_t uid, uid_t euid, uid_t suid)
 {
-	before_user(euid);
+	ids_before_user(euid);
 	return sys.setresuid(uid, euid, suid);
 }

@@ -94,7 +94,7 @@ enum container_use { CONTAINER_READ, CONTAINER_CHANGE };
 int container_check(struct container *c, enum container_use use);
 bool container_is_checked(const struct container *c, enum container_use use);
 
-/* While root gives a file to another user, it waits 1, 2, 4 ... ms so often for what belongs to neither yet. */
+/* While root gives a file to another user: so many waits of 1, 2, 4 ... ms for what belongs to neither. */
 #define CONTAINER_GIVEN_TRIES 6
 
 /* The same as container_check(), and -EIO is not reported. */

@@ -112,8 +112,8 @@ static int check_container(struct container *c, mode_t mode)
 }
 
 /*
- * A change of the stub's owner, group or mode. Before it, logs that are open begin to count where a stat looks
- * afterwards.
+ * A change of the stub's owner, group or mode. Before it, logs that are open begin to count where a stat
+ * looks afterwards.
  */
 struct recount {
 	struct inode *ino; /* if it is open here, a reference */
@@ -252,7 +252,8 @@ int plfs_chown(int dirfd, const char *path, uid_t uid, gid_t gid, int at_flags)
 		found = find_container(dirfd, path, &st, at_flags, &c);
 		recount_begin(&r, &st, &after);
 	}
-	ret = (path ? sys.fchownat(dirfd, path, uid, gid, at_flags) : sys.fchown(dirfd, uid, gid)) ? -errno : 0;
+	ret = path ? sys.fchownat(dirfd, path, uid, gid, at_flags) : sys.fchown(dirfd, uid, gid);
+	ret = ret ? -errno : 0;
 	if (!ret && found)
 		remember_stub(dirfd, path, at_flags, &st);
 	if (stub)

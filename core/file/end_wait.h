@@ -9,8 +9,8 @@
 
 /*
  * Lock the open lock file @h of @c. One who holds it is soon done, unless it is stopped: then all others wait
- * until it goes on, for it may have taken its place in the file. After plfs_end_patience_ms one line names it.
- * @fd: of the stub, or -1. As store_lock().
+ * until it goes on, for it may have taken its place in the file. After plfs_end_patience_ms one line names
+ * it. @fd: of the stub, or -1. As store_lock().
  */
 int end_wait(const struct container *c, int h, int fd);
 

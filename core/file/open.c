@@ -57,8 +57,8 @@ void file_know_at(struct stat *st, int dirfd, const char *path, int at_flags)
  * A hidden descriptor of the stub beside the program's @fd. It shares the description, unless that appends:
  * pwrite() on such a one ignores its offset, so the header and the size need another. But to move that out of
  * the program's way means to close a descriptor of the file, which would take the process's record locks
- * away: then O_APPEND is lifted for each call. A description that can only be written is of no use here: it was
- * opened by a program without the library, and no read lock marks it as in use.
+ * away: then O_APPEND is lifted for each call. A description that can only be written is of no use here: it
+ * was opened by a program without the library, and no read lock marks it as in use.
  */
 static int hidden_fds(struct plfs_file *f, int fd, const struct stat *st, int flags)
 {
@@ -474,7 +474,8 @@ int plfs_adopt(int fd, struct plfs_file **out)
 	if (*out && unlikely(observing))
 		count_file(*out, fd);
 	if (*out) {
-		stub_mark_in_use(file_marked_fd(*out)); /* a program that does not know us may have opened it */
+		/* a program that does not know us may have opened it */
+		stub_mark_in_use(file_marked_fd(*out));
 		(*out)->ino->shared = true;
 	}
 	return ret;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A process that is stopped while it appends to a file, or truncates it, has the others wait. A line names it,
- * and when it goes on all is as if it had not been stopped.
+ * A process that is stopped while it appends to a file, or truncates it, has the others wait. A line names
+ * it, and when it goes on all is as if it had not been stopped.
  */
 #include "test/lib/scratch.h"
 
