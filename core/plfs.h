@@ -206,6 +206,13 @@ enum plfs_map_use { PLFS_MAP_COPY, PLFS_MAP_READ, PLFS_MAP_WRITE };
 int plfs_in_body(struct plfs_file *f, enum plfs_map_use use);
 
 /*
+ * This process, root's, is about to become @uid's, with its groups as they are now. A file that has logs, and
+ * that this user could not open as it is open here, is moved into its body, where a descriptor is enough.
+ * 0; -errno: it could not be moved.
+ */
+int plfs_before_user(struct plfs_file *f, uid_t uid);
+
+/*
  * The program has taken a record lock (fcntl, lockf) on the file, which is lost when any descriptor of it is
  * closed here.
  */

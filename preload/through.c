@@ -233,6 +233,33 @@ static bool is_above_root(const struct where *w)
 	return false;
 }
 
+/* Why the kernel could not find the directory that holds the name; it looks there first. */
+static int parent_error(const struct where *w)
+{
+	size_t len = strlen(w->path);
+	char dir[PATH_MAX];
+	struct stat st;
+
+	while (len > 1 && w->path[len - 1] == '/')
+		len--;
+	while (len && w->path[len - 1] != '/')
+		len--;
+	if (!len || len >= sizeof(dir))
+		return 0;
+	memcpy(dir, w->path, len);
+	dir[len] = '\0';
+	return sys.fstatat(w->dirfd, dir, &st, 0) ? -errno : 0;
+}
+
+static __attribute__((noinline, cold)) int refuse_move(const struct where *a, const struct where *b, int ret)
+{
+	int r = parent_error(a);
+
+	if (!r)
+		r = parent_error(b);
+	return r ? r : ret;
+}
+
 int path_find_moved(struct where *a, int fd_a, const char *path_a, struct where *b, int fd_b,
                     const char *path_b)
 {
@@ -240,7 +267,7 @@ int path_find_moved(struct where *a, int fd_a, const char *path_a, struct where 
 
 	if (!shim_active)
 		return r;
-	if (r == -EXDEV && (is_root(a) || is_root(b)))
-		return -EBUSY;
-	return !r && (is_above_root(a) || is_above_root(b)) ? -EBUSY : r;
+	if (r == -EXDEV) /* what is mapped is busy, as a mount is */
+		return refuse_move(a, b, is_root(a) || is_root(b) ? -EBUSY : r);
+	return !r && (is_above_root(a) || is_above_root(b)) ? refuse_move(a, b, -EBUSY) : r;
 }

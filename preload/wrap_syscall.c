@@ -5,6 +5,7 @@
  */
 #include "bynumber.h"
 #include "fdtable.h"
+#include "ids.h"
 #include "path.h"
 
 #include <sched.h>
@@ -256,6 +257,13 @@ static long mapped_syscall(long nr, long a, long b, long c, long d, long e, long
 		return b || d ? utimensat(a, P(b), P(c), d) : futimens(a, P(c));
 
 	/* ---- processes ---- */
+	case SYS_setuid: /* the C library's functions change all threads */
+		ids_before_user((uid_t)a);
+		break;
+	case SYS_setreuid:
+	case SYS_setresuid:
+		ids_before_user((uid_t)b);
+		break;
 	case SYS_execve:
 		return execve(P(a), P(b), P(c));
 	case SYS_execveat:

@@ -94,6 +94,12 @@ enum container_use { CONTAINER_READ, CONTAINER_CHANGE };
 int container_check(struct container *c, enum container_use use);
 bool container_is_checked(const struct container *c, enum container_use use);
 
+/* While root gives a file to another user: so many waits of 1, 2, 4 ... ms for what belongs to neither. */
+#define CONTAINER_GIVEN_TRIES 6
+
+/* The same as container_check(), and -EIO is not reported. */
+int container_try_check(struct container *c, enum container_use use);
+
 /*
  * store_open() of a dropping; @path is relative to the store. A file that root makes becomes the stub's
  * owner's. With O_CREAT alone it is container_open_shared(), without a proof.

@@ -417,6 +417,57 @@ int writer_table_remove_container(struct plfs_mount *m, const struct container *
 	return ret;
 }
 
+/* Whether a log that @own does not name counts in the table @key, or may. */
+static bool counts_in(struct plfs_mount *m, uint64_t key, ino_t number, void *const *own)
+{
+	struct table *t = table_of(m, key);
+	uint8_t *table = t ? table_to_read(m, t) : NULL;
+	uint32_t count, mine = 0;
+
+	if (!t || (!table && __atomic_load_n(&t->doubtful, __ATOMIC_ACQUIRE)))
+		return true;
+	if (!table)
+		return false;
+	count = __atomic_load_n(slot_of(table, number), __ATOMIC_SEQ_CST);
+	for (int i = 0; own && i < 2; i++)
+		mine += own[i] && own[i] == __atomic_load_n(&t->write, __ATOMIC_ACQUIRE);
+	return count > mine || is_gone(&t->seen, table);
+}
+
+static bool carry(struct plfs_mount *m, const struct stat *before, const struct stat *after,
+		  void *const *own)
+{
+	uint64_t old[3], new[3];
+	int nr_old = keys_of(before, old), nr_new = keys_of(after, new);
+	bool found = false;
+	uint8_t *table;
+
+	for (int i = 0; i < nr_old && !found; i++) {
+		bool stays = false;
+
+		for (int k = 0; k < nr_new; k++)
+			stays |= old[i] == new[k];
+		found = !stays && counts_in(m, old[i], before->st_ino, own);
+	}
+	table = found ? table_to_write(m, of_key(OWNERS, after->st_uid)) : NULL;
+	if (table)
+		__atomic_fetch_add(slot_of(table, before->st_ino), 1, __ATOMIC_SEQ_CST);
+	return found;
+}
+
+bool writer_table_carry(const struct stat *before, const struct stat *after, void *const *own)
+{
+	bool found = false;
+
+	for (int i = 0; i < mount_count(); i++) {
+		struct plfs_mount *m = mount_at(i);
+
+		if (m->dev == before->st_dev && !m->store.remote)
+			found |= carry(m, before, after, own);
+	}
+	return found;
+}
+
 static uint64_t ended_in(struct plfs_mount *m, bool *gone)
 {
 	struct writer_tables *all = __atomic_load_n(&m->writers, __ATOMIC_ACQUIRE);

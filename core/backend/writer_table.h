@@ -50,6 +50,14 @@ bool writer_table_is_owners(const struct container *c, const char *live);
  */
 int writer_table_remove_container(struct plfs_mount *m, const struct container *c, ino_t number);
 
+/*
+ * The stub @before is about to get the owner, group and mode of @after, or has got them just now. If a log
+ * may count in a table where nobody looks then, count it once more in the new owner's table, for good: its
+ * writer may not be able to. @own: two tables in which this process counts a log of the file, which it
+ * moves itself; or NULL. Returns whether there was such a log.
+ */
+bool writer_table_carry(const struct stat *before, const struct stat *after, void *const *own);
+
 /* How many logs have ended in all tables that this process knows. _before() first looks for its user's. */
 uint64_t writer_table_ended(void);
 uint64_t writer_table_before(void);

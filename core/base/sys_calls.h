@@ -76,6 +76,9 @@
 	X(int, chown, (const char *path, uid_t uid, gid_t gid)) \
 	X(int, lchown, (const char *path, uid_t uid, gid_t gid)) \
 	X(int, fchown, (int fd, uid_t uid, gid_t gid)) \
+	X(int, setuid, (uid_t uid)) \
+	X(int, setreuid, (uid_t uid, uid_t euid)) \
+	X(int, setresuid, (uid_t uid, uid_t euid, uid_t suid)) \
 	X(int, fchownat, (int dirfd, const char *path, uid_t uid, gid_t gid, int flags)) \
 	X(int, utime, (const char *path, const struct utimbuf *times)) \
 	X(int, utimes, (const char *path, const struct timeval tv[2])) \

@@ -18,6 +18,7 @@ int acquire_length(struct inode *ino, int fd)
 
 	if (sys.fstat(fd, &st))
 		return -errno;
+	inode_heed_owner(ino, &st);
 	ino->v.told_len = view_told_len(&ino->v, st.st_size);
 	return 0;
 }
@@ -91,7 +92,25 @@ static void heed_header(struct inode *ino)
 	ino->v.told_cut_ns = ino->v.stub.cut_ns;
 }
 
-int acquire_load(struct inode *ino)
+/* Its own function: the name takes 4 KiB of the stack. */
+static __attribute__((noinline, cold)) void tell_closed(struct inode *ino)
+{
+	char name[PATH_MAX];
+
+	ino->c.told = true;
+	msg_error(
+		"%s: user %u has it open, and may not reach its logs in %s: if another user opened it, make it a plain file first (plfs flatten) or use a pipe; else set its mode again under libplfs",
+		stub_name(inode_any_fd(ino), name, sizeof(name)), (unsigned)geteuid(), ino->c.dir);
+}
+
+int acquire_refused(struct inode *ino, int ret)
+{
+	if (unlikely(ret == -EACCES) && !ino->c.told && inode_any_fd(ino) >= 0)
+		tell_closed(ino);
+	return ret;
+}
+
+static int load(struct inode *ino)
 {
 	int ret = ino->writing ? writer_save(&ino->w) : 0;
 
@@ -116,6 +135,8 @@ int acquire_load(struct inode *ino)
 	}
 	return ret;
 }
+
+int acquire_load(struct inode *ino) { return acquire_refused(ino, load(ino)); }
 
 /* Have maps that cover what this process wrote. */
 static int prepare(struct inode *ino)

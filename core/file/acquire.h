@@ -17,6 +17,9 @@ int acquire_length(struct inode *ino, int fd);
  */
 int acquire_load(struct inode *ino);
 
+/* @ret; for -EACCES one line, unless one has told why the container is refused. */
+int acquire_refused(struct inode *ino, int ret);
+
 /*
  * See what the stub says now, with its fresh attributes @st. Where others may have written or truncated, or
  * with @reload, make the maps anew. Afterwards the known size has all that this process wrote, and all that

@@ -56,6 +56,10 @@ static bool find_container(int dirfd, const char *path, const struct stat *st, i
 		if (found)
 			*c = ino->c;
 		mutex_unlock(&ino->lock);
+		if (found && st->st_uid != c->uid)
+			container_set_stub(c, st);
+		if (found)
+			c->checked = 0; /* the container may have another owner as well by now */
 		inode_put(ino, NULL);
 		return found;
 	}
@@ -107,6 +111,51 @@ static int check_container(struct container *c, mode_t mode)
 	return ret;
 }
 
+/*
+ * A change of the stub's owner, group or mode. Before it, logs that are open begin to count where a stat
+ * looks afterwards.
+ */
+struct recount {
+	struct inode *ino; /* if it is open here, a reference */
+	struct counted next;
+	struct stat before, after;
+	bool carried;
+};
+
+static void recount_begin(struct recount *r, const struct stat *before, const struct stat *after)
+{
+	struct inode *ino = inode_find(before->st_dev, before->st_ino);
+
+	*r = (struct recount){ .ino = ino, .before = *before, .after = *after };
+	if (ino)
+		mutex_lock(&ino->lock);
+	if (ino && ino->counted.in[0])
+		r->next = inode_count_as(ino, after);
+	r->carried = writer_table_carry(before, after, ino ? ino->counted.in : NULL);
+	if (ino)
+		mutex_unlock(&ino->lock);
+}
+
+/* A log that was counted since recount_begin() may have looked at the owner before the change. */
+static void recount_end(struct recount *r, bool changed)
+{
+	struct inode *ino = r->ino;
+
+	if (ino) {
+		mutex_lock(&ino->lock);
+		if (changed && ino->counted.in[0]) {
+			inode_uncount(ino, &ino->counted);
+			ino->counted = r->next;
+		} else {
+			inode_uncount(ino, &r->next);
+		}
+		mutex_unlock(&ino->lock);
+		inode_put(ino, NULL);
+	}
+	if (changed && !r->carried)
+		writer_table_carry(&r->before, &r->after, NULL);
+}
+
 static int chmod_stub(int dirfd, const char *path, mode_t mode, int at_flags)
 {
 	int ret = path ? sys.fchmodat(dirfd, path, mode, at_flags) : sys.fchmod(dirfd, mode);
@@ -145,51 +194,71 @@ static int chmod_both(struct container *c, int dirfd, const char *path, const st
 	return ret ? ret : done;
 }
 
+/* Of the stub @st. */
+static int chmod_file(int dirfd, const char *path, const struct stat *st, mode_t mode, int at_flags)
+{
+	uid_t me = geteuid();
+	struct container c;
+	bool found = find_container(dirfd, path, st, at_flags, &c);
+	int ret;
+
+	if (found && (!me || me == st->st_uid))
+		return chmod_both(&c, dirfd, path, st, mode, at_flags);
+	ret = chmod_stub(dirfd, path, mode, at_flags);
+	if (!ret)
+		remember_stub(dirfd, path, at_flags, st);
+	return !ret && found ? container_chmod(&c, mode) : ret;
+}
+
 int plfs_chmod(int dirfd, const char *path, mode_t mode, int at_flags)
 {
 	int saved ERRNO_KEPT = errno;
 	bool section CRITICAL = critical_begin();
-	uid_t me = geteuid();
-	struct container c;
-	struct stat st;
-	bool stub, found;
+	struct stat st, after;
+	struct recount r;
 	int ret = stat_and_know(dirfd, path, &st, at_flags);
 
 	if (ret)
 		return ret;
-	stub = stub_marked(st.st_mode) && mount_has_dev(st.st_dev);
-	if (stub)
-		mode |= S_ISVTX;
-	else if (S_ISREG(st.st_mode) && mount_has_dev(st.st_dev))
-		mode &= ~(mode_t)S_ISVTX; /* a plain file must not look like a stub */
-	found = stub && find_container(dirfd, path, &st, at_flags, &c);
-	if (found && (!me || me == st.st_uid))
-		return chmod_both(&c, dirfd, path, &st, mode, at_flags);
-	ret = chmod_stub(dirfd, path, mode, at_flags);
-	if (!ret && stub)
-		remember_stub(dirfd, path, at_flags, &st);
-	return !ret && found ? container_chmod(&c, mode) : ret;
+	if (S_ISREG(st.st_mode) && mount_has_dev(st.st_dev)) /* a plain file must not look like a stub */
+		mode = stub_marked(st.st_mode) ? mode | S_ISVTX : mode & ~(mode_t)S_ISVTX;
+	if (!stub_marked(st.st_mode) || !mount_has_dev(st.st_dev))
+		return chmod_stub(dirfd, path, mode, at_flags);
+	after = st;
+	after.st_mode = (st.st_mode & S_IFMT) | (mode & 07777);
+	recount_begin(&r, &st, &after);
+	ret = chmod_file(dirfd, path, &st, mode, at_flags);
+	recount_end(&r, !ret);
+	return ret;
 }
 
 int plfs_chown(int dirfd, const char *path, uid_t uid, gid_t gid, int at_flags)
 {
 	int saved ERRNO_KEPT = errno;
 	bool section CRITICAL = critical_begin();
+	bool stub, found = false;
+	struct stat st, after;
 	struct container c;
-	struct stat st;
-	bool found = false;
+	struct recount r;
 	int ret = stat_and_know(dirfd, path, &st, at_flags);
 
 	if (ret)
 		return ret;
-	if (stub_marked(st.st_mode) && mount_has_dev(st.st_dev))
+	after = st;
+	after.st_uid = uid == (uid_t)-1 ? st.st_uid : uid;
+	after.st_gid = gid == (gid_t)-1 ? st.st_gid : gid;
+	stub = stub_marked(st.st_mode) && mount_has_dev(st.st_dev);
+	if (stub) {
 		found = find_container(dirfd, path, &st, at_flags, &c);
+		recount_begin(&r, &st, &after);
+	}
 	ret = path ? sys.fchownat(dirfd, path, uid, gid, at_flags) : sys.fchown(dirfd, uid, gid);
-	if (ret)
-		return -errno;
-	if (found)
+	ret = ret ? -errno : 0;
+	if (!ret && found)
 		remember_stub(dirfd, path, at_flags, &st);
-	return found ? container_chown(&c, uid, gid) : 0;
+	if (stub)
+		recount_end(&r, !ret);
+	return !ret && found ? container_chown(&c, uid, gid) : ret;
 }
 
 void plfs_before_utimes(int dirfd, const char *path, int at_flags)
@@ -402,6 +471,7 @@ bool plfs_fix_statx(struct statx *stx, const struct plfs_name *name)
 		.st_blocks = (blkcnt_t)stx->stx_blocks,
 		.st_nlink = stx->stx_nlink,
 		.st_uid = stx->stx_uid,
+		.st_gid = stx->stx_gid,
 		.st_mtim = { stx->stx_mtime.tv_sec, stx->stx_mtime.tv_nsec },
 		.st_ctim = { stx->stx_ctime.tv_sec, stx->stx_ctime.tv_nsec },
 	};

@@ -11,6 +11,7 @@
 #include "core/file/logged.h"
 #include "core/file/move.h"
 #include "core/file/patience.h"
+#include "core/file/publish.h"
 #include "core/write/durable.h"
 #include "core/base/io.h"
 #include "core/base/usermem.h"
@@ -462,6 +463,8 @@ static int allocate(struct plfs_file *f, int mode, off_t logical_off, off_t len)
 	ret = 0;
 	if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE) && logical_off < size)
 		ret = write_zeros(f, logical_off, (stop < size ? stop : size) - logical_off);
+	else if (keep || stop <= size)
+		publish_date(f->ino, file_begin(f)), file_end(f); /* nothing to do; it counts as changed */
 	if (!ret && !keep && stop > size) {
 		ret = logged_grow(f->ino, file_begin(f), (uint64_t)stop);
 		file_end(f);
@@ -516,6 +519,15 @@ int plfs_in_body(struct plfs_file *f, enum plfs_map_use use)
 		ret = move_into_body(ino);
 	if (ret >= 0)
 		ret = ino->v.stub.in_body;
+	file_end(f);
+	return ret;
+}
+
+int plfs_before_user(struct plfs_file *f, uid_t uid)
+{
+	int saved ERRNO_KEPT = errno;
+	int ret = move_before_user(f->ino, file_begin(f), uid, f->writable);
+
 	file_end(f);
 	return ret;
 }

@@ -5,6 +5,7 @@
  */
 #include "core/file/inode.h"
 
+#include "core/file/end_wait.h"
 #include "core/base/io.h"
 #include "core/base/msg.h"
 #include "core/base/stamp.h"
@@ -78,6 +79,25 @@ void inode_seek_container(struct inode *ino, int fd)
 		inode_find_elsewhere(ino, fd);
 }
 
+/* Root may be giving the stub and the container to another user just now, one after the other. */
+static int check_while_given(struct inode *ino, int fd, enum container_use use)
+{
+	struct timespec wait = { .tv_nsec = 1000000 };
+	struct stat st;
+
+	if (likely(!container_try_check(&ino->c, use)))
+		return 0;
+	for (int tries = 0; tries < CONTAINER_GIVEN_TRIES; tries++) {
+		if (!sys.fstat(fd, &st))
+			inode_heed_owner(ino, &st);
+		if (container_try_check(&ino->c, use) != -EIO)
+			break;
+		io_nanosleep(&wait, NULL);
+		wait.tv_nsec *= 2;
+	}
+	return container_check(&ino->c, use);
+}
+
 int inode_check_container(struct inode *ino, enum container_use use)
 {
 	int fd = inode_any_fd(ino), ret;
@@ -86,7 +106,7 @@ int inode_check_container(struct inode *ino, enum container_use use)
 		container_look_at_list(&ino->c, fd);
 	if (unlikely(stub_is_copy(&ino->v.stub, ino->key.ino)) && !ino->c.checked && !ino->found && fd >= 0)
 		take_mount(ino, nested_find_below(ino->m, &ino->c, fd));
-	ret = container_check(&ino->c, use);
+	ret = fd < 0 ? container_check(&ino->c, use) : check_while_given(ino, fd, use);
 	if (unlikely(!ret && !container_is_checked(&ino->c, use)) && inode_find_elsewhere(ino, fd))
 		ret = container_check(&ino->c, use);
 	return ret;
@@ -223,13 +243,48 @@ int inode_look_for_move(struct inode *ino, int fd)
 }
 
 /* Processes with the same settings look at the table of the name's mapping; removers at the other. */
-struct counted inode_count(struct inode *ino)
+static struct counted count_by(struct inode *ino, const struct container *c)
 {
-	struct counted counted = { { writer_table_begin(ino->m, &ino->c, ino->key.ino), NULL } };
+	struct counted counted = { { writer_table_begin(ino->m, c, ino->key.ino), NULL } };
 
 	if (unlikely(ino->found) && !mount_prepare(ino->found))
-		counted.in[1] = writer_table_begin(ino->found, &ino->c, ino->key.ino);
+		counted.in[1] = writer_table_begin(ino->found, c, ino->key.ino);
 	return counted;
+}
+
+struct counted inode_count(struct inode *ino) { return count_by(ino, &ino->c); }
+
+struct counted inode_count_as(struct inode *ino, const struct stat *st)
+{
+	struct container c = ino->c;
+
+	container_set_stub(&c, st);
+	return count_by(ino, &c);
+}
+
+/*
+ * The mode stays: it may be less than the stub's (container_check()), and a chown leaves it. The owner of the
+ * container stays known as well: droppings may still have that owner.
+ */
+static __attribute__((noinline, cold)) void take_owner(struct inode *ino, const struct stat *st)
+{
+	mode_t mode = ino->c.mode;
+
+	container_set_stub(&ino->c, st);
+	ino->c.mode = mode;
+	if (ino->counted.in[0] || ino->counted.in[1]) {
+		struct counted next = inode_count(ino);
+
+		inode_uncount(ino, &ino->counted);
+		ino->counted = next;
+	}
+}
+
+void inode_heed_owner(struct inode *ino, const struct stat *st)
+{
+	if (unlikely(st->st_uid != ino->c.uid || st->st_gid != ino->c.gid) && ino->v.stub.has_container &&
+	    ino->c.uid != CONTAINER_ANYBODY)
+		take_owner(ino, st);
 }
 
 void inode_uncount(struct inode *ino, struct counted *counted)
@@ -387,7 +442,7 @@ static int lock_end(struct inode *ino, bool waits)
 		store_keep(&ino->m->store, &ino->lock_h);
 	}
 	s = &ino->m->store;
-	ret = waits ? store_lock(s, ino->lock_h) : store_try_lock(s, ino->lock_h);
+	ret = waits ? end_wait(&ino->c, ino->lock_h, inode_any_fd(ino)) : store_try_lock(s, ino->lock_h);
 	if (ret && ret != -EOPNOTSUPP)
 		return ret;
 	ino->end_locks = 1;

@@ -235,6 +235,16 @@ bool inode_mark_synced(const struct inode *ino, int fd);
 
 /* writer_table_begin() and _end(), by the mapping of the container and by that of the name. */
 struct counted inode_count(struct inode *ino);
+
+/* The same for a stub that is about to have the attributes @st. */
+struct counted inode_count_as(struct inode *ino, const struct stat *st);
+
+/*
+ * The stub has the attributes @st, taken with the lock held: another process may have changed its owner or
+ * group since it was opened.
+ */
+void inode_heed_owner(struct inode *ino, const struct stat *st);
+
 void inode_uncount(struct inode *ino, struct counted *counted);
 
 /* The stub says all that this process had to say of the size: it no longer counts as a writer. */

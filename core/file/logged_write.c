@@ -226,6 +226,7 @@ int logged_heed_clock(struct inode *ino, int fd)
 		return 0;
 	if (sys.fstat(fd, &st))
 		return -errno;
+	inode_heed_owner(ino, &st);
 	if (!ino->v.stub.clocks && ahead_of_us(&st) < TOLERANCE_NS)
 		return 0;
 	reader_doubt(&ino->v.r);
@@ -303,7 +304,7 @@ int logged_make_writer(struct inode *ino, int fd)
 	ino->c.filled = ino->v.told_len > 0 && !claimed;
 	ino->c.near = wants_near(ino, fd);
 	ino->c.spreads = wants_spread(ino, fd);
-	ret = writer_open(&ino->w, &ino->c);
+	ret = acquire_refused(ino, writer_open(&ino->w, &ino->c));
 	ino->c.made = false;
 	/* it was missing: made anew here, or it has appeared since */
 	if (!ret && !container_is_checked(&ino->c, CONTAINER_CHANGE)) {

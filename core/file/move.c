@@ -249,6 +249,46 @@ int move_into_body(struct inode *ino)
 	return ret;
 }
 
+static bool is_in_group(gid_t gid)
+{
+	gid_t groups[256]; /* more, or an error: as good as none */
+	int nr = getgroups(256, groups);
+
+	for (int i = 0; i < nr; i++)
+		if (groups[i] == gid)
+			return true;
+	return getegid() == gid;
+}
+
+/* An access control list may say otherwise: then a file is moved for nothing. */
+static bool may_open(const struct stat *st, uid_t uid, bool write)
+{
+	mode_t need = write ? 06 : 04;
+
+	if (!uid || st->st_uid == uid)
+		return true;
+	if (is_in_group(st->st_gid))
+		need <<= 3;
+	return (st->st_mode & need) == need;
+}
+
+int move_before_user(struct inode *ino, int fd, uid_t uid, bool write)
+{
+	struct stat st;
+	int ret = sys.fstat(fd, &st) ? -errno : 0;
+
+	if (ret || may_open(&st, uid, write))
+		return ret;
+	ret = inode_settle(ino, fd);
+	if (!ret && inode_look_bare(ino, fd) > 0)
+		return 0; /* a descriptor is enough, and for a log its user makes the container */
+	if (!ret && !ino->v.stub.in_body)
+		ret = move_into_body(ino);
+	if (!ret)
+		sys.futimens(fd, (struct timespec[]){ { .tv_nsec = UTIME_OMIT }, st.st_mtim });
+	return ret;
+}
+
 void move_unseen(struct inode *ino, int fd)
 {
 	struct stat before, now;

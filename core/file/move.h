@@ -27,6 +27,11 @@ int move_into_body(struct inode *ino);
  */
 void move_unseen(struct inode *ino, int fd);
 
+/*
+ * plfs_before_user(): @write, the user may go on to write it. It keeps its time of modification. 0; -errno.
+ */
+int move_before_user(struct inode *ino, int fd, uid_t uid, bool write);
+
 /* 1: a log is open on some host, or this process has the file open for writing; 0: neither; -errno. */
 int move_finds_writers(const struct inode *ino);
 

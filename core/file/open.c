@@ -50,17 +50,26 @@ void file_know_at(struct stat *st, int dirfd, const char *path, int at_flags)
 	stub_know_at(st, dirfd, path, at_flags);
 }
 
+/* Among the flags of open(2): the description itself is O_WRONLY. */
+#define UNREADABLE O_PATH
+
 /*
  * A hidden descriptor of the stub beside the program's @fd. It shares the description, unless that appends:
  * pwrite() on such a one ignores its offset, so the header and the size need another. But to move that out of
  * the program's way means to close a descriptor of the file, which would take the process's record locks
- * away: then O_APPEND is lifted for each call.
+ * away: then O_APPEND is lifted for each call. A description that can only be written is of no use here: it
+ * was opened by a program without the library, and no read lock marks it as in use.
  */
 static int hidden_fds(struct plfs_file *f, int fd, const struct stat *st, int flags)
 {
 	int other = -1;
 
 	f->own_fd = -1;
+	if (unlikely(flags & UNREADABLE)) {
+		f->fd = stub_reopen(fd, O_RDWR);
+		sys_fd_own(&f->fd);
+		return f->fd < 0 ? f->fd : 0;
+	}
 	f->fd = sys_fd_dup(fd);
 	if (f->fd < 0)
 		return f->fd;
@@ -451,6 +460,8 @@ int file_of(int fd, struct plfs_file **out)
 		stub_know(&st, fd);
 	if (!stub_marked(st.st_mode))
 		return 0;
+	if (unlikely((flags & O_ACCMODE) == O_WRONLY))
+		flags |= UNREADABLE;
 	ret = doubt(fd, &st, file_new(m, fd, &st, flags, out), true, out);
 	return ret > 0 ? 0 : ret;
 }
@@ -463,7 +474,8 @@ int plfs_adopt(int fd, struct plfs_file **out)
 	if (*out && unlikely(observing))
 		count_file(*out, fd);
 	if (*out) {
-		stub_mark_in_use(fd); /* a program that does not know us may have opened it */
+		/* a program that does not know us may have opened it */
+		stub_mark_in_use(file_marked_fd(*out));
 		(*out)->ino->shared = true;
 	}
 	return ret;

@@ -205,6 +205,30 @@ CASE(ranges_that_are_too_long)
 	show("f");
 }
 
+/* Also where there is nothing to allocate. */
+CASE(allocating_is_a_modification)
+{
+	static const struct timespec old[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+	static const off_t ranges[][2] = {{0, 50}, {100, 50}, {150000, 200}, {150100, 100}};
+	static char buf[150000];
+	struct stat st;
+
+	for (int large = 0; large < 2; large++) {
+		int fd = T(rw(large ? "large" : "small"));
+
+		T(write(fd, buf, large ? sizeof buf : 100));
+		for (int i = 0; i < 8; i++) {
+			T(futimens(fd, old));
+			T(fallocate(fd, i & 1 ? FALLOC_FL_KEEP_SIZE : 0, ranges[i / 2][0], ranges[i / 2][1]));
+			T(fstat(fd, &st));
+			say("%s %ld\n", st.st_mtime == 1000000000 ? "old" : "new", (long)st.st_size);
+			T(stat(at(large ? "large" : "small"), &st));
+			say("%s\n", st.st_mtime == 1000000000 ? "old" : "new");
+		}
+		T(close(fd));
+	}
+}
+
 /* ---- links and renames that cannot be ---- */
 
 CASE(links_from_nowhere)

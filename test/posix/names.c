@@ -158,6 +158,8 @@ CASE(renames)
 	T(rename(at("d"), at("b")));
 	T(rename(at("d"), at("e")));
 	T(rename(at("e"), at("d")));
+	T(rename(at(""), "/nonexistent/x")); /* also of what is mapped */
+	T(rename("/nonexistent/x", at("")));
 	T(rename(at("d"), at("d/sub")));
 	show("d/x");
 	make("c", "ccc");

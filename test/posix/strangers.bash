@@ -178,6 +178,21 @@ _need_mounts() {
 	export B PFX PRE W MAP
 }
 
+# A shell without the library opens a file only to write it, for a program that has the library.
+inherits_what_a_stranger_opened() {
+	local what
+	for what in empty small logs; do
+		_under sh -c "rm -f $PFX/a; : >$PFX/a; [ $what != small ] || seq 100 >$PFX/a; [ $what != logs ] || seq 100000 >$PFX/a"
+		{ _under seq 5; } >"$B/a"
+		_is "exit code" $rc 0
+		[ ! -s "$W/err" ] || _fail "$what: $(cat "$W/err")"
+		_content "$(seq 5)"$'\n'
+		{ _under sh -c "seq 100000 >$PFX/a"; _under sh -c 'echo X; echo Y'; _under sh -c 'echo Z >&3' 3>&1; } >"$B/a"
+		_is "exit code" $rc 0
+		_content $'X\nY\nZ\n'"$(seq 4 100000)"$'\n'
+	done
+}
+
 # A bind mount that is mapped too is one more name of the same files.
 bind_mount_that_is_mapped() {
 	_need_mounts
