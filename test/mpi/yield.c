@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPICH over UCX polls without end while it waits: ranks that share a core keep each other from running. This,
- * linked into a program, sleeps for a moment after each poll that found nothing.
+ * MPICH over UCX polls without end while it waits: ranks that share a core keep each other from running.
+ * Linked into a program, this sleeps for a moment after each poll that found nothing.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
