@@ -390,6 +390,7 @@ static bool stopped(pid_t pid, int *status, int timeout_ms)
 struct walk {
 	pid_t pid;
 	int step, entries;
+	bool paused;
 };
 
 enum arrival { AT_CALL, PAST, NOT_YET };
@@ -405,6 +406,18 @@ static struct walk walk_begin(struct board *b, struct process *p)
 	word_wake(&p->word);
 	ptrace(PTRACE_SYSCALL, w.pid, NULL, NULL);
 	return w;
+}
+
+/*
+ * Whether a stop before the call is one more case. A process that waits asks again and again: its pauses, and
+ * what follows each, are all the same.
+ */
+static bool is_another(struct walk *w, uint64_t call)
+{
+	bool asks = w->paused;
+
+	w->paused = call == SYS_clock_nanosleep;
+	return !asks && !w->paused;
 }
 
 /* On to the @nr th call of the step, before which it is stopped. PAST: the step had fewer. */
@@ -425,9 +438,11 @@ static enum arrival walk_to(struct board *b, struct walk *w, int nr, int timeout
 			ptrace(PTRACE_DETACH, w->pid, NULL, sig);
 			return PAST;
 		}
-		if (entry && b->begun[w->step] && ++w->entries == nr)
+		if (entry && b->begun[w->step] && is_another(w, info.entry.nr) && ++w->entries == nr)
 			return AT_CALL;
 		ptrace(PTRACE_SYSCALL, w->pid, NULL, sig);
+		if (w->paused && timeout_ms >= 0)
+			return NOT_YET;
 	}
 	return timeout_ms < 0 ? PAST : NOT_YET;
 }
