@@ -280,6 +280,8 @@ int move_before_user(struct inode *ino, int fd, uid_t uid, bool write)
 	if (ret || may_open(&st, uid, write))
 		return ret;
 	ret = inode_settle(ino, fd);
+	if (!ret && inode_look_bare(ino, fd) > 0)
+		return 0; /* a descriptor is enough, and for a log its user makes the container */
 	if (!ret && !ino->v.stub.in_body)
 		ret = move_into_body(ino);
 	if (!ret)
