@@ -124,10 +124,13 @@ static int try_begin(struct store *home, const struct place_settings *ps, const 
 		return ret == -ENOENT ? -EAGAIN : ret;
 	near->slot = name_spread_slot(file);
 	near->features = ps->features;
-	near->lock = make ? store_open_or_make(s, file, O_RDWR | STORE_BRIEFLY, 0644, &made) :
-			    store_open(s, file, O_RDWR | STORE_BRIEFLY, 0);
-	ret = near->lock >= 0			   ? store_lock_shared(s, near->lock) :
-	      near->lock == -ENOENT && !make ? -ENODATA : near->lock;
+	if (make)
+		near->lock = store_open_or_make(s, file, O_RDWR | STORE_BRIEFLY, 0644, &made);
+	else
+		near->lock = store_open(s, file, O_RDWR | STORE_BRIEFLY, 0);
+	ret = near->lock < 0 ? near->lock : store_lock_shared(s, near->lock);
+	if (near->lock == -ENOENT && !make)
+		ret = -ENODATA;
 	if (!ret)
 		ret = near_file_compare(home, ps, dir, file, mode, near, false);
 	if (ret == -ENODATA && make) { /* it is new */

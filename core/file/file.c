@@ -463,8 +463,10 @@ static int allocate(struct plfs_file *f, int mode, off_t logical_off, off_t len)
 	ret = 0;
 	if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE) && logical_off < size)
 		ret = write_zeros(f, logical_off, (stop < size ? stop : size) - logical_off);
-	else if (keep || stop <= size)
-		publish_date(f->ino, file_begin(f)), file_end(f); /* nothing to do; it counts as changed */
+	else if (keep || stop <= size) { /* nothing to do; it counts as changed */
+		publish_date(f->ino, file_begin(f));
+		file_end(f);
+	}
 	if (!ret && !keep && stop > size) {
 		ret = logged_grow(f->ino, file_begin(f), (uint64_t)stop);
 		file_end(f);

@@ -25,7 +25,6 @@ void drain_note_open(struct plfs_drain *d, const struct container *c, const char
 		     struct drain_open *open)
 {
 	char live[CONTAINER_PATH_LEN];
-
 	bool runs;
 
 	name_live_of_log(log, live);
