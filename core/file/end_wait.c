@@ -9,10 +9,9 @@
 #include "core/backend/names.h"
 #include "core/base/io.h"
 #include "core/base/msg.h"
-#include "core/base/sys.h"
+#include "core/base/stamp.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #define PAUSE_MIN_NS 50000 /* an append takes less */
 #define PAUSE_MAX_NS 4000000
@@ -70,14 +69,6 @@ static __attribute__((noinline, cold)) void tell(const struct container *c, int 
 
 /* ---- the wait ---- */
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	sys.clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 int end_wait(const struct container *c, int h, int fd)
 {
 	struct timespec pause = { .tv_nsec = PAUSE_MIN_NS };
@@ -86,11 +77,11 @@ int end_wait(const struct container *c, int h, int fd)
 
 	while (ret == -EBUSY) {
 		if (!until_ns)
-			until_ns = now_ns() + plfs_end_patience_ms * 1000000ULL;
+			until_ns = stamp_fine_ns() + plfs_end_patience_ms * 1000000ULL;
 		io_nanosleep(&pause, NULL);
 		pause.tv_nsec = pause.tv_nsec < PAUSE_MAX_NS ? 2 * pause.tv_nsec : PAUSE_MAX_NS;
 		ret = store_try_lock(c->store, h);
-		if (ret == -EBUSY && now_ns() > until_ns) {
+		if (ret == -EBUSY && stamp_fine_ns() > until_ns) {
 			tell(c, fd);
 			return store_lock(c->store, h);
 		}
