@@ -42,21 +42,27 @@ struct carried {
 	struct log_sums sums;
 };
 
+/* The directory near in which @full, the path of a log, is. */
+static int enter_near(const struct container *c, const char *full, struct place_dir *near)
+{
+	const char *name = strrchr(full, '/') + 1, *host;
+	char dir[CONTAINER_PATH_LEN];
+	size_t len;
+
+	host = name_host(name, &len);
+	snprintf(dir, sizeof(dir), "%.*s", (int)(name - 1 - full), full);
+	return host ? place_enter(c->store, dir, host, len, near) : -ENOENT;
+}
+
 /* The file near itself: what home has of a log would seem to be all if that could not be opened. */
 static int open_near(struct carried *k)
 {
-	const char *name = strrchr(k->full, '/') + 1, *host;
-	char dir[CONTAINER_PATH_LEN];
 	struct place_dir near;
-	size_t len;
-	int ret;
+	int ret = enter_near(k->c, k->full, &near);
 
-	host = name_host(name, &len);
-	snprintf(dir, sizeof(dir), "%.*s", (int)(name - 1 - k->full), k->full);
-	ret = host ? place_enter(k->c->store, dir, host, len, &near) : -ENOENT;
 	if (ret)
 		return ret;
-	k->near = store_open(&near.store, name, O_RDONLY | STORE_BRIEFLY, 0);
+	k->near = store_open(&near.store, strrchr(k->full, '/') + 1, O_RDONLY | STORE_BRIEFLY, 0);
 	place_leave(&near);
 	return k->near < 0 ? k->near : 0;
 }
@@ -325,18 +331,31 @@ static int leave(struct carried *k, const char *tmp, off_t len)
 	const char *slash = strrchr(k->full, '/');
 	char dir[CONTAINER_PATH_LEN];
 	struct place_dir near;
-	size_t host_len;
-	const char *host = name_host(slash + 1, &host_len);
 	int ret = is_same(k, len);
 
 	(void)tmp;
 	snprintf(dir, sizeof(dir), "%.*s", (int)(slash - k->full), k->full);
 	if (!ret)
-		ret = place_enter(k->c->store, dir, host, host_len, &near);
+		ret = enter_near(k->c, k->full, &near);
 	if (ret)
 		return ret;
 	if (!k->keeps || k->doubtful || keep(k, dir, &near, slash + 1))
 		ret = near.store.ops->unlink(&near.store, slash + 1);
+	place_leave(&near);
+	return ret;
+}
+
+int carry_leave(const struct container *c, const char *path)
+{
+	char full[CONTAINER_PATH_LEN];
+	struct place_dir near;
+	int ret;
+
+	container_path(c, path, full);
+	ret = enter_near(c, full, &near);
+	if (ret)
+		return ret;
+	ret = near.store.ops->unlink(&near.store, name_of(path));
 	place_leave(&near);
 	return ret;
 }

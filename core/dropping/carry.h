@@ -16,6 +16,9 @@
  */
 int carry_part(const struct container *c, const char *path, uint64_t len, bool durably);
 
+/* The log @path was closed at home, where all of it is durable: remove it near. 0; -errno. */
+int carry_leave(const struct container *c, const char *path);
+
 /* Options and results of a move. */
 struct carry {
 	/* NULL, or: so many bytes more were copied. 0; -errno ends the copy. */

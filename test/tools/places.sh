@@ -47,6 +47,34 @@ drained_after_kills() { # four writers, killed
 	"$plfs" check "$back/k"
 }
 
+# The place takes no end of the log of a killed process: it gets it at home; also by a drain that is killed on the way.
+drained_without_room() {
+	local map call nr rc
+	near_setup
+	"$plfs" run -m "$map" "$bin/writer" /plfs/k 0 1 50 1000 kill || true
+	"$bin/writer" "$work/plain/k" 0 1 50 1000 close
+	rm -rf "$work/kept" && mkdir "$work/kept"
+	cp -a "$near" "$work/kept/near"
+	cp -a "$back" "$work/kept/back"
+	for call in none pwrite64 unlinkat fdatasync fsync openat2; do
+		for ((nr = 1; ; nr += call == openat2 ? 7 : 1)); do
+			rm -rf "$near" "$back"
+			cp -a "$work/kept/near" "$near"
+			cp -a "$work/kept/back" "$back"
+			rc=0
+			strace -o "$work/calls" -e trace=pwritev,${call/none/pwritev} -e inject=pwritev:error=EDQUOT:when=1 \
+				-e inject=${call/none/vhangup}:signal=KILL:when=$nr "$plfs" drain "$near" >"$work/said" || rc=$?
+			[ $rc = 137 ] || { [ $rc = 0 ] && grep EDQUOT "$work/calls" && grep '^1 logs moved home' "$work/said"; }
+			[ $rc = 0 ] || "$plfs" drain "$near"
+			[ "$(near_logs)" = 0 ]
+			"$plfs" run -m "$map" cmp "$work/plain/k" /plfs/k
+			"$plfs" check "$back/k"
+			[ $rc != 0 ] || break
+		done
+	done
+	rm -rf "$work/kept"
+}
+
 drained_while_open() { # what a process writes stays, and the exit code says so
 	local map pid rc=0
 	near_setup

@@ -120,17 +120,28 @@ int drain_container(const struct container *c, struct plfs_drain *d, struct drai
 
 /* ---- one file ---- */
 
+struct finishing {
+	struct plfs_drain *d;
+	struct listed *ends;
+};
+
 /* What a repair leaves damaged is closed by no other either. */
-static void note_damaged(void *arg, const struct plfs_finding *f)
+static void note_finding(void *arg, const struct plfs_finding *f)
 {
+	struct finishing *g = arg;
+
 	if (f->severity == PLFS_REMAINS && (!strcmp(f->code, "not-synced") || !strcmp(f->code, "log-cut")))
-		listed_add(arg, f->path);
+		listed_add(g->ends, f->path);
+	if (f->severity == PLFS_REPAIRED && !strcmp(f->code, "finished-home"))
+		g->d->nr_logs++;
 }
 
 /* Close the logs of killed processes, as plfs repair does. @ends: those whose ends are lost, which stay. */
-static void finish(struct plfs_mount *m, int dirfd, const char *path, struct listed *ends)
+static void finish(struct plfs_mount *m, int dirfd, const char *path, struct plfs_drain *d,
+		   struct listed *ends)
 {
-	struct plfs_check check = { .repair = true, .quick = true, .found = note_damaged, .arg = ends };
+	struct finishing g = { .d = d, .ends = ends };
+	struct plfs_check check = { .repair = true, .quick = true, .found = note_finding, .arg = &g };
 
 	plfs_check(m, dirfd, path, &check);
 }
@@ -205,7 +216,7 @@ int plfs_drain_file(struct plfs_mount *m, int dirfd, const char *path, struct pl
 	if (!ret && d->closed_only && !open.nr_dead) {
 		still = open;
 	} else if (!ret && open.nr) {
-		finish(m, dirfd, path, &ends);
+		finish(m, dirfd, path, d, &ends);
 		as_owner_begin(&owner, st.st_uid, st.st_gid);
 		ret = drain_all(&c, &stub, d, &still);
 		remove_unlinked(&c, fd);

@@ -10,6 +10,8 @@
 #include "core/base/bytes.h"
 #include "core/base/crc32c.h"
 #include "core/backend/names.h"
+#include "core/backend/placed.h"
+#include "core/dropping/carry.h"
 #include "core/dropping/node_index.h"
 #include "core/dropping/datalog.h"
 #include "core/dropping/live.h"
@@ -29,7 +31,7 @@ struct finish {
 	uint64_t first_chunk;         /* of the table to be made */
 	uint32_t *crcs;               /* the table: nr of them */
 	uint32_t nr;
-	bool unsummed;
+	struct finished how;
 };
 
 static uint64_t log_len(const struct finish *f) { return f->state.flushed_len + f->state.staged_len; }
@@ -202,7 +204,7 @@ static int make_sums(struct finish *f)
 		goto out;
 	f->first_chunk = max_u64(trusted ? sums.first_chunk : 0, min_u64(tables, end));
 	trusted = trusted && sums.first_chunk <= f->first_chunk && sums.first_chunk + sums.nr_chunks >= whole;
-	f->unsummed = !trusted && f->first_chunk * INDEX_CHUNK_LEN < f->state.flushed_len;
+	f->how.unsummed = !trusted && f->first_chunk * INDEX_CHUNK_LEN < f->state.flushed_len;
 	f->nr = (uint32_t)(end - f->first_chunk);
 	f->crcs = mem_alloc((f->nr + (size_t)1) * sizeof(*f->crcs));
 	ret = f->crcs ? 0 : -ENOMEM;
@@ -278,6 +280,39 @@ static int write_piece(struct finish *f, void **block, size_t *len, uint64_t *en
 	return ret;
 }
 
+static int write_end(struct finish *f, void **block, size_t *len, uint64_t *end)
+{
+	struct store *s = f->c->store;
+	int ret = *block ? 0 : make_sums(f);
+
+	if (!ret && !*block)
+		ret = write_piece(f, block, len, end);
+	if (!ret) /* the rest of a torn append, and space allocated ahead */
+		ret = datalog_truncate(s, f->h, *end);
+	return ret ? ret : s->ops->sync(s, f->h, false);
+}
+
+/*
+ * A place that is full, or whose quota is used up, takes no end of a log, and none of its logs would ever
+ * move: have the first @len bytes of this one at home, and go on with it there.
+ */
+static int go_home(struct finish *f, uint64_t len)
+{
+	struct store home = placed_home(f->c->store);
+	char full[CONTAINER_PATH_LEN];
+	struct stat st;
+	int ret = carry_part(f->c, f->log, len, false);
+
+	if (ret)
+		return ret;
+	container_path(f->c, f->log, full);
+	store_close(f->c->store, &f->h);
+	f->h = store_open(&home, full, O_RDWR | STORE_BRIEFLY, 0);
+	ret = f->h < 0 ? f->h : home.ops->fstat(&home, f->h, &st);
+	f->how.at_home = !ret;
+	return ret ? ret : datalog_len(&st) < len ? -ENODATA : 0;
+}
+
 /*
  * 1: the node index has the block: the writer, or an earlier repair, was killed after that. 0: no; -errno.
  * *@end: of its last whole block, unless something is damaged.
@@ -331,7 +366,6 @@ static int cut_index(struct finish *f, const char *index, uint64_t end)
 
 static int close_log(struct finish *f)
 {
-	struct store *s = f->c->store;
 	char index[CONTAINER_PATH_LEN];
 	uint64_t end = 0, index_end;
 	size_t len = 0;
@@ -340,14 +374,10 @@ static int close_log(struct finish *f)
 
 	if (ret == -ENODATA)
 		ret = find_trailers(f);
-	if (!ret && !block)
-		ret = make_sums(f);
-	if (!ret && !block)
-		ret = write_piece(f, &block, &len, &end);
-	if (!ret) /* the rest of a torn append, and space allocated ahead */
-		ret = datalog_truncate(s, f->h, end);
 	if (!ret)
-		ret = s->ops->sync(s, f->h, false);
+		ret = write_end(f, &block, &len, &end);
+	if ((ret == -ENOSPC || ret == -EDQUOT) && !go_home(f, block ? end : f->state.flushed_len))
+		ret = write_end(f, &block, &len, &end);
 	name_index_of(f->log, index);
 	if (!ret)
 		ret = is_indexed(f, index, block, len, &index_end);
@@ -355,6 +385,8 @@ static int close_log(struct finish *f)
 		ret = cut_index(f, index, index_end);
 	if (!ret)
 		ret = node_index_append_to(f->c, index, block, len);
+	if (ret >= 0 && f->how.at_home)
+		ret = carry_leave(f->c, f->log);
 	mem_free(block);
 	return ret < 0 ? ret : 0;
 }
@@ -370,7 +402,7 @@ static int remove_log(struct finish *f)
 	return ret == -ENOENT ? 0 : ret;
 }
 
-int finish_log(const struct container *c, const char *live, uint64_t sure_len, bool *unsummed)
+int finish_log(const struct container *c, const char *live, uint64_t sure_len, struct finished *how)
 {
 	struct finish f = { .c = c, .live = live, .h = -1 };
 	char full[CONTAINER_PATH_LEN];
@@ -388,7 +420,7 @@ int finish_log(const struct container *c, const char *live, uint64_t sure_len, b
 		container_path(c, live, full);
 		ret = c->store->ops->unlink(c->store, full);
 	}
-	*unsummed = f.unsummed;
+	*how = f.how;
 	if (f.h >= 0)
 		store_close(c->store, &f.h);
 	mem_free(f.records);

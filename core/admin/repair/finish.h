@@ -7,6 +7,15 @@
 
 #include "core/backend/container.h"
 
+struct finished {
+	/*
+	 * The writer was killed while it changed the checksums in the live file; the log's are computed from
+	 * its bytes as they are.
+	 */
+	bool unsummed;
+	bool at_home; /* it was near, where there is no room for its end */
+};
+
 /*
  * Close the log of the live file @live (relative to the container), whose writer is dead: move the stage to
  * the log with its checksums and records, the records to the node index, give back space allocated ahead,
@@ -17,10 +26,8 @@
  * log may reach further: one in the live file gives -ENODATA, those in node indexes are the caller's to
  * check. The log is cut there.
  *
- * *@unsummed: the writer was killed while it changed the checksums in the live file; the log's are computed
- * from its bytes as they are.
  * 0; -errno: the live file is still there. -EBADMSG: it is damaged; -ENODATA: the log is too short.
  */
-int finish_log(const struct container *c, const char *live, uint64_t sure_len, bool *unsummed);
+int finish_log(const struct container *c, const char *live, uint64_t sure_len, struct finished *how);
 
 #endif

@@ -206,7 +206,8 @@ static int finish_logs(struct repair *r)
 
 	for (uint32_t i = 0; r->alone && i < l->nr_lives; i++) {
 		const struct scan_live *live = &l->lives[i];
-		bool unsummed = false, owners;
+		struct finished how = { .unsummed = false };
+		bool owners;
 		char full[CONTAINER_PATH_LEN];
 		int h, one;
 
@@ -226,16 +227,18 @@ static int finish_logs(struct repair *r)
 		}
 		container_path(l->c, live->path, full);
 		owners = writer_table_is_owners(l->c, full);
-		one = dry(r) ? 0 : finish_log(l->c, live->path, live->sure_len, &unsummed);
+		one = dry(r) ? 0 : finish_log(l->c, live->path, live->sure_len, &how);
 		if (one == -ENODATA)
 			continue;
 		if (!one && !dry(r) && owners && name_is_our_live(name_of(live->path)) &&
 		    !stub_is_copy(&r->k->stub, r->k->st.st_ino))
 			writer_table_gone(r->k->m, l->c, r->k->st.st_ino, 1);
-		report(r, one, "finished", live->path,
-		       unsummed ?
-		       "the log of a killed process is closed, with new checksums of its bytes as they are" :
-				  "the log of a killed process is closed");
+		report(r, one, how.at_home ? "finished-home" : "finished", live->path,
+		       how.unsummed ?
+			       "the log of a killed process is closed, with new checksums of its bytes as they are" :
+		       how.at_home ?
+			       "the log of a killed process is closed and moved home, for its place is full" :
+			       "the log of a killed process is closed");
 		ret = ret ? ret : one;
 	}
 	return ret;

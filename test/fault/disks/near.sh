@@ -27,16 +27,16 @@ near_fill() {
 	near_map "$fs/d" "$work/other"
 	near_run "$bin" "$1" /p/f 3 20000 1000 100 true >"$work/mapped.raw"
 	cat "$work/mapped.raw"
-	# btrfs tells it so late, of a page of the live file, that there is no way back.
-	[ "$2" != btrfs ] || sed -i '/: ENOSPC/d; /: EDQUOT/d' "$work/mapped.raw"
+	# btrfs tells it so late, of a page of the live file, that there is no way back: that may be said by all ranks.
+	[ "$2" != btrfs ] || sed -i 's/: ENOSPC/: ok/; s/: EDQUOT/: ok/' "$work/mapped.raw"
 	sort -u "$work/mapped.raw" >"$work/mapped.out"
 	says mapped $'write: ok\nfsync: ok\nclose: ok'
 	[ "$(near_logs)" -ge 1 ]
 	[ "$(find "$work/other" -name 'data.*' | wc -l)" -ge 1 ]
-	near_run cat /p/f* | cksum >"$work/sum"
+	near_run sh -c 'cat /p/f*' | cksum >"$work/sum"
 	near_drain 0
 	[ "$(near_logs)" = 0 ]
-	near_run cat /p/f* | cksum | cmp - "$work/sum"
+	near_run sh -c 'cat /p/f*' | cksum | cmp - "$work/sum"
 	"$BUILD/plfs" check -q -r "$work/other"
 }
 
