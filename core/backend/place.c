@@ -85,14 +85,15 @@ int place_open_top(struct store *home, const char *top, const char *dir, struct 
 /* What says that there is no such place here, or none that works; all else is an error that may pass. */
 static int elsewhere(int ret)
 {
-	static const int errors[] = { ENOENT,  ENOTDIR, ELOOP,	ENXIO, EPERM,
-				      EACCES, ENODATA, EIO, ENODEV, ESTALE,
-				      ENOTCONN, ETIMEDOUT, EHOSTDOWN, EHOSTUNREACH }; /* FUSE, a server */
-
-	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
-		if (ret == -errors[i])
-			return -EREMOTE;
-	return ret;
+	switch (-ret) {
+	case ENOENT:
+	case ELOOP:
+	case EPERM:
+	case EACCES:
+		return -EREMOTE;
+	default:
+		return io_is_fault(-ret) ? -EREMOTE : ret;
+	}
 }
 
 int place_enter_as(struct store *home, const char *dir, const char *file, struct place_dir *near, bool top)

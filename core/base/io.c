@@ -14,6 +14,19 @@
 #define HIDDEN_FD_MAX_BASE 4000
 #define HIDDEN_FD_MIN_BASE 10 /* what is below, shell scripts name by its number */
 
+bool io_is_fault(int err)
+{
+	static const int errors[] = {
+		EIO, ENXIO, ENODEV, ESTALE, ENODATA, ENOTDIR, EREMOTEIO, EUCLEAN,
+		ENOTCONN, ETIMEDOUT, EHOSTDOWN, EHOSTUNREACH, /* FUSE, a server */
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
+		if (err == errors[i])
+			return true;
+	return false;
+}
+
 unsigned char sys_fd_hidden[SYS_FD_HIDDEN_LIMIT];
 void (*sys_fd_noted)(int fd, bool hidden);
 static int *fd_owners[SYS_FD_HIDDEN_LIMIT]; /* where the number is kept; NULL: not known */

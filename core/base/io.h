@@ -50,6 +50,12 @@ ssize_t io_preadv_all(int fd, struct iovec *iov, int cnt, uint64_t off);
 /* Write: @len bytes; fewer: an error came after these; -errno. */
 ssize_t io_pwrite_all(int fd, const void *buf, size_t len, uint64_t off);
 
+/*
+ * Whether @err, a positive errno, says that storage, or the way to it, does not work: nothing about the file
+ * that was asked for.
+ */
+bool io_is_fault(int err);
+
 /* chmod of what @fd is a path to (O_PATH). 0; -errno. */
 int io_chmod_path(int fd, mode_t mode);
 

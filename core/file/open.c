@@ -50,7 +50,10 @@ void file_know_at(struct stat *st, int dirfd, const char *path, int at_flags)
 	stub_know_at(st, dirfd, path, at_flags);
 }
 
-/* Among the flags of open(2): the description itself is O_WRONLY. */
+/*
+ * Among the flags of open(2): the description itself is O_WRONLY. Its bit is that of O_PATH, with which no
+ * file is opened here.
+ */
 #define UNREADABLE O_PATH
 
 /*

@@ -6,22 +6,13 @@
 
 #include "core/backend/rebuilt.h"
 #include "core/base/alloc.h"
+#include "core/base/io.h"
 #include "core/base/msg.h"
 #include "core/dropping/copies.h"
 #include "core/dropping/datalog.h"
 #include "core/dropping/sums.h"
 
-bool turned_may_help(int err)
-{
-	static const int errors[] = { EIO,	   ESTALE,  ENXIO,   ENODEV, EREMOTEIO,
-				      EUCLEAN, ENODATA, ENOTDIR, EBADMSG, ENOTCONN,
-				      ETIMEDOUT, EHOSTDOWN, EHOSTUNREACH };
-
-	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
-		if (err == -errors[i])
-			return true;
-	return false;
-}
+bool turned_may_help(int err) { return err == -EBADMSG || io_is_fault(-err); }
 
 __attribute__((cold)) int turned_next(struct turned *t, const struct container *c, const char *path,
 				      const char *why, bool *told)
