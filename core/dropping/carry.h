@@ -6,7 +6,7 @@
 #ifndef PLFS_CARRY_H
 #define PLFS_CARRY_H
 
-#include "core/backend/place.h"
+#include "core/dropping/carried.h"
 
 /*
  * Have the first @len bytes of the log @path, relative to the container, at home; with @durably on stable
@@ -18,17 +18,6 @@ int carry_part(const struct container *c, const char *path, uint64_t len, bool d
 
 /* The log @path was closed at home, where all of it is durable: remove it near. 0; -errno. */
 int carry_leave(const struct container *c, const char *path);
-
-/* Options and results of a move. */
-struct carry {
-	/* NULL, or: so many bytes more were copied. 0; -errno ends the copy. */
-	int (*copied)(void *arg, uint64_t len);
-	void *arg;
-	size_t piece;    /* bytes to copy at a time, whole chunks; 0: any number */
-	bool keep;       /* what goes near stays there as a staged copy (core/backend/staged.h) */
-	uint64_t bytes;  /* copied, of all logs */
-	unsigned nr_logs; /* moved */
-};
 
 /*
  * Move the log @path home: copied under a temporary name and compared with the log's checksums, synced,
