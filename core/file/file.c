@@ -11,10 +11,8 @@
 #include "core/file/logged.h"
 #include "core/file/move.h"
 #include "core/file/patience.h"
-#include "core/file/publish.h"
 #include "core/write/durable.h"
 #include "core/base/io.h"
-#include "core/base/usermem.h"
 
 /* So many reads after one that had to wait for the lock. */
 #define CROWDED_READS 256
@@ -57,8 +55,7 @@ void file_end(struct plfs_file *f)
 	mutex_unlock(&f->ino->lock);
 }
 
-/* The same at the end of what was to be stored: @ret, or why it was not. */
-static ssize_t end_store(struct plfs_file *f, ssize_t ret)
+ssize_t file_end_store(struct plfs_file *f, ssize_t ret)
 {
 	int why = unlikely(inode_is_broken(f->ino)) ? inode_mend(f->ino) : 0;
 
@@ -67,11 +64,6 @@ static ssize_t end_store(struct plfs_file *f, ssize_t ret)
 }
 
 /* ---- data ---- */
-
-static bool bad_range(size_t len, off_t logical_off)
-{
-	return logical_off < 0 || len > FORM_SIZE_MAX || (uint64_t)logical_off > FORM_SIZE_MAX - len;
-}
 
 /* The kernel refuses a transfer whose end is no offset, before it looks at the file. */
 static bool has_no_end(size_t len, off_t logical_off)
@@ -255,11 +247,11 @@ static ssize_t write_pieces(struct plfs_file *f, const struct iovec *iov, int cn
 		return -EINVAL;
 	if (!total)
 		return 0;
-	if (bad_range((size_t)total, logical_off))
+	if (file_bad_range((size_t)total, logical_off))
 		return -EFBIG;
 	fd = file_begin(f);
 	ret = dispatch_write(f->ino, fd, iov, cnt, (uint64_t)logical_off);
-	return end_store(f, ret);
+	return file_end_store(f, ret);
 }
 
 ssize_t plfs_pwritev(struct plfs_file *f, const struct iovec *iov, int cnt, off_t logical_off)
@@ -299,7 +291,7 @@ static __attribute__((noinline)) ssize_t write_unexpected(struct plfs_file *f, c
 	if (next)
 		seen_short(ino->tally, off, len, begin_ns);
 	if (unlikely(ino->writing && live_is_broken(&ino->w.tail.live)))
-		return end_store(f, (ssize_t)len);
+		return file_end_store(f, (ssize_t)len);
 	mutex_unlock(&ino->lock);
 	return next ? (ssize_t)len : pwrite_whole(f, buf, len, logical_off, ino->tally);
 }
@@ -323,12 +315,12 @@ static inline ssize_t pwrite_seen(struct plfs_file *f, const void *buf, size_t l
 	if (unlikely(t != NULL) && likely(next))
 		seen_again(t, off, len, ino->w.last_write_ns);
 	if (unlikely(ino->writing && live_is_broken(&ino->w.tail.live)))
-		return end_store(f, (ssize_t)len);
+		return file_end_store(f, (ssize_t)len);
 	mutex_unlock(&ino->lock);
 	return likely(next) ? (ssize_t)len : pwrite_whole(f, buf, len, logical_off, t);
 }
 
-static ssize_t write_uncounted(struct plfs_file *f, const void *buf, size_t len, off_t logical_off)
+ssize_t file_write_uncounted(struct plfs_file *f, const void *buf, size_t len, off_t logical_off)
 {
 	return pwrite_seen(f, buf, len, logical_off, NULL);
 }
@@ -356,7 +348,7 @@ static ssize_t append_pieces(struct plfs_file *f, const struct iovec *iov, int c
 	ret = dispatch_append(f->ino, fd, iov, cnt, (size_t)total, &at);
 	if (ret >= 0)
 		*end_out = (off_t)at;
-	return end_store(f, ret);
+	return file_end_store(f, ret);
 }
 
 ssize_t plfs_appendv(struct plfs_file *f, const struct iovec *iov, int cnt, off_t *end_out)
@@ -377,7 +369,7 @@ void plfs_note_record_lock(struct plfs_file *f)
 	file_end(f);
 }
 
-/* ---- size ---- */
+/* ---- what else a description is asked for ---- */
 
 off_t plfs_size(struct plfs_file *f)
 {
@@ -389,111 +381,6 @@ off_t plfs_size(struct plfs_file *f)
 
 	file_end(f);
 	return ret ? ret : (off_t)size;
-}
-
-static int truncate_file(struct plfs_file *f, off_t size)
-{
-	int saved ERRNO_KEPT = errno;
-	int ret;
-
-	if (size < 0)
-		return -EINVAL;
-	if ((uint64_t)size > FORM_SIZE_MAX)
-		return -EFBIG;
-	ret = dispatch_truncate(f->ino, file_begin(f), (uint64_t)size);
-	return (int)end_store(f, ret);
-}
-
-int plfs_truncate(struct plfs_file *f, off_t size)
-{
-	struct seen call;
-	int ret;
-
-	seen_begin(&call, f->ino->tally, SEEN_TRUNCATE);
-	ret = truncate_file(f, size);
-	seen_end(&call, (uint64_t)size, ret);
-	return ret;
-}
-
-static int write_zeros(struct plfs_file *f, off_t logical_off, off_t len)
-{
-	static const char zeros[65536];
-
-	while (len) {
-		ssize_t n = write_uncounted(f, zeros, (size_t)min_u64(sizeof(zeros), (uint64_t)len),
-					    logical_off);
-
-		if (n < 0)
-			return (int)n;
-		logical_off += n;
-		len -= n;
-	}
-	return 0;
-}
-
-static int allocate(struct plfs_file *f, int mode, off_t logical_off, off_t len)
-{
-	int saved ERRNO_KEPT = errno;
-	bool keep = mode & FALLOC_FL_KEEP_SIZE;
-	off_t size, stop;
-	int ret;
-
-	if (logical_off < 0 || len <= 0)
-		return -EINVAL;
-	if (bad_range((size_t)len, logical_off))
-		return -EFBIG;
-	stop = logical_off + len;
-	size = plfs_size(f);
-	if (size < 0)
-		return (int)size;
-	/* what logs say lies where it lies */
-	if (mode == FALLOC_FL_COLLAPSE_RANGE || mode == FALLOC_FL_INSERT_RANGE) {
-		ret = plfs_in_body(f, PLFS_MAP_WRITE);
-		if (ret < 0)
-			return ret == -EBUSY ? -EOPNOTSUPP : ret;
-	}
-	ret = dispatch_fallocate(f->ino, file_begin(f), mode, (uint64_t)logical_off, (uint64_t)len);
-	file_end(f);
-	if (ret <= 0)
-		return ret;
-	if (!form_emulates(mode))
-		return -EOPNOTSUPP;
-	if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE) && keep)
-		stop = stop < size ? stop : size;
-	ret = 0;
-	if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE) && logical_off < size)
-		ret = write_zeros(f, logical_off, (stop < size ? stop : size) - logical_off);
-	else if (keep || stop <= size) { /* nothing to do; it counts as changed */
-		publish_date(f->ino, file_begin(f));
-		file_end(f);
-	}
-	if (!ret && !keep && stop > size) {
-		ret = logged_grow(f->ino, file_begin(f), (uint64_t)stop);
-		file_end(f);
-	}
-	return ret;
-}
-
-int plfs_fallocate(struct plfs_file *f, int mode, off_t logical_off, off_t len)
-{
-	struct seen call;
-	int ret;
-
-	seen_begin(&call, f->ino->tally, SEEN_OTHER);
-	ret = allocate(f, mode, logical_off, len);
-	seen_end(&call, (uint64_t)logical_off, ret);
-	return ret;
-}
-
-off_t plfs_seek_hole(struct plfs_file *f, off_t logical_off, int whence)
-{
-	off_t size = plfs_size(f);
-
-	if (size < 0)
-		return size;
-	if (logical_off < 0 || logical_off >= size)
-		return -ENXIO;
-	return whence == SEEK_DATA ? logical_off : size;
 }
 
 int plfs_in_body(struct plfs_file *f, enum plfs_map_use use)
@@ -539,7 +426,7 @@ int plfs_commit(struct plfs_file *f)
 	int saved ERRNO_KEPT = errno;
 	int ret = logged_commit(f->ino, file_begin(f));
 
-	return (int)end_store(f, ret);
+	return (int)file_end_store(f, ret);
 }
 
 int plfs_share(struct plfs_file *f)
@@ -579,7 +466,7 @@ static int sync_file(struct plfs_file *f)
 		if (!waited_ns || ino->impatient || ino->v.stub.in_body || !durable_is_busy(&ino->c))
 			ret = dispatch_sync(ino, fd);
 		if (ret != -EBUSY)
-			return (int)end_store(f, ret);
+			return (int)file_end_store(f, ret);
 		file_end(f);
 		depth = critical_pause();
 		io_nanosleep(&pause, NULL);

@@ -5,6 +5,7 @@
 #ifndef PLFS_FILE_H
 #define PLFS_FILE_H
 
+#include "core/file/form.h"
 #include "core/file/inode.h"
 #include "core/plfs.h"
 
@@ -14,6 +15,18 @@
  */
 int file_begin(struct plfs_file *f);
 void file_end(struct plfs_file *f);
+
+/* The same at the end of what was to be stored. Returns @ret, or why it was not stored. */
+ssize_t file_end_store(struct plfs_file *f, ssize_t ret);
+
+/* plfs_pwrite() that no statistics count. */
+ssize_t file_write_uncounted(struct plfs_file *f, const void *buf, size_t len, off_t logical_off);
+
+/* Whether a file cannot have @len bytes at @logical_off. */
+static inline bool file_bad_range(size_t len, off_t logical_off)
+{
+	return logical_off < 0 || len > FORM_SIZE_MAX || (uint64_t)logical_off > FORM_SIZE_MAX - len;
+}
 
 /*
  * Whether this process may hold record locks on the stub, which go when any descriptor of it is closed here.
