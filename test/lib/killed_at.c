@@ -369,6 +369,32 @@ static int remove_all_names(void *arg)
 	return 0;
 }
 
+static void show(void *arg, const struct plfs_finding *f)
+{
+	(void)arg;
+	if (getenv("PLFS_TEST_SHOW"))
+		fprintf(stderr, "%d %s %s %s\n", f->severity, f->code, f->path, f->text);
+}
+
+/* A repair closes the log of the process that died, and takes nothing from what is there. */
+static int look_and_repair(void *arg)
+{
+	char path[PATH_MAX];
+
+	(void)arg;
+	look();
+	for (int name = 0; name < NR_NAMES; name++) {
+		struct plfs_check check = { .repair = true, .found = show };
+		struct plfs_mount *m = lpath(NAMES[name], path);
+		int ret = access(path, F_OK) ? 0 : plfs_check(m, AT_FDCWD, path, &check);
+
+		errno = -ret;
+		if (ret < 0)
+			die("repair of %s", NAMES[name]);
+	}
+	return 0;
+}
+
 /* The process beside: it writes, stops itself, and writes again when it is continued. */
 static int write_beside(void *arg)
 {
@@ -408,6 +434,7 @@ static void clear_all(void)
 void kill_at_each(struct killing how)
 {
 	struct turn turn = turn_begin(how.stride);
+	bool repairs = false; /* each second time */
 	long nr;
 	int code;
 
@@ -432,6 +459,10 @@ void kill_at_each(struct killing how)
 			run_steps();
 		code = wait_child(pid);
 		cr_assert(code == 0 || code == 256 + SIGKILL, "call %ld: exit code %d", nr, code);
+		if (repairs)
+			cr_assert_eq(in_child(look_and_repair, NULL), 0,
+				     "killed at call %ld, in step %d, repaired", nr, progress->done);
+		repairs = !repairs;
 		cr_assert_eq(in_child(look_and_go_on, NULL), 0, "killed at call %ld, in step %d", nr,
 			progress->done);
 		if (how.beside) {

@@ -11,12 +11,14 @@
 #include "core/base/crc32c.h"
 #include "core/backend/names.h"
 #include "core/backend/placed.h"
+#include "core/backend/spare.h"
 #include "core/dropping/carry.h"
 #include "core/dropping/node_index.h"
 #include "core/dropping/datalog.h"
 #include "core/dropping/live.h"
 #include "core/base/sys.h"
 #include "core/dropping/trailers.h"
+#include "core/gather/salvage.h"
 
 #include <stdio.h>
 
@@ -391,15 +393,41 @@ static int close_log(struct finish *f)
 	return ret < 0 ? ret : 0;
 }
 
-/* Nothing of the log was synced, and no record names it. */
+/*
+ * No record names the log, and nothing of it was synced. Bytes may be in it, of a write in which the process
+ * was killed: without the live file they would seem to have lost their index.
+ */
 static int remove_log(struct finish *f)
 {
 	char full[CONTAINER_PATH_LEN];
 	int ret;
 
 	container_path(f->c, f->log, full);
+	if (spare_may_be(f->c))
+		spare_unlink(f->c, f->log);
 	ret = f->c->store->ops->unlink(f->c->store, full);
 	return ret == -ENOENT ? 0 : ret;
+}
+
+/*
+ * The live file says nothing. Its log may have been closed before, if it is one that was continued, or just
+ * now: then it has blocks. 1: it has bytes, and none; 0: else; -errno.
+ */
+static int has_no_block(struct finish *f)
+{
+	struct node_index idx;
+	bool whole, none;
+	int h = datalog_open(f->c, f->log, false), ret;
+
+	if (h < 0)
+		return h == -ENOENT || h == -EIO ? 0 : h;
+	store_close(f->c->store, &h);
+	ret = salvage_log(&idx, f->c, f->log, &whole);
+	if (ret)
+		return ret;
+	none = !whole && !idx.len;
+	node_index_close(&idx);
+	return none;
 }
 
 int finish_log(const struct container *c, const char *live, uint64_t sure_len, struct finished *how)
@@ -410,7 +438,9 @@ int finish_log(const struct container *c, const char *live, uint64_t sure_len, s
 
 	if (!ret && (f.state.nr_records || log_len(&f)))
 		ret = open_log(&f);
-	else if (!ret && f.state.stranded)
+	else if (!ret)
+		ret = f.state.stranded ? 1 : has_no_block(&f);
+	if (ret > 0)
 		ret = remove_log(&f);
 	if (f.state.stranded && (ret == -ENOENT || ret == -EIO)) /* the log never reached the disk */
 		ret = -ENODATA;
