@@ -191,7 +191,10 @@ static int commit(struct carried *k, const char *tmp, off_t len)
 	return ret ? ret : k->home.ops->rename(&k->home, tmp, k->full);
 }
 
-int carried_commit(struct carried *k, const char *tmp, off_t len) { return carried_alone(k, commit, tmp, len); }
+int carried_commit(struct carried *k, const char *tmp, off_t len)
+{
+	return carried_alone(k, commit, tmp, len);
+}
 
 int carried_copy_all(struct carried *k, const char *tmp, off_t *len, struct carry *carry)
 {
