@@ -84,9 +84,9 @@ $(O)/libplfs.so: $(SO_OBJS) preload/libplfs.map
 $(O)/plfs: $(CMD_OBJS) $(O)/obj/low.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(PLFS_LDFLAGS) $(LDFLAGS) -o $@ $^ $(PLFS_LIBS)
 
-# A test may include the .c file that it tests: then the archive's copy stays out. FUZZ_LDFLAGS: scripts/fuzz.
+# A test may include the .c file that it tests: then the archive's copy stays out. TEST_LDFLAGS: scripts/fuzz, scripts/check.
 $(O)/test/%: $(O)/obj/test/%.o $(O)/obj/test/lib.a $(O)/obj/low.a
-	$(call say,LINK,$@)mkdir -p $(@D) && $(CC) $(CFLAGS) $(PLFS_LDFLAGS) $(LDFLAGS) $(FUZZ_LDFLAGS) -o $@ $^ \
+	$(call say,LINK,$@)mkdir -p $(@D) && $(CC) $(CFLAGS) $(PLFS_LDFLAGS) $(LDFLAGS) $(TEST_LDFLAGS) -o $@ $^ \
 		$(if $(filter fuzz/%,$*),,-lcriterion) $(PLFS_LIBS)
 
 $(O)/obj/low.a: $(LOW_OBJS) $(JEMALLOC_OBJ)

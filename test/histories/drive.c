@@ -5,7 +5,7 @@
  * for nothing else.
  */
 #define _GNU_SOURCE
-#include "histories.h"
+#include "drive.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -16,11 +16,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 const struct variant variants[] = {
@@ -38,16 +36,9 @@ const struct variant variants[] = {
 };
 const int nr_variants = sizeof(variants) / sizeof(variants[0]);
 
-enum { ENV_PLAIN, ENV_PRELOAD, ENV_POSIX, NR_ENVS, TIMEOUT_MS = 20000, LOOK_MS = 200,
-       WAIT_MS = 30 /* then a step waits for another that stands */ };
+enum { ENV_PLAIN, ENV_PRELOAD, ENV_POSIX, NR_ENVS, LOOK_MS = 200 };
 
-/* Servers that have the same environment: mappings of all variants that can share it. */
-static struct env {
-	struct board *board;
-	int board_fd, said_fd; /* what they write to standard error */
-	off_t said_len;
-	pid_t zygote;
-} envs[NR_ENVS];
+static struct env envs[NR_ENVS];
 static const char *base, *library;
 static unsigned long nr_files;
 
@@ -70,7 +61,7 @@ static void add_mapping(char *map, const struct variant *v)
 	sprintf(to, "%s", v->options);
 }
 
-static _Noreturn void fail(const char *what)
+_Noreturn void drive_fail(const char *what)
 {
 	perror(what);
 	exit(2);
@@ -82,7 +73,7 @@ static void be_zygote(int e, int board_fd)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (dup2(board_fd, BOARD_FD) < 0 || dup2(envs[e].said_fd, STDERR_FILENO) < 0)
-		fail("dup2");
+		drive_fail("dup2");
 	for (int i = 1; i < nr_variants; i++)
 		if (env_of(&variants[i]) == e)
 			add_mapping(map, &variants[i]);
@@ -97,7 +88,7 @@ static void be_zygote(int e, int board_fd)
 	if (e == ENV_POSIX)
 		setenv("PLFS_CONSISTENCY", "posix", 1);
 	execl("/proc/self/exe", "histories", "--serve", "-1", "0", NULL);
-	fail("exec");
+	drive_fail("exec");
 }
 
 static int open_said(void)
@@ -108,22 +99,22 @@ static int open_said(void)
 	snprintf(path, sizeof(path), "%s/said.XXXXXX", base);
 	fd = mkostemp(path, O_APPEND | O_CLOEXEC);
 	if (fd < 0)
-		fail(path);
+		drive_fail(path);
 	return fd;
 }
 
-static struct env *env_get(const struct variant *v)
+struct env *env_get(const struct variant *v)
 {
 	struct env *env = &envs[env_of(v)];
 
 	if (!env->board) {
 		env->board_fd = memfd_create("board", MFD_CLOEXEC);
 		if (env->board_fd < 0 || ftruncate(env->board_fd, sizeof(*env->board)))
-			fail("memfd_create");
+			drive_fail("memfd_create");
 		env->board =
 			mmap(NULL, sizeof(*env->board), PROT_READ | PROT_WRITE, MAP_SHARED, env->board_fd, 0);
 		if (env->board == MAP_FAILED)
-			fail("mmap");
+			drive_fail("mmap");
 		env->said_fd = open_said();
 	}
 	if (!env->zygote) {
@@ -162,7 +153,7 @@ static void make_dir(const char *name, const char *end)
 
 	snprintf(path, sizeof(path), "%s/%s%s", base, name, end);
 	if (mkdir(path, 0755) && errno != EEXIST)
-		fail(path);
+		drive_fail(path);
 }
 
 void drive_begin(const char *dir, const char *preload, int cpu)
@@ -209,8 +200,7 @@ bool drive_said(const struct variant *v, char *line, size_t size)
 	return true;
 }
 
-/* Until the turn is the driver's. false: whoever has it has gone, or does not come back. */
-static bool wait_for_turn(struct board *b)
+bool board_wait_for_turn(struct board *b)
 {
 	for (int ms = 0; ms < TIMEOUT_MS; ms += LOOK_MS) {
 		struct part *part;
@@ -225,22 +215,21 @@ static bool wait_for_turn(struct board *b)
 	return false;
 }
 
-static bool spawn(struct env *env, int slot)
+bool env_spawn(struct env *env, int slot)
 {
 	env->board->zygote_slot = slot;
 	word_wake(&env->board->zygote_word);
 	return word_wait_for(&env->board->driver_word, TIMEOUT_MS);
 }
 
-/* Until @pid has ended, its files closed and its locks gone. */
-static bool wait_for_end(int pidfd)
+bool process_wait_for_end(int pidfd)
 {
 	struct pollfd p = { .fd = pidfd, .events = POLLIN };
 
 	return poll(&p, 1, TIMEOUT_MS) == 1;
 }
 
-static void ended(struct part *part)
+void part_ended(struct part *part)
 {
 	memset(&part->stack[part->depth], 0, sizeof(part->stack[0]));
 	if (part->depth)
@@ -259,13 +248,13 @@ static bool end_process(struct part *part, enum call call)
 		kill(p->pid, SIGKILL);
 	else
 		word_wake(&p->word);
-	ok = wait_for_end(pidfd);
+	ok = process_wait_for_end(pidfd);
 	close(pidfd);
-	ended(part);
+	part_ended(part);
 	return ok;
 }
 
-static void begin(const struct variant *v, struct board *b, const struct history *h)
+void board_begin(const struct variant *v, struct board *b, const struct history *h)
 {
 	char dir[1024];
 
@@ -288,14 +277,13 @@ static void begin(const struct variant *v, struct board *b, const struct history
 	memset(b->done, 0, sizeof(b->done));
 }
 
-/* The step at which the board is, and those that follow without the driver. */
-static bool go_on(struct env *env)
+bool env_go_on(struct env *env)
 {
 	struct board *b = env->board;
 	struct step s = b->steps[b->at];
 	struct part *part = &b->parts[s.slot];
 
-	if (!part->stack[0].pid && !spawn(env, s.slot))
+	if (!part->stack[0].pid && !env_spawn(env, s.slot))
 		return false;
 	if (s.call == EXIT || s.call == KILL) {
 		if (!end_process(part, s.call))
@@ -304,7 +292,7 @@ static bool go_on(struct env *env)
 		return true;
 	}
 	word_wake(&part->stack[part->depth].word);
-	return wait_for_turn(b);
+	return board_wait_for_turn(b);
 }
 
 /* All servers are as they were: children ended, descriptors closed, names removed. */
@@ -329,11 +317,11 @@ static bool clean_up(struct env *env)
 			b->steps[b->nr_steps++] = (struct step){ (uint8_t)s, DONE };
 	b->steps[b->nr_steps++] = (struct step){ (uint8_t)last, REMOVE };
 	while (ok && b->at < b->nr_steps)
-		ok = go_on(env);
+		ok = env_go_on(env);
 	return ok;
 }
 
-static bool finish(struct env *env, struct outcome *out, bool ok)
+bool env_finish(struct env *env, struct outcome *out, bool ok)
 {
 	struct board *b = env->board;
 
@@ -362,242 +350,8 @@ bool drive(const struct variant *v, const struct history *h, struct outcome *out
 	struct env *env = env_get(v);
 	bool ok = true;
 
-	begin(v, env->board, h);
+	board_begin(v, env->board, h);
 	while (ok && env->board->at < h->nr)
-		ok = go_on(env);
-	return finish(env, out, ok);
-}
-
-/* ---- a kill at a system call ---- */
-
-/* false: it has gone; or, with @timeout_ms, goes on till then, or waits for something. */
-static bool stopped(pid_t pid, int *status, int timeout_ms)
-{
-	const struct timespec pause = { .tv_nsec = 200000 };
-	int waited_us = 0;
-	pid_t got;
-
-	if (timeout_ms < 0)
-		return waitpid(pid, status, __WALL) == pid && WIFSTOPPED(*status);
-	while (!(got = waitpid(pid, status, __WALL | WNOHANG)) && waited_us < timeout_ms * 1000) {
-		nanosleep(&pause, NULL);
-		waited_us += 200;
-	}
-	return got == pid && WIFSTOPPED(*status);
-}
-
-/* A process on its way through the system calls of a step. */
-struct walk {
-	pid_t pid;
-	int step, entries;
-	bool paused;
-};
-
-enum arrival { AT_CALL, PAST, NOT_YET };
-
-static struct walk walk_begin(struct board *b, struct process *p)
-{
-	struct walk w = { .pid = p->pid, .step = b->at };
-	int status;
-
-	if (ptrace(PTRACE_SEIZE, w.pid, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC) ||
-	    ptrace(PTRACE_INTERRUPT, w.pid, NULL, NULL) || !stopped(w.pid, &status, -1))
-		fail("ptrace");
-	word_wake(&p->word);
-	ptrace(PTRACE_SYSCALL, w.pid, NULL, NULL);
-	return w;
-}
-
-/*
- * Whether a stop before the call is one more case. A process that waits asks again and again: its pauses, and
- * what follows each, are all the same.
- */
-static bool is_another(struct walk *w, uint64_t call)
-{
-	bool asks = w->paused;
-
-	w->paused = call == SYS_clock_nanosleep;
-	return !asks && !w->paused;
-}
-
-/* On to the @nr th call of the step, before which it is stopped. PAST: the step had fewer. */
-static enum arrival walk_to(struct board *b, struct walk *w, int nr, int timeout_ms)
-{
-	int status;
-
-	while (stopped(w->pid, &status, timeout_ms)) {
-		bool call = WSTOPSIG(status) == (SIGTRAP | 0x80);
-		long sig = call || status >> 16 ? 0 : WSTOPSIG(status);
-		struct __ptrace_syscall_info info = { 0 };
-		bool entry;
-
-		if (call)
-			ptrace(PTRACE_GET_SYSCALL_INFO, w->pid, sizeof(info), &info);
-		entry = call && info.op == PTRACE_SYSCALL_INFO_ENTRY;
-		if (b->done[w->step]) {
-			ptrace(PTRACE_DETACH, w->pid, NULL, sig);
-			return PAST;
-		}
-		if (entry && b->begun[w->step] && is_another(w, info.entry.nr) && ++w->entries == nr)
-			return AT_CALL;
-		ptrace(PTRACE_SYSCALL, w->pid, NULL, sig);
-		if (w->paused && timeout_ms >= 0)
-			return NOT_YET;
-	}
-	return timeout_ms < 0 ? PAST : NOT_YET;
-}
-
-static bool step_to(struct board *b, struct process *p, int nr)
-{
-	struct walk w = walk_begin(b, p);
-
-	return walk_to(b, &w, nr, -1) == AT_CALL;
-}
-
-static bool step_and_kill(struct board *b, struct process *p, int nr)
-{
-	int status, pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
-	bool killed = step_to(b, p, nr);
-
-	if (killed) {
-		kill(p->pid, SIGKILL);
-		waitpid(p->pid, &status, __WALL);
-		wait_for_end(pidfd);
-	}
-	close(pidfd);
-	return killed;
-}
-
-/* All before step @last, whose process there is. */
-static bool go_to(struct env *env, int last)
-{
-	struct board *b = env->board;
-	bool ok = true;
-
-	b->nr_steps = last;
-	while (ok && b->at < last)
-		ok = go_on(env);
-	return ok && (b->parts[b->steps[last].slot].stack[0].pid || spawn(env, b->steps[last].slot));
-}
-
-bool drive_and_kill(const struct variant *v, const struct history *h, int last, int nr, struct outcome *out,
-		    bool *done)
-{
-	struct env *env = env_get(v);
-	struct board *b = env->board;
-	bool ok = true;
-
-	begin(v, b, h);
-	*done = false;
-	ok = go_to(env, last);
-	b->nr_steps = last + 1;
-	if (ok) {
-		struct part *part = &b->parts[h->steps[last].slot];
-
-		if ( !step_and_kill(b, &part->stack[part->depth], nr)) {
-			*done = true;
-			ok = wait_for_turn(b);
-		} else {
-			ended(part);
-			b->at = last + 2; /* it is dead already */
-		}
-	}
-	b->nr_steps = h->nr;
-	while (ok && b->at < h->nr)
-		ok = go_on(env);
-	return finish(env, out, ok);
-}
-
-/* ---- a step in the middle of another ---- */
-
-static bool wait_for_ended(struct board *b, int step, int timeout_ms)
-{
-	for (int ms = 0; ms < timeout_ms && !__atomic_load_n(&b->ended[step], __ATOMIC_ACQUIRE); ms += 10)
-		word_wait_for(&b->driver_word, 10);
-	return __atomic_load_n(&b->ended[step], __ATOMIC_ACQUIRE);
-}
-
-static struct process *process_of(struct board *b, int step)
-{
-	struct part *part = &b->parts[b->steps[step].slot];
-
-	return &part->stack[part->depth];
-}
-
-static bool begin_beside(struct env *env, const struct variant *v, const struct history *h, int last)
-{
-	struct board *b = env->board;
-
-	begin(v, b, h);
-	if (!go_to(env, last) ||
-	    (!b->parts[h->steps[last + 1].slot].stack[0].pid && !spawn(env, h->steps[last + 1].slot)))
-		return false;
-	b->beside = true;
-	return true;
-}
-
-/* Both steps have been let go on. The rest follows. */
-static bool end_beside(struct env *env, const struct history *h, int last, struct outcome *out, bool ok)
-{
-	struct board *b = env->board;
-
-	if (ok) {
-		b->at = last;
-		ok = wait_for_ended(b, last, TIMEOUT_MS) && wait_for_ended(b, last + 1, TIMEOUT_MS);
-		b->beside = false;
-		b->driver_word = 0;
-		b->at = last + 2;
-	}
-	b->nr_steps = h->nr;
-	while (ok && b->at < h->nr)
-		ok = go_on(env);
-	return finish(env, out, ok);
-}
-
-bool drive_beside(const struct variant *v, const struct history *h, int last, int nr, struct outcome *out,
-		  bool *done)
-{
-	struct env *env = env_get(v);
-	struct board *b = env->board;
-	bool ok = begin_beside(env, v, h, last);
-
-	if (ok) {
-		struct process *p = process_of(b, last);
-
-		*done = !step_to(b, p, nr);
-		b->at = last + 1;
-		word_wake(&process_of(b, last + 1)->word);
-		wait_for_ended(b, last + 1, *done ? TIMEOUT_MS : WAIT_MS);
-		if (!*done)
-			ptrace(PTRACE_DETACH, p->pid, NULL, NULL);
-	}
-	return end_beside(env, h, last, out, ok);
-}
-
-bool drive_crossed(const struct variant *v, const struct history *h, int last, int nr, int nr_next,
-		   struct outcome *out, bool *done, bool *done_next)
-{
-	struct env *env = env_get(v);
-	struct board *b = env->board;
-	bool ok = begin_beside(env, v, h, last);
-
-	if (ok) {
-		struct process *p = process_of(b, last);
-		struct walk next;
-		enum arrival at;
-
-		*done = !step_to(b, p, nr);
-		b->at = last + 1;
-		next = walk_begin(b, process_of(b, last + 1));
-		at = walk_to(b, &next, nr_next, *done ? -1 : WAIT_MS);
-		if (!*done)
-			ptrace(PTRACE_DETACH, p->pid, NULL, NULL);
-		wait_for_ended(b, last, at == AT_CALL ? WAIT_MS : TIMEOUT_MS);
-		if (at == NOT_YET) /* it waited for the other, which has ended */
-			at = walk_to(b, &next, nr_next, -1);
-		*done_next = at == PAST;
-		if (at == AT_CALL)
-			ptrace(PTRACE_DETACH, next.pid, NULL, NULL);
-	}
-	return end_beside(env, h, last, out, ok);
+		ok = env_go_on(env);
+	return env_finish(env, out, ok);
 }

@@ -135,7 +135,7 @@ static inline void history_add(struct history *h, enum slot slot, enum call call
 /* Everybody who is in @scene, and one who is not, looks at the file. */
 void history_add_looks(struct history *h, const struct scene *scene);
 
-/* ---- drive.c: a history under one environment ---- */
+/* ---- drive.c, walk.c: a history under one environment ---- */
 
 struct variant {
 	const char *name, *options;
@@ -155,6 +155,9 @@ bool drive(const struct variant *v, const struct history *h, struct outcome *out
  * something is wrong; the first line of it.
  */
 bool drive_said(const struct variant *v, char *line, size_t size);
+void drive_anew(void); /* all servers are replaced */
+void drive_end(void);
+
 /* As drive(), and who does step @last is killed at its @nr th system call. *done: it had fewer. */
 bool drive_and_kill(const struct variant *v, const struct history *h, int last, int nr, struct outcome *out,
 		    bool *done);
@@ -170,8 +173,6 @@ bool drive_beside(const struct variant *v, const struct history *h, int last, in
  */
 bool drive_crossed(const struct variant *v, const struct history *h, int last, int nr, int nr_next,
 		   struct outcome *out, bool *done, bool *done_next);
-void drive_anew(void); /* all servers are replaced */
-void drive_end(void);
 
 /* ---- judge.c ---- */
 

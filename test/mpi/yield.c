@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPICH over UCX polls without end while it waits: ranks that share a core keep each other from running.
- * Linked into a program, this sleeps for a moment after each poll that found nothing.
+ * What waits in MPI polls without end: ranks that share a core keep each other, and other tests, from
+ * running. Linked into a program, this sleeps for a moment after each poll that found nothing: of MPICH over
+ * UCX, and of Open MPI, which then calls sched_yield() (mpi_yield_when_idle).
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <sched.h>
 #include <time.h>
 
 unsigned ucp_worker_progress(void *worker);
@@ -21,4 +23,12 @@ unsigned ucp_worker_progress(void *worker)
 	if (!nr_events)
 		nanosleep(&moment, NULL);
 	return nr_events;
+}
+
+int sched_yield(void)
+{
+	const struct timespec moment = { .tv_nsec = 50000 };
+
+	nanosleep(&moment, NULL);
+	return 0;
 }

@@ -120,11 +120,11 @@ flatten_killed() {
 }
 
 flatten_holes() {
-	"$plfs" run -m "$map" sh -c 'truncate -s 1G /plfs/h; echo middle | dd of=/plfs/h bs=1M seek=500 conv=notrunc
-		echo end >>/plfs/h; md5sum </plfs/h' >"$work/want"
-	printf stranger | dd of="$back/h" bs=1 seek=$((4096 + 300000000)) conv=notrunc # the oldest layer
+	"$plfs" run -m "$map" sh -c 'truncate -s 128M /plfs/h; echo middle | dd of=/plfs/h bs=1M seek=60 conv=notrunc
+		echo end >>/plfs/h'
+	printf stranger | dd of="$back/h" bs=1 seek=$((4096 + 30000000)) conv=notrunc # the oldest layer
 	"$plfs" flatten -m "$map" -o "$work/plain/h" /plfs/h
-	[ "$(dd if="$work/plain/h" bs=1 skip=300000000 count=8 status=none)" = stranger ]
+	[ "$(dd if="$work/plain/h" bs=1 skip=30000000 count=8 status=none)" = stranger ]
 	[ "$(du -k "$work/plain/h" | cut -f 1)" -lt 100 ]
 	"$plfs" run -m "$map" cmp /plfs/h "$work/plain/h"
 }

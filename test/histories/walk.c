@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A step of a history, walked through call by call (ptrace): killed before one of its system calls, or
+ * stopped there while the step of another process is carried out.
+ */
+#define _GNU_SOURCE
+#include "drive.h"
+
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { WAIT_MS = 30 /* then a step waits for another that stands */ };
+
+/* ---- a kill at a system call ---- */
+
+/* false: it has gone; or, with @timeout_ms, goes on till then, or waits for something. */
+static bool stopped(pid_t pid, int *status, int timeout_ms)
+{
+	const struct timespec pause = { .tv_nsec = 200000 };
+	int waited_us = 0;
+	pid_t got;
+
+	if (timeout_ms < 0)
+		return waitpid(pid, status, __WALL) == pid && WIFSTOPPED(*status);
+	while (!(got = waitpid(pid, status, __WALL | WNOHANG)) && waited_us < timeout_ms * 1000) {
+		nanosleep(&pause, NULL);
+		waited_us += 200;
+	}
+	return got == pid && WIFSTOPPED(*status);
+}
+
+/* A process on its way through the system calls of a step. */
+struct walk {
+	pid_t pid;
+	int step, entries;
+	bool paused;
+};
+
+enum arrival { AT_CALL, PAST, NOT_YET };
+
+static struct walk walk_begin(struct board *b, struct process *p)
+{
+	struct walk w = { .pid = p->pid, .step = b->at };
+	int status;
+
+	if (ptrace(PTRACE_SEIZE, w.pid, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC) ||
+	    ptrace(PTRACE_INTERRUPT, w.pid, NULL, NULL) || !stopped(w.pid, &status, -1))
+		drive_fail("ptrace");
+	word_wake(&p->word);
+	ptrace(PTRACE_SYSCALL, w.pid, NULL, NULL);
+	return w;
+}
+
+/*
+ * Whether a stop before the call is one more case. A process that waits asks again and again: its pauses, and
+ * what follows each, are all the same.
+ */
+static bool is_another(struct walk *w, uint64_t call)
+{
+	bool asks = w->paused;
+
+	w->paused = call == SYS_clock_nanosleep;
+	return !asks && !w->paused;
+}
+
+/* On to the @nr th call of the step, before which it is stopped. PAST: the step had fewer. */
+static enum arrival walk_to(struct board *b, struct walk *w, int nr, int timeout_ms)
+{
+	int status;
+
+	while (stopped(w->pid, &status, timeout_ms)) {
+		bool call = WSTOPSIG(status) == (SIGTRAP | 0x80);
+		long sig = call || status >> 16 ? 0 : WSTOPSIG(status);
+		struct __ptrace_syscall_info info = { 0 };
+		bool entry;
+
+		if (call)
+			ptrace(PTRACE_GET_SYSCALL_INFO, w->pid, sizeof(info), &info);
+		entry = call && info.op == PTRACE_SYSCALL_INFO_ENTRY;
+		if (b->done[w->step]) {
+			ptrace(PTRACE_DETACH, w->pid, NULL, sig);
+			return PAST;
+		}
+		if (entry && b->begun[w->step] && is_another(w, info.entry.nr) && ++w->entries == nr)
+			return AT_CALL;
+		ptrace(PTRACE_SYSCALL, w->pid, NULL, sig);
+		if (w->paused && timeout_ms >= 0)
+			return NOT_YET;
+	}
+	return timeout_ms < 0 ? PAST : NOT_YET;
+}
+
+static bool step_to(struct board *b, struct process *p, int nr)
+{
+	struct walk w = walk_begin(b, p);
+
+	return walk_to(b, &w, nr, -1) == AT_CALL;
+}
+
+static bool step_and_kill(struct board *b, struct process *p, int nr)
+{
+	int status, pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+	bool killed = step_to(b, p, nr);
+
+	if (killed) {
+		kill(p->pid, SIGKILL);
+		waitpid(p->pid, &status, __WALL);
+		process_wait_for_end(pidfd);
+	}
+	close(pidfd);
+	return killed;
+}
+
+/* All before step @last, whose process there is. */
+static bool go_to(struct env *env, int last)
+{
+	struct board *b = env->board;
+	bool ok = true;
+
+	b->nr_steps = last;
+	while (ok && b->at < last)
+		ok = env_go_on(env);
+	return ok && (b->parts[b->steps[last].slot].stack[0].pid || env_spawn(env, b->steps[last].slot));
+}
+
+bool drive_and_kill(const struct variant *v, const struct history *h, int last, int nr, struct outcome *out,
+		    bool *done)
+{
+	struct env *env = env_get(v);
+	struct board *b = env->board;
+	bool ok = true;
+
+	board_begin(v, b, h);
+	*done = false;
+	ok = go_to(env, last);
+	b->nr_steps = last + 1;
+	if (ok) {
+		struct part *part = &b->parts[h->steps[last].slot];
+
+		if ( !step_and_kill(b, &part->stack[part->depth], nr)) {
+			*done = true;
+			ok = board_wait_for_turn(b);
+		} else {
+			part_ended(part);
+			b->at = last + 2; /* it is dead already */
+		}
+	}
+	b->nr_steps = h->nr;
+	while (ok && b->at < h->nr)
+		ok = env_go_on(env);
+	return env_finish(env, out, ok);
+}
+
+/* ---- a step in the middle of another ---- */
+
+static bool wait_for_ended(struct board *b, int step, int timeout_ms)
+{
+	for (int ms = 0; ms < timeout_ms && !__atomic_load_n(&b->ended[step], __ATOMIC_ACQUIRE); ms += 10)
+		word_wait_for(&b->driver_word, 10);
+	return __atomic_load_n(&b->ended[step], __ATOMIC_ACQUIRE);
+}
+
+static struct process *process_of(struct board *b, int step)
+{
+	struct part *part = &b->parts[b->steps[step].slot];
+
+	return &part->stack[part->depth];
+}
+
+static bool begin_beside(struct env *env, const struct variant *v, const struct history *h, int last)
+{
+	struct board *b = env->board;
+
+	board_begin(v, b, h);
+	if (!go_to(env, last) ||
+	    (!b->parts[h->steps[last + 1].slot].stack[0].pid && !env_spawn(env, h->steps[last + 1].slot)))
+		return false;
+	b->beside = true;
+	return true;
+}
+
+/* Both steps have been let go on. The rest follows. */
+static bool end_beside(struct env *env, const struct history *h, int last, struct outcome *out, bool ok)
+{
+	struct board *b = env->board;
+
+	if (ok) {
+		b->at = last;
+		ok = wait_for_ended(b, last, TIMEOUT_MS) && wait_for_ended(b, last + 1, TIMEOUT_MS);
+		b->beside = false;
+		b->driver_word = 0;
+		b->at = last + 2;
+	}
+	b->nr_steps = h->nr;
+	while (ok && b->at < h->nr)
+		ok = env_go_on(env);
+	return env_finish(env, out, ok);
+}
+
+bool drive_beside(const struct variant *v, const struct history *h, int last, int nr, struct outcome *out,
+		  bool *done)
+{
+	struct env *env = env_get(v);
+	struct board *b = env->board;
+	bool ok = begin_beside(env, v, h, last);
+
+	if (ok) {
+		struct process *p = process_of(b, last);
+
+		*done = !step_to(b, p, nr);
+		b->at = last + 1;
+		word_wake(&process_of(b, last + 1)->word);
+		wait_for_ended(b, last + 1, *done ? TIMEOUT_MS : WAIT_MS);
+		if (!*done)
+			ptrace(PTRACE_DETACH, p->pid, NULL, NULL);
+	}
+	return end_beside(env, h, last, out, ok);
+}
+
+bool drive_crossed(const struct variant *v, const struct history *h, int last, int nr, int nr_next,
+		   struct outcome *out, bool *done, bool *done_next)
+{
+	struct env *env = env_get(v);
+	struct board *b = env->board;
+	bool ok = begin_beside(env, v, h, last);
+
+	if (ok) {
+		struct process *p = process_of(b, last);
+		struct walk next;
+		enum arrival at;
+
+		*done = !step_to(b, p, nr);
+		b->at = last + 1;
+		next = walk_begin(b, process_of(b, last + 1));
+		at = walk_to(b, &next, nr_next, *done ? -1 : WAIT_MS);
+		if (!*done)
+			ptrace(PTRACE_DETACH, p->pid, NULL, NULL);
+		wait_for_ended(b, last, at == AT_CALL ? WAIT_MS : TIMEOUT_MS);
+		if (at == NOT_YET) /* it waited for the other, which has ended */
+			at = walk_to(b, &next, nr_next, -1);
+		*done_next = at == PAST;
+		if (at == AT_CALL)
+			ptrace(PTRACE_DETACH, next.pid, NULL, NULL);
+	}
+	return end_beside(env, h, last, out, ok);
+}
