@@ -409,9 +409,32 @@ static int remove_log(struct finish *f)
 	return ret == -ENOENT ? 0 : ret;
 }
 
+/* Whether the node index has a block of the log, or is damaged. -errno. */
+static int is_in_index(struct finish *f)
+{
+	char path[CONTAINER_PATH_LEN];
+	struct index_block block;
+	struct node_index idx;
+	uint32_t pid, seq;
+	bool has = false;
+	int ret;
+
+	name_index_of(f->log, path);
+	ret = node_index_open(&idx, f->c, path);
+	if (ret)
+		return ret == -ENOENT ? 0 : ret == -EIO ? 1 : ret;
+	name_log_numbers(f->log, &pid, &seq);
+	while (!has && (ret = node_index_next(&idx, &block)) > 0)
+		has = block.pid == pid && block.seq == seq;
+	has |= idx.damaged;
+	node_index_close(&idx);
+	return has ? 1 : ret;
+}
+
 /*
  * The live file says nothing. Its log may have been closed before, if it is one that was continued, or just
- * now: then it has blocks. 1: it has bytes, and none; 0: else; -errno.
+ * now: then it has blocks, or after a power failure the node index has some of it. 1: it has bytes, and no
+ * block; 0: else; -errno.
  */
 static int has_no_block(struct finish *f)
 {
@@ -427,7 +450,8 @@ static int has_no_block(struct finish *f)
 		return ret;
 	none = !whole && !idx.len;
 	node_index_close(&idx);
-	return none;
+	ret = none ? is_in_index(f) : 1;
+	return ret < 0 ? ret : !ret;
 }
 
 int finish_log(const struct container *c, const char *live, uint64_t sure_len, struct finished *how)
