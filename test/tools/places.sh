@@ -311,6 +311,28 @@ places_of_removed_files() { # by a command that could not see the place
 	[ "$("$plfs" run -m "$map" cat /plfs/h)" = two ]
 }
 
+# Once it is read-only, nothing is said to have been removed.
+read_only_place_of_removed_files() {
+	local map
+	near_setup
+	mount -t tmpfs none "$near" || { echo "no mounts here"; exit 77; }
+	trap 'umount -l "$near"' EXIT
+	"$plfs" run -m "$map" sh -c 'echo one >/plfs/g; echo two >/plfs/h'
+	rm "$back/g" "$back/h"
+	collect 0 -a 0
+	mount -o remount,ro "$near"
+	lines=2 wrong 2 'it cannot be removed: Read-only file system' "$plfs" gc --places "$near"
+	grep '0 containers of files that are gone removed' "$work/out"
+	lines=2 wrong 75 'it cannot be removed: Read-only file system' "$plfs" drain "$near"
+	! grep 'gone were removed' "$work/out" || return 1
+	"$plfs" gc --places --json "$near" >"$work/got" 2>/dev/null || [ $? = 2 ]
+	grep -F '"removed": 0, "young": 0, "failed": 2' "$work/got"
+	mount -o remount,rw "$near"
+	"$plfs" gc --places "$near" | grep '2 containers of files that are gone removed'
+	umount -l "$near"
+	trap - EXIT
+}
+
 full_place() { # a file system without space: as root
 	local map i
 	[ "$(id -u)" = 0 ] || { echo "needs root, for a small file system"; exit 77; }

@@ -277,13 +277,14 @@ static bool parse_id(const char *name, uint8_t *id)
 
 static void remove_orphan(struct placing *p, int dir, const char *name)
 {
+	char parent[PLACE_PATH_LEN + 4];
+
 	if ((plfs_place_is_shared(p->top) || spare_is_top(p->top)) && young_tree(dir, name, p->d->age_ns)) {
 		p->d->nr_young++;
 		return;
 	}
-	p->d->nr_orphans++;
-	if (!p->d->dry && dirs_remove(dir, name, false, container_has))
-		p->d->nr_left++;
+	snprintf(parent, sizeof(parent), "%s/%.2s", p->top, name);
+	drain_count_orphan(p->d, parent, name, p->d->dry ? 0 : dirs_remove(dir, name, false, container_has));
 }
 
 static void note_other(struct placing *p, const char *name)
@@ -317,7 +318,7 @@ static int drain_id(struct placing *p, int dir, const char *name)
 		return 0;
 	}
 	if (!ret && p->only_orphans)
-		leftovers_remove(dir, name, p->d);
+		leftovers_remove(dir, name, p->top, p->d);
 	if (ret || p->only_orphans)
 		return ret;
 	/* as it is made: what a user of the stub may do to droppings */
@@ -439,7 +440,7 @@ int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, s
 		as_owner_begin(&owner, st.st_uid, st.st_gid);
 		dirs_list(p.fd, visit, &p);
 		if (!d->closed_only)
-			stage_collect(m, p.fd, d);
+			stage_collect(m, p.fd, p.top, d);
 		as_owner_end(&owner);
 		if (p.killed.nr)
 			drain_killed(&p);
