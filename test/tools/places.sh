@@ -333,6 +333,36 @@ read_only_place_of_removed_files() {
 	trap - EXIT
 }
 
+read_only_place() { # logs are copied from it once, and that is all that can be done
+	local map
+	near_setup
+	mount -t tmpfs none "$near" || { echo "no mounts here"; exit 77; }
+	trap 'umount -l "$near"' EXIT
+	head -c 3000000 /dev/urandom >"$work/plain/r"
+	"$plfs" run -m "$map" cp "$work/plain/r" /plfs/r
+	mount -o remount,ro "$near"
+	"$plfs" drain "$back/r" >"$work/out" 2>"$work/err"
+	cat "$work/out" "$work/err"
+	grep '^1 logs moved home, 2.9 MiB' "$work/out"
+	[ "$(grep -c 'is in the backend, and stays in its place too, as that is read-only' "$work/err")" = 1 ]
+	[ "$(wc -l <"$work/err")" = 1 ]
+	stat -c %i "$back"/.plfs/*/*/hostdir.*/data.* >"$work/inode"
+	"$plfs" drain "$near" >"$work/out" 2>"$work/err"
+	cat "$work/out" "$work/err"
+	grep -x '0 logs moved home, 0 bytes' "$work/out" && [ "$(wc -l <"$work/out")" = 1 ]
+	grep 'as that is read-only' "$work/err" && [ "$(wc -l <"$work/err")" = 1 ]
+	"$plfs" drain --wait "$back/r" | grep -x '0 logs moved home, 0 bytes'
+	stat -c %i "$back"/.plfs/*/*/hostdir.*/data.* | diff - "$work/inode"
+	"$plfs" run -m "$map" cmp /plfs/r "$work/plain/r"
+	printf garbage | dd of="$(ls "$back"/.plfs/*/*/hostdir.*/data.*)" bs=1 seek=99999 conv=notrunc status=none
+	"$plfs" drain "$back/r" | grep '^1 logs moved home, 2.9 MiB' # a copy that is wrong is made again
+	! stat -c %i "$back"/.plfs/*/*/hostdir.*/data.* | cmp -s - "$work/inode" || return 1
+	mv "$back" "$work/elsewhere" && umount -l "$near"
+	"$plfs" run -m "/plfs=$work/elsewhere" cmp /plfs/r "$work/plain/r"
+	mv "$work/elsewhere" "$back"
+	trap - EXIT
+}
+
 full_place() { # a file system without space: as root
 	local map i
 	[ "$(id -u)" = 0 ] || { echo "needs root, for a small file system"; exit 77; }

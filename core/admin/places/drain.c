@@ -67,6 +67,11 @@ static int drain_log(struct draining *g, const char *log)
 	g->d->nr_logs += carry.nr_logs;
 	if (ret == -EBUSY && !placed_is_near(g->c->store, full))
 		return 0; /* another drain has moved it */
+	if (carry.stays) {
+		drain_trouble(g->d, g->c->dir, log,
+			      "is in the backend, and stays in its place too, as that is read-only");
+		return 0;
+	}
 	if (!drain_counts(g->d, ret))
 		return 0;
 	drain_trouble(g->d, g->c->dir, log, strerror(-ret));
