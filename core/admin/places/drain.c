@@ -173,10 +173,11 @@ static int drain_all(const struct container *c, const struct stub *stub, struct 
 static int mirror(struct container *c, int fd, struct stub *stub, const struct stat *st, struct plfs_drain *d)
 {
 	struct as_owner owner = { .is = false };
+	/* what it voids may go for good */
+	uint64_t void_ns = c->store->spares->parity && stub->generation_ns && !io_fsync(fd) ?
+				   stub->generation_ns : 0;
 	int h, ret = 0;
 
-	if (!c->store->spares)
-		return 0;
 	if (!stub->copied) {
 		h = stub_reopen(fd, O_RDWR);
 		ret = h < 0 ? h : stub_set_copied(h, stub);
@@ -186,7 +187,7 @@ static int mirror(struct container *c, int fd, struct stub *stub, const struct s
 		return ret;
 	c->copied = true;
 	as_owner_begin(&owner, st->st_uid, st->st_gid);
-	ret = mirror_container(c, d);
+	ret = mirror_container(c, void_ns, d);
 	as_owner_end(&owner);
 	return ret;
 }
@@ -228,7 +229,7 @@ int plfs_drain_file(struct plfs_mount *m, int dirfd, const char *path, struct pl
 		as_owner_end(&owner);
 	}
 	d->nr_left += still.nr;
-	if (!ret)
+	if (!ret && c.store->spares)
 		ret = mirror(&c, fd, &stub, &st, d);
 out:
 	listed_release(&ends);
