@@ -202,7 +202,7 @@ struct plfs_drain {
 	uint64_t nr_elsewhere;   /* near.HOSTs that lead to places that are not on this host */
 	uint64_t nr_lost;        /* logs that are damaged, or lost their ends */
 	uint64_t nr_there;       /* of a staging: logs that are on this node already */
-	uint64_t nr_orphans;     /* containers near, of which no file is left */
+	uint64_t nr_orphans;     /* containers near, of which no file is left, that were removed */
 	uint64_t nr_young;       /* such ones that stay, for their age */
 	uint64_t nr_open;        /* with closed_only: logs with a live file, */
 	uint64_t nr_dead;        /* and of these those whose process has gone */

@@ -125,6 +125,12 @@ static int collect(struct plfs_mount *m, struct run *r)
 
 /* ---- places ---- */
 
+static void place_trouble(void *arg, const char *path, const char *why)
+{
+	(void)arg;
+	tool_error("%s: %s", path, why);
+}
+
 static int collect_place(void *arg, struct top *top, struct plfs_mount *m)
 {
 	struct plfs_drain *d = arg;
@@ -140,7 +146,7 @@ static int collect_place(void *arg, struct top *top, struct plfs_mount *m)
 		printf("{\"place\": ");
 		tool_print_json(top->path);
 		printf(", \"removed\": %llu, \"young\": %llu, \"failed\": %llu}\n",
-		       (unsigned long long)(d->dry ? 0 : d->nr_orphans - orphans - (d->nr_left - left)),
+		       (unsigned long long)(d->dry ? 0 : d->nr_orphans - orphans),
 		       (unsigned long long)(d->nr_young - young), (unsigned long long)(d->nr_left - left));
 	} else if (!opt.quiet) {
 		tool_print("%s: %llu containers of files that are gone%s", top->path,
@@ -161,7 +167,7 @@ static int no_place(void *arg, const char *name, const char *path, struct plfs_m
 
 static int collect_places(char **names, int nr, const struct plfs_gc *gc)
 {
-	struct plfs_drain d = { .dry = gc->dry, .age_ns = gc->age_ns };
+	struct plfs_drain d = { .dry = gc->dry, .age_ns = gc->age_ns, .trouble = place_trouble };
 	struct places p = { .names = names, .nr = nr, .nr_given = nr, .top = collect_place,
 			    .file = no_place, .arg = &d };
 	int ret = places_each(&p);

@@ -20,6 +20,7 @@ struct carry {
 	bool keep;       /* what goes near stays there as a staged copy (core/backend/staged.h) */
 	uint64_t bytes;  /* copied, of all logs */
 	unsigned nr_logs; /* moved */
+	bool stays;       /* the log is at home, and its place is read-only: it is there too */
 };
 
 /* One log, near and at home. */
@@ -60,6 +61,12 @@ int carried_is_same(struct carried *k, off_t len);
  * 0; -EIO: they differ (one line, unless k->quiet); -EBUSY: the log was cut or continued meanwhile; -errno.
  */
 int carried_copy_data(struct carried *k, uint64_t off, uint64_t len, bool compares, struct carry *carry);
+
+/*
+ * Whether all @len bytes of the data area of the log @path, open at @h, match the checksums that it has, or
+ * those at @other do (-1: none). 0; -EIO, without a line: they do not, or it has none; -errno.
+ */
+int carried_prove(const struct container *c, const char *path, int h, int other, uint64_t len);
 
 /* Copy the whole log to the new file @tmp of k->home, compared and synced. *@len: of the log's file. */
 int carried_copy_all(struct carried *k, const char *tmp, off_t *len, struct carry *carry);

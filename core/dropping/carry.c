@@ -194,30 +194,88 @@ static bool is_being_made(struct carried *k)
 	return carried_is_open(k);
 }
 
-int carry_log(const struct container *c, const char *path, struct carry *carry)
+/*
+ * Nothing goes from a file system that has become read-only, or that refuses changes after an error. This one
+ * is of nobody's interest.
+ */
+static bool near_is_read_only(const struct carried *k)
+{
+	const struct timespec times[2] = { { .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_OMIT } };
+	struct store home = k->home;
+	int fd = store_fd(&home, k->near);
+
+	return fd >= 0 && sys.futimens(fd, times) && errno == EROFS;
+}
+
+/* Whether @h, the file of that name at home, has the header and the data area of the log, of @len bytes. */
+static bool is_same_log(struct carried *k, int h, off_t len)
+{
+	uint8_t *from = k->buf, *to = k->buf + CARRIED_HEADER_LEN;
+	struct stat st;
+
+	return !k->home.ops->fstat(&k->home, h, &st) && st.st_size == len &&
+	       k->c->store->ops->pread(k->c->store, k->from, from, CARRIED_HEADER_LEN, 0) ==
+		       CARRIED_HEADER_LEN &&
+	       k->home.ops->pread(&k->home, h, to, CARRIED_HEADER_LEN, 0) == CARRIED_HEADER_LEN &&
+	       !memcmp(from, to, CARRIED_HEADER_LEN) &&
+	       !carried_prove(k->c, k->path, h, -1, datalog_len(&st)) &&
+	       !k->home.ops->sync(&k->home, h, false);
+}
+
+/* A log that cannot go near was copied before: not once more each time. */
+static bool is_home_already(struct carried *k, off_t *len)
+{
+	struct stat st;
+	bool is;
+	int h;
+
+	if (k->c->store->ops->fstat(k->c->store, k->from, &st) || !near_is_read_only(k))
+		return false;
+	h = store_open(&k->home, k->full, O_RDWR | STORE_BRIEFLY, 0);
+	if (h < 0)
+		return false;
+	is = is_same_log(k, h, st.st_size);
+	store_close(&k->home, &h);
+	*len = st.st_size;
+	return is;
+}
+
+static int copy_home(struct carried *k, off_t *len, struct carry *carry)
 {
 	char tmp[STORE_PATH_LEN] = "";
+	int ret = carried_name_tmp(k->full, tmp);
+
+	if (ret)
+		return ret;
+	ret = carried_copy_all(k, tmp, len, carry);
+	if (!ret)
+		ret = carried_commit(k, tmp, *len);
+	if (ret)
+		k->home.ops->unlink(&k->home, tmp);
+	return ret;
+}
+
+int carry_log(const struct container *c, const char *path, struct carry *carry)
+{
 	struct carried k;
 	off_t len = 0;
+	bool again = false;
 	int ret = begin(&k, c, path);
 
 	if (!ret || ret == -EIO)
 		ret = is_being_made(&k) ? -EBUSY : ret;
 	k.keeps = carry->keep;
-	if (!ret)
-		ret = carried_name_tmp(k.full, tmp);
 	if (!ret) {
-		ret = carried_copy_all(&k, tmp, &len, carry);
-		if (!ret)
-			ret = carried_commit(&k, tmp, len);
-		if (ret)
-			k.home.ops->unlink(&k.home, tmp);
+		again = is_home_already(&k, &len);
+		ret = again ? 0 : copy_home(&k, &len, carry);
 	}
 	if (!ret)
 		ret = carried_sync_hostdir(&k);
-	if (!ret)
+	if (!ret) {
 		ret = carried_alone(&k, leave, NULL, len);
-	carry->nr_logs += !ret;
+		carry->stays = ret == -EROFS;
+	}
+	carry->nr_logs += !ret || (carry->stays && !again);
 	carried_end(&k);
 	return ret;
 }

@@ -24,7 +24,7 @@ int carry_leave(const struct container *c, const char *path);
  * renamed, the directory synced; then removed near. Killed after any call, the file has all its bytes, and
  * the next call goes on. Its blocks are in the node index, as the caller knows.
  * 0; -ENOENT: it is not near; -EBUSY: it is being made, written or continued; -EIO: its bytes are
- * not those that were written (one line); -errno.
+ * not those that were written (one line); -EROFS: with carry->stays it is home, and cannot go near; -errno.
  */
 int carry_log(const struct container *c, const char *path, struct carry *carry);
 
@@ -43,12 +43,6 @@ int carry_back(const struct container *c, const char *path, int from, int other,
 /* The same into the directory @to, where the log was or should be. */
 int carry_there(const struct container *c, const char *path, int from, struct place_dir *to,
 		struct carry *carry);
-
-/*
- * Whether all @len bytes of the data area of the log @path, open at @h, match the checksums that it has, or
- * those at @other do (-1: none). 0; -EIO, without a line: they do not, or it has none; -errno.
- */
-int carry_prove(const struct container *c, const char *path, int h, int other, uint64_t len);
 
 /*
  * Make a staged copy of the closed log @path of the container, which is at home, or put it in the place of

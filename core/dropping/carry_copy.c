@@ -144,16 +144,3 @@ int carry_back(const struct container *c, const char *path, int from, int other,
 	carried_end(&k);
 	return ret;
 }
-
-int carry_prove(const struct container *c, const char *path, int h, int other, uint64_t len)
-{
-	struct carried k = { .c = c, .path = path, .near = -1, .from = h, .other = other, .to = -1,
-			     .quiet = true, .sums.quiet = true };
-	int ret;
-
-	k.buf = mem_alloc(CARRIED_COPY_LEN);
-	ret = k.buf ? carried_copy_data(&k, 0, len, true, NULL) : -ENOMEM;
-	k.from = -1; /* the caller's */
-	carried_end(&k);
-	return ret == -EBUSY || ret == -EBADMSG ? -EIO : ret;
-}

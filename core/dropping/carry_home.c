@@ -97,7 +97,7 @@ static int home_has_more(const struct moving *m)
 		return h == -ENOENT ? 0 : h;
 	ret = home.ops->fstat(&home, h, &st);
 	if (!ret && st.st_size > m->len) {
-		ret = carry_prove(m->c, m->path, h, -1, datalog_len(&st));
+		ret = carried_prove(m->c, m->path, h, -1, datalog_len(&st));
 		ret = ret ? ret : 1;
 	}
 	store_close(&home, &h);

@@ -57,7 +57,7 @@ int copies_prove(const struct container *c, const char *path, int h, uint64_t *l
 	int ret = c->store->ops->fstat(c->store, h, &st);
 
 	*len = ret ? 0 : datalog_len(&st);
-	return ret ? ret : carry_prove(c, path, h, -1, *len);
+	return ret ? ret : carried_prove(c, path, h, -1, *len);
 }
 
 void copies_look(const struct container *c, const char *path, const char *top, bool proves,
@@ -141,7 +141,7 @@ static void find_pair(const struct container *c, const char *path, const char *t
 	for (int i = 0; i < 2 && h[0] >= 0 && h[1] >= 0 && src->from < 0; i++) {
 		uint64_t len = c->store->ops->fstat(c->store, h[i], &st) ? 0 : datalog_len(&st);
 
-		if (len < least || carry_prove(c, path, h[i], h[!i], len))
+		if (len < least || carried_prove(c, path, h[i], h[!i], len))
 			continue;
 		*src = (struct copies_source){ .from = h[i], .other = h[!i], .len = len };
 		snprintf(src->where, sizeof(src->where), "%s", top);

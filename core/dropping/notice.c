@@ -92,7 +92,7 @@ int notice_change(const struct container *c, int h)
 	encode_header(c, head);
 	put_le64(head + NOTICE_OFF_WORD, new_word());
 	n = c->store->ops->pwrite(c->store, h, head, sizeof(head), 0);
-	return n == (ssize_t)sizeof(head) ? 0 : -EIO;
+	return n == (ssize_t)sizeof(head) ? 0 : n < 0 ? (int)n : -EIO;
 }
 
 int notice_open_here(const struct container *c)

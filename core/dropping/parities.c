@@ -433,7 +433,7 @@ int parities_restore(const struct container *c, const char *path, uint64_t least
 		struct stat st;
 		uint64_t len = c->store->ops->fstat(c->store, h, &st) ? 0 : datalog_len(&st);
 
-		if (len >= least && !carry_prove(c, path, h, -1, len)) {
+		if (len >= least && !carried_prove(c, path, h, -1, len)) {
 			ret = put_back(c, path, h, carry);
 			ret = ret ? ret : 1;
 		}

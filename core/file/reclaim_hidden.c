@@ -35,7 +35,7 @@ static int take_past(struct reclaim *rc)
 	if (ret)
 		return ret;
 	if (!rc->alone && floor_ns < now_ns)
-		return reclaim_refuse(rc, -EOPNOTSUPP, "the file system of the backend cannot map files");
+		return reclaim_lacks_floor(rc);
 	rc->stamp_ns = rc->alone ? now_ns - RECLAIM_CLOCKS_NS : now_ns;
 	return 0;
 }

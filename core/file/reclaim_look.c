@@ -44,6 +44,18 @@ int reclaim_take_stamp(const struct reclaim *rc, uint64_t *stamp_ns, uint64_t *f
 	return 0;
 }
 
+/* A table that could be mapped has the stamp that was taken: a write says whether it lacks room. */
+int reclaim_lacks_floor(struct reclaim *rc)
+{
+	const struct container *c = &rc->ino->c;
+	int h = notice_open_here(c), ret = h < 0 ? h : notice_change(c, h);
+
+	if (h >= 0)
+		store_close(c->store, &h);
+	return ret == -ENOSPC || ret == -EDQUOT ?
+		       ret : reclaim_refuse(rc, -EOPNOTSUPP, "the file system of the backend cannot map files");
+}
+
 static int take_floor(struct reclaim *rc)
 {
 	struct timespec now, wait = { .tv_nsec = rc->alone ? RECLAIM_CLOCKS_NS : FLOOR_NS };
@@ -62,7 +74,7 @@ static int take_floor(struct reclaim *rc)
 		return reclaim_refuse(rc, -EAGAIN,
 			      "its times lie in the future by the clock of this host: try again later");
 	if (floor_ns < rc->stamp_ns && !rc->alone)
-		return reclaim_refuse(rc, -EOPNOTSUPP, "the file system of the backend cannot map files");
+		return reclaim_lacks_floor(rc);
 	return 0;
 }
 

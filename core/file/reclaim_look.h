@@ -65,6 +65,9 @@ int reclaim_check_file(struct reclaim *rc);
 /* R1 without the wait: a stamp, and the floor after it. 0; -errno. */
 int reclaim_take_stamp(const struct reclaim *rc, uint64_t *stamp_ns, uint64_t *floor_ns);
 
+/* The floor stays behind: -ENOSPC, -EDQUOT: the table has no room; -EOPNOTSUPP: it cannot be mapped. */
+int reclaim_lacks_floor(struct reclaim *rc);
+
 /* R2. 0; -EBUSY; -errno. */
 int reclaim_check_writers(struct reclaim *rc);
 

@@ -80,6 +80,30 @@ compact_refused() {
 	"$plfs" compact --help | grep -q '^usage: plfs compact'
 }
 
+# A quota on btrfs counts what is written over, too.
+compact_over_quota() {
+	local disk=$work/disk map=/plfs=$work/disk/b{small=0} used
+	mkdir "$disk"
+	truncate -s 200M "$work/image" && mkfs.btrfs -q "$work/image"
+	mount -o loop "$work/image" "$disk" || { echo "no btrfs here"; exit 77; }
+	trap 'umount -l "$disk"' EXIT
+	btrfs quota enable "$disk" && btrfs -q subvolume create "$disk/b" || { echo "no quota here"; exit 77; }
+	for _ in 1 2; do
+		head -c 3000000 /dev/urandom >"$work/plain/q"
+		"$plfs" run -m "$map" dd if="$work/plain/q" of=/plfs/q bs=100000 conv=notrunc status=none
+	done
+	sync -f "$disk"
+	btrfs quota rescan -w "$disk" >/dev/null
+	used=$(btrfs qgroup show --raw -f "$disk/b" | awk 'END { print $2 }')
+	btrfs qgroup limit "$used" "$disk/b"
+	wrong 1 'Disk quota exceeded' "$plfs" compact "$disk/b/q"
+	btrfs quota disable "$disk"
+	"$plfs" compact "$disk/b/q"
+	"$plfs" run -m "$map" cmp /plfs/q "$work/plain/q"
+	umount -l "$disk"
+	trap - EXIT
+}
+
 compact_damaged() { # a bad chunk ends it, and nothing has changed
 	local log
 	head -c 3000000 /dev/urandom >"$work/plain/d"

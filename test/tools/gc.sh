@@ -124,6 +124,25 @@ backend_below() {
 	[ "$(ls -d "$below"/.plfs/??/* | wc -l)" = 1 ]
 }
 
+# It is what makes room: it needs none itself.
+gc_without_room() {
+	local full='No space left on device'
+	mount -t tmpfs -o size=8m,nr_inodes=200 none "$back" || { echo "no mounts here"; exit 77; }
+	trap 'umount -l "$back"' EXIT
+	"$plfs" run -m "$map" sh -c 'seq 9999 >/plfs/f; seq 9999 >/plfs/g; seq 999 >/plfs/old'
+	rm "$back/g" "$back/old"
+	(for i in $(seq 300); do : >"$back/x$i"; done) 2>"$work/err" || grep -q "$full" "$work/err"
+	wrong 1 "$full" mkdir "$back/y"
+	collect 0
+	grep "container, kept, .* younger than 1 day" "$work/got"
+	collect 0 -a 0
+	[ "$(grep -c "container, removed" "$work/got")" = 2 ] && [ "$(nr_containers)" = 1 ] && [ ! -s "$work/err" ]
+	mkdir "$back/y"
+	"$plfs" run -m "$map" cat /plfs/f | cmp - <(seq 9999)
+	umount -l "$back"
+	trap - EXIT
+}
+
 gc_wrong() {
 	"$plfs" run -m "$map" sh -c 'echo hello >/plfs/f'
 	wrong 2 "no backend given" "$plfs" gc

@@ -311,6 +311,58 @@ places_of_removed_files() { # by a command that could not see the place
 	[ "$("$plfs" run -m "$map" cat /plfs/h)" = two ]
 }
 
+# Once it is read-only, nothing is said to have been removed.
+read_only_place_of_removed_files() {
+	local map
+	near_setup
+	mount -t tmpfs none "$near" || { echo "no mounts here"; exit 77; }
+	trap 'umount -l "$near"' EXIT
+	"$plfs" run -m "$map" sh -c 'echo one >/plfs/g; echo two >/plfs/h'
+	rm "$back/g" "$back/h"
+	collect 0 -a 0
+	mount -o remount,ro "$near"
+	lines=2 wrong 2 'it cannot be removed: Read-only file system' "$plfs" gc --places "$near"
+	grep '0 containers of files that are gone removed' "$work/out"
+	lines=2 wrong 75 'it cannot be removed: Read-only file system' "$plfs" drain "$near"
+	! grep 'gone were removed' "$work/out" || return 1
+	"$plfs" gc --places --json "$near" >"$work/got" 2>/dev/null || [ $? = 2 ]
+	grep -F '"removed": 0, "young": 0, "failed": 2' "$work/got"
+	mount -o remount,rw "$near"
+	"$plfs" gc --places "$near" | grep '2 containers of files that are gone removed'
+	umount -l "$near"
+	trap - EXIT
+}
+
+read_only_place() { # logs are copied from it once, and that is all that can be done
+	local map
+	near_setup
+	mount -t tmpfs none "$near" || { echo "no mounts here"; exit 77; }
+	trap 'umount -l "$near"' EXIT
+	head -c 3000000 /dev/urandom >"$work/plain/r"
+	"$plfs" run -m "$map" cp "$work/plain/r" /plfs/r
+	mount -o remount,ro "$near"
+	"$plfs" drain "$back/r" >"$work/out" 2>"$work/err"
+	cat "$work/out" "$work/err"
+	grep '^1 logs moved home, 2.9 MiB' "$work/out"
+	[ "$(grep -c 'is in the backend, and stays in its place too, as that is read-only' "$work/err")" = 1 ]
+	[ "$(wc -l <"$work/err")" = 1 ]
+	stat -c %i "$back"/.plfs/*/*/hostdir.*/data.* >"$work/inode"
+	"$plfs" drain "$near" >"$work/out" 2>"$work/err"
+	cat "$work/out" "$work/err"
+	grep -x '0 logs moved home, 0 bytes' "$work/out" && [ "$(wc -l <"$work/out")" = 1 ]
+	grep 'as that is read-only' "$work/err" && [ "$(wc -l <"$work/err")" = 1 ]
+	"$plfs" drain --wait "$back/r" | grep -x '0 logs moved home, 0 bytes'
+	stat -c %i "$back"/.plfs/*/*/hostdir.*/data.* | diff - "$work/inode"
+	"$plfs" run -m "$map" cmp /plfs/r "$work/plain/r"
+	printf garbage | dd of="$(ls "$back"/.plfs/*/*/hostdir.*/data.*)" bs=1 seek=99999 conv=notrunc status=none
+	"$plfs" drain "$back/r" | grep '^1 logs moved home, 2.9 MiB' # a copy that is wrong is made again
+	! stat -c %i "$back"/.plfs/*/*/hostdir.*/data.* | cmp -s - "$work/inode" || return 1
+	mv "$back" "$work/elsewhere" && umount -l "$near"
+	"$plfs" run -m "/plfs=$work/elsewhere" cmp /plfs/r "$work/plain/r"
+	mv "$work/elsewhere" "$back"
+	trap - EXIT
+}
+
 full_place() { # a file system without space: as root
 	local map i
 	[ "$(id -u)" = 0 ] || { echo "needs root, for a small file system"; exit 77; }

@@ -148,29 +148,49 @@ void gc_wait(unsigned ms)
 
 /* ---- the clock ---- */
 
-uint64_t gc_now_ns(struct gc_run *run)
+/* The clock by which a local file system sets times; one that keeps whole seconds may seem behind it. */
+static uint64_t host_clock_ns(const struct gc_run *run)
 {
+	const bool is_local = !run->m->store.remote;
 	struct timespec now;
 	struct stat st;
 
-	if (run->clock >= 0 && !sys.futimens(run->clock, NULL) && !sys.fstat(run->clock, &st))
-		return dirs_time_ns(&st.st_ctim) + run->gc->later_ns;
-	sys.clock_gettime(CLOCK_REALTIME, &now);
-	return dirs_time_ns(&now) + run->gc->later_ns;
+	sys.clock_gettime(is_local ? CLOCK_REALTIME_COARSE : CLOCK_REALTIME, &now);
+	if (is_local && !sys.fstat(run->dir, &st) && !st.st_ctim.tv_nsec)
+		now.tv_nsec = 0;
+	return dirs_time_ns(&now);
 }
 
-/* A dry run that may not make a file uses the clock of this host. */
+uint64_t gc_now_ns(struct gc_run *run)
+{
+	int fd = run->no_room ? run->dir : run->clock;
+	struct stat st;
+
+	if (fd >= 0 && !sys.futimens(fd, NULL) && !sys.fstat(fd, &st))
+		return dirs_time_ns(&st.st_ctim) + run->gc->later_ns;
+	return host_clock_ns(run) + run->gc->later_ns;
+}
+
+/*
+ * Where no file can be made, as room is wanted, making and removing one would have changed the times of the
+ * directory: they are set alone. With a clock of another host there must be one of the two. A dry run that
+ * may not make a file uses the clock of this host.
+ */
 int gc_open_clock(struct gc_run *run)
 {
 	char name[40];
 	uint64_t random;
+	int ret;
 
 	if (sys.getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return -EIO;
 	snprintf(name, sizeof(name), "gc.tmp.%016llx", (unsigned long long)random);
 	run->clock = io_openat(run->dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (run->clock < 0)
-		return run->gc->dry ? 0 : -errno;
-	sys.unlinkat(run->dir, name, 0);
-	return 0;
+	if (run->clock >= 0) {
+		sys.unlinkat(run->dir, name, 0);
+		return 0;
+	}
+	ret = run->gc->dry ? 0 : -errno;
+	run->no_room = errno == ENOSPC || errno == EDQUOT;
+	return run->no_room && (!run->m->store.remote || !sys.futimens(run->dir, NULL)) ? 0 : ret;
 }

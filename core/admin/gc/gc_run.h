@@ -44,6 +44,7 @@ struct gc_run {
 	struct gc_set set;
 	int dir;              /* .plfs */
 	int clock;            /* a file without a name, whose times are the file system's; -1: none */
+	bool no_room;         /* for that file: the directory's own times are used */
 	uint64_t start_ns;    /* before anything was scanned */
 	pthread_mutex_t lock; /* for the rest, and for calling the functions of @gc */
 	bool blind;           /* some place could not be read: a file there may lead to any container */
@@ -51,7 +52,7 @@ struct gc_run {
 	struct owners restless; /* users whose names kept changing: a file of theirs may have been missed */
 };
 
-/* Make the file of run->clock. 0; -errno. */
+/* Make the file of run->clock, or set run->no_room. 0; -errno. */
 int gc_open_clock(struct gc_run *run);
 
 /* The time by the file system's clock, since 1970. */

@@ -67,6 +67,11 @@ static int drain_log(struct draining *g, const char *log)
 	g->d->nr_logs += carry.nr_logs;
 	if (ret == -EBUSY && !placed_is_near(g->c->store, full))
 		return 0; /* another drain has moved it */
+	if (carry.stays) {
+		drain_trouble(g->d, g->c->dir, log,
+			      "is in the backend, and stays in its place too, as that is read-only");
+		return 0;
+	}
 	if (!drain_counts(g->d, ret))
 		return 0;
 	drain_trouble(g->d, g->c->dir, log, strerror(-ret));
@@ -168,10 +173,11 @@ static int drain_all(const struct container *c, const struct stub *stub, struct 
 static int mirror(struct container *c, int fd, struct stub *stub, const struct stat *st, struct plfs_drain *d)
 {
 	struct as_owner owner = { .is = false };
+	/* what it voids may go for good */
+	uint64_t void_ns = c->store->spares->parity && stub->generation_ns && !io_fsync(fd) ?
+				   stub->generation_ns : 0;
 	int h, ret = 0;
 
-	if (!c->store->spares)
-		return 0;
 	if (!stub->copied) {
 		h = stub_reopen(fd, O_RDWR);
 		ret = h < 0 ? h : stub_set_copied(h, stub);
@@ -181,7 +187,7 @@ static int mirror(struct container *c, int fd, struct stub *stub, const struct s
 		return ret;
 	c->copied = true;
 	as_owner_begin(&owner, st->st_uid, st->st_gid);
-	ret = mirror_container(c, d);
+	ret = mirror_container(c, void_ns, d);
 	as_owner_end(&owner);
 	return ret;
 }
@@ -223,7 +229,7 @@ int plfs_drain_file(struct plfs_mount *m, int dirfd, const char *path, struct pl
 		as_owner_end(&owner);
 	}
 	d->nr_left += still.nr;
-	if (!ret)
+	if (!ret && c.store->spares)
 		ret = mirror(&c, fd, &stub, &st, d);
 out:
 	listed_release(&ends);
@@ -277,13 +283,14 @@ static bool parse_id(const char *name, uint8_t *id)
 
 static void remove_orphan(struct placing *p, int dir, const char *name)
 {
+	char parent[PLACE_PATH_LEN + 4];
+
 	if ((plfs_place_is_shared(p->top) || spare_is_top(p->top)) && young_tree(dir, name, p->d->age_ns)) {
 		p->d->nr_young++;
 		return;
 	}
-	p->d->nr_orphans++;
-	if (!p->d->dry && dirs_remove(dir, name, false, container_has))
-		p->d->nr_left++;
+	snprintf(parent, sizeof(parent), "%s/%.2s", p->top, name);
+	drain_count_orphan(p->d, parent, name, p->d->dry ? 0 : dirs_remove(dir, name, false, container_has));
 }
 
 static void note_other(struct placing *p, const char *name)
@@ -317,7 +324,7 @@ static int drain_id(struct placing *p, int dir, const char *name)
 		return 0;
 	}
 	if (!ret && p->only_orphans)
-		leftovers_remove(dir, name, p->d);
+		leftovers_remove(dir, name, p->top, p->d);
 	if (ret || p->only_orphans)
 		return ret;
 	/* as it is made: what a user of the stub may do to droppings */
@@ -439,7 +446,7 @@ int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, s
 		as_owner_begin(&owner, st.st_uid, st.st_gid);
 		dirs_list(p.fd, visit, &p);
 		if (!d->closed_only)
-			stage_collect(m, p.fd, d);
+			stage_collect(m, p.fd, p.top, d);
 		as_owner_end(&owner);
 		if (p.killed.nr)
 			drain_killed(&p);

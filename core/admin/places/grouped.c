@@ -216,20 +216,24 @@ struct grouped_log *grouped_find(const struct grouped *g, const char *path)
 
 struct naming {
 	uint32_t pid, seq;
+	uint64_t void_ns;
 };
 
 static int is_named(void *arg, const struct index_block *block)
 {
 	const struct naming *n = arg;
 
-	return block->pid == n->pid && block->seq == n->seq;
+	return block->pid == n->pid && block->seq == n->seq && block->max_stamp_ns > n->void_ns;
 }
 
-/* Whether the log that is missing is still of the file, or that cannot be told. */
-static bool is_lost(const struct container *c, const char *path)
+/*
+ * Whether the log that is missing is still of the file, or that cannot be told. Blocks of void logs may stay
+ * behind those (core/gather/void_logs.h).
+ */
+static bool is_lost(const struct container *c, const char *path, uint64_t void_ns)
 {
 	char index[CONTAINER_PATH_LEN];
-	struct naming n;
+	struct naming n = { .void_ns = void_ns };
 	unsigned damaged = 0;
 	int ret;
 
@@ -256,7 +260,7 @@ static bool is_apart(struct grouped *g, const struct parity_group *group)
 	return true;
 }
 
-static enum grouped_state judge(struct grouped *g, const struct parity_group *group)
+static enum grouped_state judge(struct grouped *g, const struct parity_group *group, uint64_t void_ns)
 {
 	bool away = false;
 	int ret;
@@ -265,7 +269,7 @@ static enum grouped_state judge(struct grouped *g, const struct parity_group *gr
 		const struct grouped_log *log = grouped_find(g, group->logs[i].path);
 
 		if (!log)
-			return is_lost(g->c, group->logs[i].path) ? GROUPED_NEEDED : GROUPED_DEAD;
+			return is_lost(g->c, group->logs[i].path, void_ns) ? GROUPED_NEEDED : GROUPED_DEAD;
 		away |= log->ret == -EREMOTE;
 	}
 	ret = parities_look(g->c, group, false);
@@ -284,11 +288,11 @@ static void cover(struct grouped *g, const struct parity_group *group, bool here
 	}
 }
 
-void grouped_judge(struct grouped *g, bool waits)
+void grouped_judge(struct grouped *g, uint64_t void_ns, bool waits)
 {
 	g->states = mem_zalloc((g->groups.cap + 1) * sizeof(*g->states));
 	for (size_t i = 0; g->states && i < g->groups.nr; i++) {
-		g->states[i] = judge(g, &g->groups.v[i]);
+		g->states[i] = judge(g, &g->groups.v[i], void_ns);
 		if (g->states[i] == GROUPED_GOOD || g->states[i] == GROUPED_AWAY)
 			cover(g, &g->groups.v[i], waits || g->states[i] == GROUPED_GOOD);
 	}

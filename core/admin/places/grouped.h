@@ -23,7 +23,7 @@ enum grouped_state {
 	GROUPED_GOOD,
 	GROUPED_DEAD,  /* it covers nothing */
 	GROUPED_AWAY,  /* it covers, but its parity or a log is not there: another cannot be made */
-	GROUPED_NEEDED /* a log is missing that an index names: that is made anew of it */
+	GROUPED_NEEDED /* a log is missing that has records: it is made anew of this */
 };
 
 struct grouped {
@@ -45,10 +45,11 @@ int grouped_take(struct grouped *g, const struct container *c);
 void grouped_release(struct grouped *g);
 
 /*
- * Look at all groups, and set which logs they cover. @waits: also those of which something is in a backend
+ * Look at all groups, and set which logs they cover. Records stamped at or before @void_ns count for nothing.
+ * @waits: also those of which something is in a backend
  * that is not there; else logs that are there get other parity.
  */
-void grouped_judge(struct grouped *g, bool waits);
+void grouped_judge(struct grouped *g, uint64_t void_ns, bool waits);
 
 /* The log; NULL: there is none. */
 struct grouped_log *grouped_find(const struct grouped *g, const char *path);

@@ -351,7 +351,7 @@ static int count_uncovered(const struct container *c, struct plfs_drain *d)
 	return ret ? ret : one;
 }
 
-static int make_groups(const struct container *c, struct plfs_drain *d)
+static int make_groups(const struct container *c, uint64_t void_ns, struct plfs_drain *d)
 {
 	struct grouping *gr = mem_zalloc(sizeof(*gr));
 	int ret;
@@ -369,7 +369,7 @@ static int make_groups(const struct container *c, struct plfs_drain *d)
 	ret = grouped_take(&gr->g, c);
 	if (!ret) {
 		find_own(gr);
-		grouped_judge(&gr->g, d->closed_only);
+		grouped_judge(&gr->g, void_ns, d->closed_only);
 		ret = gr->g.states ? make_all(gr) : -ENOMEM;
 	}
 	if (!ret) {
@@ -384,9 +384,9 @@ static int make_groups(const struct container *c, struct plfs_drain *d)
 	return ret;
 }
 
-int grouping_container(const struct container *c, struct plfs_drain *d)
+int grouping_container(const struct container *c, uint64_t void_ns, struct plfs_drain *d)
 {
-	int ret = is_of_another(c) ? count_uncovered(c, d) : make_groups(c, d);
+	int ret = is_of_another(c) ? count_uncovered(c, d) : make_groups(c, void_ns, d);
 
 	return ret == -ENOENT ? 0 : ret;
 }

@@ -13,7 +13,8 @@
  * Have each closed log of @c covered by parity. With d->patient logs that find too few partners wait, and are
  * counted in d->nr_waiting, as long as others may still be closed. Logs that get no parity are counted in
  * d->nr_left; those that are damaged in d->nr_lost; d->nr_parity has the parity files that were made.
+ * @void_ns: as of mirror_container(); a log that is missing and has no later record is not missed.
  */
-int grouping_container(const struct container *c, struct plfs_drain *d);
+int grouping_container(const struct container *c, uint64_t void_ns, struct plfs_drain *d);
 
 #endif

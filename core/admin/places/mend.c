@@ -49,6 +49,18 @@ void drain_trouble(struct plfs_drain *d, const char *dir, const char *path, cons
 	d->trouble(d->arg, full, why);
 }
 
+void drain_count_orphan(struct plfs_drain *d, const char *dir, const char *name, int ret)
+{
+	char why[100];
+
+	d->nr_orphans += !ret;
+	d->nr_left += ret != 0;
+	if (!ret)
+		return;
+	snprintf(why, sizeof(why), "no file has it any more, and it cannot be removed: %s", strerror(-ret));
+	drain_trouble(d, dir, name, why);
+}
+
 void drain_not_copied(struct plfs_drain *d, const struct container *c, const char *log, const char *to,
 		      int err)
 {

@@ -29,7 +29,13 @@ void drain_note_open(struct plfs_drain *d, const struct container *c, const char
 /* Report that @path in the directory @dir stays, and why. */
 void drain_trouble(struct plfs_drain *d, const char *dir, const char *path, const char *why);
 
-/* The same of the log @log, which has no copy in the backend @to, for the error @err. */
+/*
+ * Count @dir/@name, which no file has any more: it was removed, or would be, with @ret 0; else it stays, and
+ * that is reported.
+ */
+void drain_count_orphan(struct plfs_drain *d, const char *dir, const char *name, int ret);
+
+/* Report that the log @log has no copy in the backend @to, for the error @err. */
 void drain_not_copied(struct plfs_drain *d, const struct container *c, const char *log, const char *to,
 		      int err);
 

@@ -51,7 +51,7 @@ int mirror_open(const struct container *c, struct plfs_drain *d, struct drain_op
 	return ret == -ENOENT ? 0 : ret;
 }
 
-int mirror_container(const struct container *c, struct plfs_drain *d)
+int mirror_container(const struct container *c, uint64_t void_ns, struct plfs_drain *d)
 {
 	const struct spare_settings *ss = c->store->spares;
 	struct listed logs = { .nr = 0 };
@@ -60,7 +60,7 @@ int mirror_container(const struct container *c, struct plfs_drain *d)
 	if (!ss)
 		return 0;
 	if (ss->parity)
-		return grouping_container(c, d);
+		return grouping_container(c, void_ns, d);
 	ret = listed_take(&logs, c);
 	for (unsigned i = 0; i < ss->nr; i++)
 		for (size_t k = 0; k < logs.nr; k++) {

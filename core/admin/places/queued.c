@@ -37,7 +37,7 @@ static int take_id(struct plfs_mount *m, const uint8_t *id, struct plfs_drain *d
 		return ret == -ENOENT ? 0 : ret;
 	c.mode = st.st_mode & 0666;
 	c.gid = st.st_gid;
-	return mirror_container(&c, d);
+	return mirror_container(&c, 0, d);
 }
 
 static bool was_before(const char *text, size_t at)

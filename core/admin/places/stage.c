@@ -148,6 +148,7 @@ int plfs_staged_of(struct plfs_mount *m, int dirfd, const char *path, uint64_t *
 struct collecting {
 	struct plfs_mount *m;
 	struct plfs_drain *d;
+	const char *top;
 	char path[STORE_PATH_LEN]; /* ".plfs/XX/ID/hostdir.K" so far */
 	int depth;                 /* 0: XX, 1: ID, 2: hostdirs, 3: logs */
 };
@@ -164,6 +165,7 @@ static bool is_gone(struct collecting *g)
 static int collect(void *arg, int fd, const char *name, unsigned char type)
 {
 	struct collecting *g = arg;
+	char parent[PLACE_PATH_LEN + sizeof(STAGED_DIR) + 4];
 	size_t len = strlen(g->path);
 	int dir;
 
@@ -174,9 +176,9 @@ static int collect(void *arg, int fd, const char *name, unsigned char type)
 		return 0;
 	}
 	if (g->depth == 1 && is_gone(g)) {
-		g->d->nr_orphans++;
-		if (!g->d->dry && dirs_remove(fd, name, false, container_has))
-			g->d->nr_left++;
+		snprintf(parent, sizeof(parent), "%s/" STAGED_DIR "/%.2s", g->top, name);
+		drain_count_orphan(g->d, parent, name,
+				   g->d->dry ? 0 : dirs_remove(fd, name, false, container_has));
 	} else if (g->depth < 3) {
 		dir = dirs_open(fd, name);
 		g->depth++;
@@ -192,10 +194,10 @@ static int collect(void *arg, int fd, const char *name, unsigned char type)
 	return 0;
 }
 
-void stage_collect(struct plfs_mount *m, int top, struct plfs_drain *d)
+void stage_collect(struct plfs_mount *m, int fd, const char *top, struct plfs_drain *d)
 {
-	struct collecting g = { .m = m, .d = d, .path = PLFS_DIR_NAME };
-	int dir = dirs_open(top, STAGED_DIR);
+	struct collecting g = { .m = m, .d = d, .top = top, .path = PLFS_DIR_NAME };
+	int dir = dirs_open(fd, STAGED_DIR);
 
 	if (dir < 0)
 		return;

@@ -77,6 +77,30 @@ Test(parity_uses, a_truncation_to_zero_leaves_nothing_that_is_read)
 	three_look_without_each(false);
 }
 
+/* A process that was killed while it removed them has left their blocks. */
+Test(parity_uses, a_group_of_void_logs_that_are_gone_goes)
+{
+	char index[PATH_MAX], kept[PATH_MAX];
+	struct lfile l;
+
+	three_make_covered();
+	three_find("index.");
+	three_path(index, 0);
+	three_other(kept, 2);
+	strcat(kept, ".kept");
+	three_shell("cp '%s' '%s'", index, kept);
+	l = lopen("a", O_RDWR | O_TRUNC);
+	cr_assert_eq(lclose(&l), 0);
+	three_shell("mv '%s' '%s'", kept, index);
+	image_len = 0;
+	cr_assert_eq(three_find("data."), 0);
+	cr_assert_lt(image_drain(), 50);
+	cr_assert_eq(three_find("parity."), 0);
+	three_make();
+	cr_assert_lt(image_drain(), 50);
+	three_look_without_each(false);
+}
+
 Test(parity_uses, compaction_makes_parity_of_what_is_left)
 {
 	three_make();
