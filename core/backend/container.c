@@ -69,6 +69,14 @@ static mode_t both_have(mode_t mode)
 	return (mode & 0700) | both << 3 | both;
 }
 
+bool container_is_as(const struct container *c, const struct stat *stub)
+{
+	mode_t mode = stub->st_mode & 0777;
+
+	return c->uid == CONTAINER_ANYBODY || (c->uid == stub->st_uid && c->gid == stub->st_gid &&
+					       (c->mode == mode || c->mode == both_have(mode)));
+}
+
 mode_t container_dir_mode(mode_t mode)
 {
 	mode_t m = S_IRWXU;
@@ -142,7 +150,7 @@ int container_try_check(struct container *c, enum container_use use)
 	c->told = true;
 	ret = container_check(c, use);
 	c->told = told;
-	return ret == -EACCES ? container_check(c, use) : ret;
+	return ret;
 }
 
 int container_check(struct container *c, enum container_use use)

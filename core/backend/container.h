@@ -70,6 +70,9 @@ void container_init_from(struct container *c, struct store *store, const struct 
 /* The stub has changed its owner, group or mode. */
 void container_set_stub(struct container *c, const struct stat *stub);
 
+/* Whether @c is as the stub @stub has it. */
+bool container_is_as(const struct container *c, const struct stat *stub);
+
 /*
  * To be called after these; @fd is the stub. It reads the stub's list only where container_check() needs it.
  */
@@ -97,7 +100,7 @@ bool container_is_checked(const struct container *c, enum container_use use);
 /* While root gives a file to another user: so many waits of 1, 2, 4 ... ms for what belongs to neither. */
 #define CONTAINER_GIVEN_TRIES 6
 
-/* The same as container_check(), and -EIO is not reported. */
+/* The same as container_check(), without a line. */
 int container_try_check(struct container *c, enum container_use use);
 
 /*

@@ -17,4 +17,11 @@
 int container_chmod(struct container *c, mode_t mode);
 int container_chown(const struct container *c, uid_t uid, gid_t gid);
 
+/*
+ * The stub's owner, group or mode changed from @before to @now while the container was made, or was changed
+ * itself: have all in it follow, whichever of the two it followed up to now. Afterwards @c is that of the
+ * stub @now. What neither fits yet is waited for a little: another process is at it. 0; -errno, as above.
+ */
+int container_follow(struct container *c, const struct stat *before, const struct stat *now);
+
 #endif

@@ -3,12 +3,13 @@
  * chmod and chown. The kernel does each of them on the stub; here is what the container needs besides.
  */
 #include "core/file/file.h"
-
+#include "core/file/owned.h"
 #include "core/base/io.h"
 #include "core/base/msg.h"
 #include "core/dropping/owner.h"
 #include "core/backend/nested.h"
 #include "core/backend/stub_known.h"
+#include "core/backend/stub_lock.h"
 #include "core/backend/writer_table.h"
 
 #include <unistd.h>
@@ -32,10 +33,11 @@ static int stat_and_know(int dirfd, const char *path, struct stat *st, int at_fl
 }
 
 /*
- * The container of a stub, by the inode that is open here or by its header. False: there is none, or it
- * cannot be read.
+ * The container of a stub, by the inode that is open here or by its header. @changed: the stub has got the
+ * attributes @st just now; who is giving it a container may not have seen that, and is waited for. False:
+ * there is none, or it cannot be read.
  */
-static bool find_container(int dirfd, const char *path, const struct stat *st, int at_flags,
+static bool find_container(int dirfd, const char *path, const struct stat *st, int at_flags, bool changed,
 			   struct container *c)
 {
 	struct inode *ino = inode_find(st->st_dev, st->st_ino);
@@ -45,6 +47,8 @@ static bool find_container(int dirfd, const char *path, const struct stat *st, i
 	if (ino) {
 		mutex_lock(&ino->lock);
 		fd = inode_any_fd(ino);
+		if (fd >= 0 && changed && !ino->v.stub.has_container)
+			stub_wait_claimed(fd);
 		if (fd >= 0) /* others may have made it since we looked */
 			inode_look_bare(ino, fd);
 		found = ino->v.stub.has_container;
@@ -58,9 +62,10 @@ static bool find_container(int dirfd, const char *path, const struct stat *st, i
 		inode_put(ino, NULL);
 		return found;
 	}
-	if (path && st->st_size) {
+	if (path && (changed || st->st_size)) {
 		struct plfs_mount *m;
 		struct stub stub;
+		struct stat now;
 
 		fd = io_openat(dirfd, path,
 			       O_RDONLY | O_CLOEXEC | (at_flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0));
@@ -68,7 +73,10 @@ static bool find_container(int dirfd, const char *path, const struct stat *st, i
 		if (fd < 0)
 			return false;
 		m = mount_of_file(fd);
-		found = m && !stub_read(fd, &stub) && stub.has_container;
+		if (changed)
+			stub_wait_claimed(fd);
+		found = m && !sys.fstat(fd, &now) && now.st_size && !stub_read(fd, &stub) &&
+			stub.has_container;
 		if (found)
 			nested_init_container(m, c, fd, &stub, st);
 		sys_fd_close(&fd);
@@ -89,6 +97,33 @@ static void remember_stub(int dirfd, const char *path, int at_flags, const struc
 		container_set_stub(&ino->c, &st);
 	mutex_unlock(&ino->lock);
 	inode_put(ino, NULL);
+}
+
+/*
+ * The stub has been changed, and the container, if there was one, as @done has it: c.uid and the like. Others
+ * may be changing either at the same time: the process that makes the container, or that changes the stub
+ * too. Each of them first does its own to the stub or makes what follows the stub, and then looks at the stub
+ * until that is as the container was left. So whoever is the last at the container leaves it as the stub is.
+ * @ret: what came of the container's change. An error counts if nobody else has changed the stub since.
+ */
+static int agree(struct container *c, bool found, int dirfd, const char *path, int at_flags,
+		 const struct stat *before, const struct stat *done, int ret)
+{
+	struct stat was = found ? *done : *before, now;
+
+	for (int tries = 0; tries < OWNED_TRIES; tries++) {
+		if (stat_of(dirfd, path, &now, at_flags) || now.st_ino != before->st_ino ||
+		    now.st_dev != before->st_dev || (found && owned_is_same(&now, &was)))
+			break;
+		if (!found)
+			found = find_container(dirfd, path, &now, at_flags, true, c);
+		if (!found)
+			break;
+		ret = container_follow(c, &was, &now);
+		was = now;
+		remember_stub(dirfd, path, at_flags, &now);
+	}
+	return ret;
 }
 
 /*
@@ -189,20 +224,26 @@ static int chmod_both(struct container *c, int dirfd, const char *path, const st
 	return ret ? ret : done;
 }
 
-/* Of the stub @st. */
-static int chmod_file(int dirfd, const char *path, const struct stat *st, mode_t mode, int at_flags)
+/* Of the stub @st, as @after has it. */
+static int chmod_file(int dirfd, const char *path, const struct stat *st, const struct stat *after,
+		      int at_flags)
 {
+	mode_t mode = after->st_mode & 07777;
 	uid_t me = geteuid();
 	struct container c;
-	bool found = find_container(dirfd, path, st, at_flags, &c);
+	bool found = find_container(dirfd, path, st, at_flags, false, &c);
 	int ret;
 
-	if (found && (!me || me == st->st_uid))
-		return chmod_both(&c, dirfd, path, st, mode, at_flags);
-	ret = chmod_stub(dirfd, path, mode, at_flags);
-	if (!ret)
-		remember_stub(dirfd, path, at_flags, st);
-	return !ret && found ? container_chmod(&c, mode) : ret;
+	if (found && (!me || me == st->st_uid)) {
+		ret = chmod_both(&c, dirfd, path, st, mode, at_flags);
+	} else {
+		ret = chmod_stub(dirfd, path, mode, at_flags);
+		if (!ret)
+			remember_stub(dirfd, path, at_flags, st);
+		if (!ret && found)
+			ret = container_chmod(&c, mode);
+	}
+	return ret ? ret : agree(&c, found, dirfd, path, at_flags, st, after, 0);
 }
 
 int plfs_chmod(int dirfd, const char *path, mode_t mode, int at_flags)
@@ -222,7 +263,7 @@ int plfs_chmod(int dirfd, const char *path, mode_t mode, int at_flags)
 	after = st;
 	after.st_mode = (st.st_mode & S_IFMT) | (mode & 07777);
 	recount_begin(&r, &st, &after);
-	ret = chmod_file(dirfd, path, &st, mode, at_flags);
+	ret = chmod_file(dirfd, path, &st, &after, at_flags);
 	recount_end(&r, !ret);
 	return ret;
 }
@@ -244,7 +285,7 @@ int plfs_chown(int dirfd, const char *path, uid_t uid, gid_t gid, int at_flags)
 	after.st_gid = gid == (gid_t)-1 ? st.st_gid : gid;
 	stub = stub_marked(st.st_mode) && mount_has_dev(st.st_dev);
 	if (stub) {
-		found = find_container(dirfd, path, &st, at_flags, &c);
+		found = find_container(dirfd, path, &st, at_flags, false, &c);
 		recount_begin(&r, &st, &after);
 	}
 	ret = path ? sys.fchownat(dirfd, path, uid, gid, at_flags) : sys.fchown(dirfd, uid, gid);
@@ -253,5 +294,8 @@ int plfs_chown(int dirfd, const char *path, uid_t uid, gid_t gid, int at_flags)
 		remember_stub(dirfd, path, at_flags, &st);
 	if (stub)
 		recount_end(&r, !ret);
-	return !ret && found ? container_chown(&c, uid, gid) : ret;
+	if (ret || !stub)
+		return ret;
+	ret = found ? container_chown(&c, uid, gid) : 0;
+	return agree(&c, found, dirfd, path, at_flags, &st, &after, ret);
 }
