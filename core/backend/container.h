@@ -12,7 +12,8 @@
  *           spread.N.HOST         another backend in which logs of the host may lie (spread.h)
  *       index.global              a kept map of them all               (kept_map.h)
  *       lock                      held by a process that appends at the end, or changes the header
- *       for.UID                   the container was made by another user, for the stub's owner UID
+ *       for.UID                   the container was made by another user, for the stub's owner UID; or it is
+ *                                 being given to that one (given.h)
  */
 #ifndef PLFS_CONTAINER_H
 #define PLFS_CONTAINER_H
@@ -33,6 +34,7 @@ struct container {
 	char dir[64]; /* relative to the store's root */
 	uid_t uid;    /* the stub's owner, or CONTAINER_ANYBODY: nothing is checked */
 	gid_t gid;
+	ino_t number; /* the stub's inode number */
 	mode_t mode;  /* the stub's permissions, which the droppings follow */
 	unsigned nr_hostdirs; /* that new droppings are spread over; those of others may be in any */
 	unsigned checked;     /* the uses that container_check() has allowed: 1 << use */
@@ -96,6 +98,12 @@ void container_look_at_list(struct container *c, int fd);
 enum container_use { CONTAINER_READ, CONTAINER_CHANGE };
 int container_check(struct container *c, enum container_use use);
 bool container_is_checked(const struct container *c, enum container_use use);
+
+/*
+ * Whether the file is being given to its owner, or that was not finished (given.h). Who may not finish it
+ * reads what he can, and changes nothing: -EIO of container_check().
+ */
+bool container_is_half_given(const struct container *c);
 
 /* While root gives a file to another user: so many waits of 1, 2, 4 ... ms for what belongs to neither. */
 #define CONTAINER_GIVEN_TRIES 6

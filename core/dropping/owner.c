@@ -9,6 +9,7 @@
 #include "core/dropping/owner.h"
 
 #include "core/backend/container_dirs.h"
+#include "core/backend/given.h"
 #include "core/backend/names.h"
 #include "core/backend/parity.h"
 #include "core/backend/spare.h"
@@ -231,6 +232,64 @@ int container_chown(const struct container *c, uid_t uid, gid_t gid)
 	int ret = container_check(&copy, CONTAINER_CHANGE);
 
 	return ret || !container_is_checked(&copy, CONTAINER_CHANGE) ? ret : change_all(&ca);
+}
+
+static void path_for(const struct container *c, uid_t uid, char *path)
+{
+	struct container other = *c;
+
+	other.uid = uid;
+	container_for_path(&other, path);
+}
+
+bool container_begin_giving(const struct container *c, const struct stat *after)
+{
+	struct container copy = *c;
+	struct given g = { .number = c->number, .gid = after->st_gid };
+	char path[CONTAINER_PATH_LEN];
+	struct stat dir;
+
+	copy.told = true;
+	if (c->uid == CONTAINER_ANYBODY || container_check(&copy, CONTAINER_CHANGE) ||
+	    c->store->ops->stat(c->store, c->dir, &dir))
+		return false;
+	if (dir.st_uid == after->st_uid && dir.st_gid == after->st_gid)
+		return false;
+	/* The owner gives it to another group; and others' for.UID stays. */
+	if (c->caller && (c->caller != dir.st_uid || c->uid != dir.st_uid || after->st_uid != dir.st_uid))
+		return false;
+	if (c->uid != dir.st_uid && c->uid == after->st_uid)
+		return false;
+	g.from = dir.st_uid;
+	memcpy(g.id, c->id, STUB_ID_LEN);
+	path_for(c, after->st_uid, path);
+	return !given_write(c->store, path, &g);
+}
+
+void container_end_giving(const struct container *c, uid_t uid)
+{
+	char path[CONTAINER_PATH_LEN];
+	struct given g;
+	uid_t by;
+
+	path_for(c, uid, path);
+	if (given_read(c->store, path, &g, &by))
+		c->store->ops->unlink(c->store, path);
+}
+
+int container_finish_giving(const struct container *c, const struct stat *stub)
+{
+	int ret = c->caller && c->caller != stub->st_uid ? -EPERM :
+							   container_chown(c, stub->st_uid, stub->st_gid);
+	struct stat dir;
+
+	if (!ret)
+		ret = c->store->ops->stat(c->store, c->dir, &dir);
+	if (!ret && (dir.st_uid != stub->st_uid || dir.st_gid != stub->st_gid))
+		ret = -EPERM;
+	if (!ret)
+		container_end_giving(c, stub->st_uid);
+	return ret;
 }
 
 /* Users count who may write the file before and after. */

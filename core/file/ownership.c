@@ -268,11 +268,19 @@ int plfs_chmod(int dirfd, const char *path, mode_t mode, int at_flags)
 	return ret;
 }
 
+/* All has followed; also what a chown that was killed has left. */
+static void end_giving(const struct container *c, const struct stat *before, const struct stat *after)
+{
+	container_end_giving(c, after->st_uid);
+	if (before->st_uid != after->st_uid)
+		container_end_giving(c, before->st_uid);
+}
+
 int plfs_chown(int dirfd, const char *path, uid_t uid, gid_t gid, int at_flags)
 {
 	int saved ERRNO_KEPT = errno;
 	bool section CRITICAL = critical_begin();
-	bool stub, found = false;
+	bool stub, found = false, giving = false;
 	struct stat st, after;
 	struct container c;
 	struct recount r;
@@ -286,6 +294,7 @@ int plfs_chown(int dirfd, const char *path, uid_t uid, gid_t gid, int at_flags)
 	stub = stub_marked(st.st_mode) && mount_has_dev(st.st_dev);
 	if (stub) {
 		found = find_container(dirfd, path, &st, at_flags, false, &c);
+		giving = found && container_begin_giving(&c, &after);
 		recount_begin(&r, &st, &after);
 	}
 	ret = path ? sys.fchownat(dirfd, path, uid, gid, at_flags) : sys.fchown(dirfd, uid, gid);
@@ -294,8 +303,13 @@ int plfs_chown(int dirfd, const char *path, uid_t uid, gid_t gid, int at_flags)
 		remember_stub(dirfd, path, at_flags, &st);
 	if (stub)
 		recount_end(&r, !ret);
+	if (ret && giving)
+		container_end_giving(&c, after.st_uid);
 	if (ret || !stub)
 		return ret;
 	ret = found ? container_chown(&c, uid, gid) : 0;
-	return agree(&c, found, dirfd, path, at_flags, &st, &after, ret);
+	ret = agree(&c, found, dirfd, path, at_flags, &st, &after, ret);
+	if (!ret && found)
+		end_giving(&c, &st, &after);
+	return ret;
 }
