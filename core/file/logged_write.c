@@ -365,7 +365,8 @@ int logged_close_writer(struct inode *ino, int fd)
 		reader_release(&ino->v.r);
 	if (!writer_close(&ino->w) && told)
 		inode_not_counted(ino);
-	if (fd >= 0)
+	/* Where hosts share the file such a look is a message: only if the owner is known to have changed. */
+	if (fd >= 0 && (!ino->m->store.remote || ino->owner_due))
 		owned_heed(ino, fd);
 	release_note(ino, ino->w.release_error, false);
 	inode_stop_writing(ino);
