@@ -4,6 +4,7 @@
  */
 #include "core/backend/container.h"
 
+#include "core/backend/given.h"
 #include "core/base/msg.h"
 #include "core/base/io.h"
 #include "core/store/posix_acl.h"
@@ -30,6 +31,7 @@ void container_set_stub(struct container *c, const struct stat *stub)
 {
 	c->uid = stub->st_uid;
 	c->gid = stub->st_gid;
+	c->number = stub->st_ino;
 	c->mode = stub->st_mode & 0777;
 	c->caller = geteuid();
 	c->give = c->uid && !c->caller;
@@ -67,6 +69,14 @@ static mode_t both_have(mode_t mode)
 	mode_t both = mode >> 3 & mode & 07;
 
 	return (mode & 0700) | both << 3 | both;
+}
+
+bool container_is_as(const struct container *c, const struct stat *stub)
+{
+	mode_t mode = stub->st_mode & 0777;
+
+	return c->uid == CONTAINER_ANYBODY || (c->uid == stub->st_uid && c->gid == stub->st_gid &&
+					       (c->mode == mode || c->mode == both_have(mode)));
 }
 
 mode_t container_dir_mode(mode_t mode)
@@ -120,12 +130,39 @@ static bool is_for(const struct container *c, const struct stat *dir)
 	return !c->store->ops->stat(c->store, path, &st) && S_ISREG(st.st_mode) && st.st_uid == dir->st_uid;
 }
 
-enum verdict { RIGHT, CLOSED_TO_SOME, NOT_ITS_OWN };
+/* The note that it is being given to the stub as that is, by one who may do so. */
+static bool is_being_given(const struct container *c, const struct stat *dir, struct given *g)
+{
+	char path[CONTAINER_PATH_LEN];
+	uid_t by;
+
+	container_for_path(c, path);
+	return given_read(c->store, path, g, &by) && (!by || (by == dir->st_uid && by == c->uid)) &&
+	       g->gid == c->gid && g->number == c->number && !memcmp(g->id, c->id, STUB_ID_LEN);
+}
+
+bool container_is_half_given(const struct container *c)
+{
+	struct given g;
+	struct stat dir;
+
+	return c->uid != CONTAINER_ANYBODY && !c->store->ops->stat(c->store, c->dir, &dir) &&
+	       is_being_given(c, &dir, &g);
+}
+
+enum verdict { RIGHT, CLOSED_TO_SOME, HALF_GIVEN, NOT_ITS_OWN };
 
 static enum verdict judge(const struct container *c, enum container_use use, const struct stat *dir)
 {
-	if (!S_ISDIR(dir->st_mode) || !is_for(c, dir) || !writers_have(c, dir, S_IROTH))
+	struct given g;
+
+	if (!S_ISDIR(dir->st_mode))
 		return NOT_ITS_OWN;
+	if (!is_for(c, dir) || !writers_have(c, dir, S_IROTH)) {
+		if (!is_being_given(c, dir, &g) || (dir->st_uid != g.from && dir->st_uid != c->uid))
+			return NOT_ITS_OWN;
+		return use == CONTAINER_CHANGE && geteuid() && geteuid() != dir->st_uid ? HALF_GIVEN : RIGHT;
+	}
 	return use == CONTAINER_CHANGE && !writers_have(c, dir, S_IWOTH) ? CLOSED_TO_SOME : RIGHT;
 }
 
@@ -142,7 +179,26 @@ int container_try_check(struct container *c, enum container_use use)
 	c->told = true;
 	ret = container_check(c, use);
 	c->told = told;
-	return ret == -EACCES ? container_check(c, use) : ret;
+	return ret;
+}
+
+static __attribute__((noinline, cold)) void tell(const struct container *c, enum verdict verdict,
+						const struct stat *dir)
+{
+	if (verdict == HALF_GIVEN)
+		msg_error(
+			"%s: its file is being given to user %u; if that chown was interrupted: as root, repeat it under libplfs, or run plfs repair",
+			c->dir, (unsigned)c->uid);
+	else if (verdict == CLOSED_TO_SOME)
+		msg_error(
+			"%s: the container is less writable than its file (mode %03o): under libplfs, chmod go-w the file, then restore its mode",
+			c->dir, (unsigned)c->mode);
+	else
+		msg_error(
+			"%s: not the container of the file that names it (user %u, mode %03o): user %u owns it, or some users may write the file but not the container; if a chown (by root) or "
+			"chmod under libplfs was interrupted: repeat it; if the owner was changed without libplfs: chown the file to %u, then chown it again under libplfs",
+			c->dir, (unsigned)c->uid, (unsigned)c->mode, (unsigned)dir->st_uid,
+			(unsigned)dir->st_uid);
 }
 
 int container_check(struct container *c, enum container_use use)
@@ -164,18 +220,10 @@ int container_check(struct container *c, enum container_use use)
 		io_nanosleep(&wait, NULL); /* somebody may just have made it */
 	}
 	if (verdict != RIGHT) {
-		if (verdict == NOT_ITS_OWN && !c->told)
-			msg_error(
-				"%s: not the container of the file that names it (user %u, mode %03o): user %u owns it, or some users may write the file but not the container; if the "
-				"owner was changed without libplfs: chown the file to %u, then chown it again under libplfs",
-				c->dir, (unsigned)c->uid, (unsigned)c->mode, (unsigned)dir.st_uid,
-				(unsigned)dir.st_uid);
-		else if (!c->told)
-			msg_error(
-				"%s: the container is less writable than its file (mode %03o): under libplfs, chmod go-w the file, then restore its mode",
-				c->dir, (unsigned)c->mode);
+		if (!c->told)
+			tell(c, verdict, &dir);
 		c->told = true;
-		return verdict == NOT_ITS_OWN ? -EIO : -EACCES;
+		return verdict == CLOSED_TO_SOME ? -EACCES : -EIO;
 	}
 	c->checked |= 1u << use;
 	c->owner = dir.st_uid;
@@ -201,14 +249,16 @@ static bool is_open_to_writers(const struct container *c, const struct stat *st)
 static bool is_proven(const struct container *c, int h, const struct stat *st, container_proof *proof)
 {
 	uint8_t head[CONTAINER_HEAD_LEN];
+	struct given g;
 	struct stat dir;
 	ssize_t n;
 
 	if (stub_marked(st->st_mode))
 		return false;
-	/* Root may have changed the owner of all of it since @c was looked at. */
+	/* Root may have changed the owner of all of it since @c was looked at, or is doing so. */
 	if (st->st_uid != c->uid && st->st_uid != c->owner && st->st_uid != geteuid() &&
-	    (c->store->ops->stat(c->store, c->dir, &dir) || dir.st_uid != st->st_uid))
+	    (c->store->ops->stat(c->store, c->dir, &dir) ||
+	     (dir.st_uid != st->st_uid && !(is_being_given(c, &dir, &g) && g.from == st->st_uid))))
 		return false;
 	n = st->st_size ? c->store->ops->pread(c->store, h, head, sizeof(head), 0) : 0;
 	return n >= 0 && proof(c, st, head, (size_t)n);

@@ -12,7 +12,8 @@
  *           spread.N.HOST         another backend in which logs of the host may lie (spread.h)
  *       index.global              a kept map of them all               (kept_map.h)
  *       lock                      held by a process that appends at the end, or changes the header
- *       for.UID                   the container was made by another user, for the stub's owner UID
+ *       for.UID                   the container was made by another user, for the stub's owner UID; or it is
+ *                                 being given to that one (given.h)
  */
 #ifndef PLFS_CONTAINER_H
 #define PLFS_CONTAINER_H
@@ -33,6 +34,7 @@ struct container {
 	char dir[64]; /* relative to the store's root */
 	uid_t uid;    /* the stub's owner, or CONTAINER_ANYBODY: nothing is checked */
 	gid_t gid;
+	ino_t number; /* the stub's inode number */
 	mode_t mode;  /* the stub's permissions, which the droppings follow */
 	unsigned nr_hostdirs; /* that new droppings are spread over; those of others may be in any */
 	unsigned checked;     /* the uses that container_check() has allowed: 1 << use */
@@ -70,6 +72,9 @@ void container_init_from(struct container *c, struct store *store, const struct 
 /* The stub has changed its owner, group or mode. */
 void container_set_stub(struct container *c, const struct stat *stub);
 
+/* Whether @c is as the stub @stub has it. */
+bool container_is_as(const struct container *c, const struct stat *stub);
+
 /*
  * To be called after these; @fd is the stub. It reads the stub's list only where container_check() needs it.
  */
@@ -94,10 +99,16 @@ enum container_use { CONTAINER_READ, CONTAINER_CHANGE };
 int container_check(struct container *c, enum container_use use);
 bool container_is_checked(const struct container *c, enum container_use use);
 
+/*
+ * Whether the file is being given to its owner, or that was not finished (given.h). Who may not finish it
+ * reads what he can, and changes nothing: -EIO of container_check().
+ */
+bool container_is_half_given(const struct container *c);
+
 /* While root gives a file to another user: so many waits of 1, 2, 4 ... ms for what belongs to neither. */
 #define CONTAINER_GIVEN_TRIES 6
 
-/* The same as container_check(), and -EIO is not reported. */
+/* The same as container_check(), without a line. */
 int container_try_check(struct container *c, enum container_use use);
 
 /*

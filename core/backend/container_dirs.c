@@ -34,7 +34,7 @@ static int make_parent(const struct container *c)
 	return ret ? ret : make_dir(s, path, st.st_mode & 01777);
 }
 
-static int say_for(const struct container *c)
+int container_say_for(const struct container *c)
 {
 	char path[CONTAINER_PATH_LEN];
 	int h;
@@ -99,7 +99,7 @@ static int make_own(struct container *c)
 	if (!ret)
 		ret = give_made(c, &g);
 	if (!ret)
-		ret = say_for(c);
+		ret = container_say_for(c);
 	return ret == -EEXIST ? 0 : ret;
 }
 

@@ -20,6 +20,12 @@ bool container_is_own_hostdir(const struct container *c, int h);
  */
 int container_make(struct container *c, unsigned hostdir);
 
+/*
+ * The stub has got another owner since this process, of another user, made the container: say that it is for
+ * that one. 0; -errno.
+ */
+int container_say_for(const struct container *c);
+
 /* Make hostdir.@hostdir in a container that is there. 0; -EIDRM: it has gone, or was purged; -errno. */
 int container_add_hostdir(const struct container *c, unsigned hostdir);
 

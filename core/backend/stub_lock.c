@@ -23,6 +23,7 @@
 #define APPEND_PATIENCE_MS 100
 #define MOVE_PATIENCE_MS 1000
 #define FLATTEN_PATIENCE_MS 1000
+#define CLAIM_PATIENCE_MS 1000
 
 #define PAUSE_MIN_NS 20000
 #define PAUSE_MAX_NS 2000000
@@ -184,6 +185,15 @@ int stub_claim(int fd, struct stub *stub, uint64_t now_ns, ino_t number,
 	}
 	unlock_header(fd);
 	return ret;
+}
+
+void stub_wait_claimed(int fd)
+{
+	uint64_t waited_ns = 0;
+
+	while (lock_of_others(fd, F_GETLK, STUB_LOCK_HEADER, F_UNLCK) == F_WRLCK &&
+	       !is_hopeless(&waited_ns, CLAIM_PATIENCE_MS))
+		;
 }
 
 int stub_propose(int fd, uint64_t claim, uint64_t *decided)

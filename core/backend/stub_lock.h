@@ -26,6 +26,12 @@ int stub_claim(int fd, struct stub *stub, uint64_t now_ns, ino_t number,
 	       int (*make)(void *arg, struct stub *stub), void *arg);
 
 /*
+ * Wait while another process has byte 0 exclusively, for a second at most: it may be claiming the stub. @fd
+ * may be read-only. This process must not be at it.
+ */
+void stub_wait_claimed(int fd);
+
+/*
  * The same without byte 0, on a store that no other host shares: propose a container, which has been made.
  * Set the word "claim" to @claim unless it is set. *@decided: what it is now. Then the caller takes the lock
  * of the container that stub_claimed_id() says, and calls stub_finish_claim(): 0, with stub->has_container,

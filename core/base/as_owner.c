@@ -25,9 +25,9 @@
 #endif
 
 /* These two return the id from before, whether it could be changed or not. */
-static uid_t set_uid(uid_t uid) { return (uid_t)sys.syscall(SETFSUID, (unsigned long)uid); }
+uid_t as_owner_set_uid(uid_t uid) { return (uid_t)sys.syscall(SETFSUID, (unsigned long)uid); }
 
-uid_t as_owner_uid(void) { return set_uid((uid_t)-1); } /* which is nobody's: nothing changes */
+uid_t as_owner_uid(void) { return as_owner_set_uid((uid_t)-1); } /* which is nobody's: nothing changes */
 
 static gid_t set_gid(gid_t gid) { return (gid_t)sys.syscall(SETFSGID, (unsigned long)gid); }
 
@@ -49,8 +49,8 @@ void as_owner_begin(struct as_owner *a, uid_t uid, gid_t gid)
 	if (keep_groups(a) && !sys.syscall(SETGROUPS, 0, NULL)) {
 		a->is = true;
 		a->gid = set_gid(gid);
-		a->uid = set_uid(uid);
-		if (set_uid(uid) == uid && set_gid(gid) == gid)
+		a->uid = as_owner_set_uid(uid);
+		if (as_owner_set_uid(uid) == uid && set_gid(gid) == gid)
 			return;
 	}
 	as_owner_end(a);
@@ -61,7 +61,7 @@ void as_owner_end(struct as_owner *a)
 	int saved ERRNO_KEPT = errno;
 
 	if (a->is) {
-		set_uid(a->uid);
+		as_owner_set_uid(a->uid);
 		set_gid(a->gid);
 		/* Without them root can do all the same. */
 		if (sys.syscall(SETGROUPS, (unsigned long)a->nr_groups, a->groups))

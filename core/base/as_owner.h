@@ -33,4 +33,10 @@ uid_t as_owner_uid(void);
 /* As before. May be called again, or without a beginning. */
 void as_owner_end(struct as_owner *a);
 
+/*
+ * The user alone, for a look: the groups stay. Returns the one from before, for the second call. What
+ * as_owner_uid() says then is @uid, if this process may.
+ */
+uid_t as_owner_set_uid(uid_t uid);
+
 #endif

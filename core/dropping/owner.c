@@ -9,11 +9,13 @@
 #include "core/dropping/owner.h"
 
 #include "core/backend/container_dirs.h"
+#include "core/backend/given.h"
 #include "core/backend/names.h"
 #include "core/backend/parity.h"
 #include "core/backend/spare.h"
 #include "core/backend/spread_enter.h"
 #include "core/base/bytes.h"
+#include "core/base/io.h"
 #include "core/base/msg.h"
 #include "core/dropping/node_index.h"
 #include "core/dropping/notice.h"
@@ -31,21 +33,26 @@ struct change_arg {
 	bool owner;
 	uid_t uid;
 	gid_t gid;
+	unsigned waited_ms; /* for headers of droppings */
 	int ret;
 };
 
+#define HEADER_WAIT_MS 20
+
 /* ---- what it is ---- */
 
+/* The container's own: another process may be giving it to the same user. */
 static bool is_our_dir(const struct change_arg *ca, int h, const struct stat *st, bool top)
 {
-	return top ? ca->c->uid == CONTAINER_ANYBODY || st->st_uid == ca->c->owner :
-		     container_is_own_hostdir(ca->c, h);
+	if (!top)
+		return container_is_own_hostdir(ca->c, h);
+	return ca->c->uid == CONTAINER_ANYBODY || st->st_uid == ca->c->owner ||
+	       (ca->owner && st->st_uid == ca->uid);
 }
 
 /*
- * Whether the dropping has no header yet. A process that has just made it has also given it its mode. It may
- * be an empty file of another user, too: so its mode and owner stay, and that is no error. A lock has its
- * header before a stub names the container.
+ * Whether the dropping has no header yet. It may be an empty file of another user, too: so its mode and owner
+ * stay, and that is no error. A lock has its header before a stub names the container.
  */
 static bool is_unborn(const struct change_arg *ca, const char *name, int h)
 {
@@ -81,6 +88,24 @@ static bool is_our_file(const struct change_arg *ca, const char *name, int h, co
 	}
 }
 
+/*
+ * The process that has just made it writes its header next: that is waited for. Not for each that lacks it
+ * for good.
+ */
+static bool becomes_ours(struct change_arg *ca, const char *name, int h, struct stat *st)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+
+	while (!is_our_file(ca, name, h, st)) {
+		if (ca->waited_ms++ >= HEADER_WAIT_MS)
+			return false;
+		io_nanosleep(&pause, NULL);
+		if (ca->c->store->ops->fstat(ca->c->store, h, st))
+			return false;
+	}
+	return true;
+}
+
 /* ---- changing it ---- */
 
 /* @rest: relative to the container. @name: of a file; NULL: a directory. */
@@ -90,15 +115,17 @@ static void change(struct change_arg *ca, const char *rest, const char *name, mo
 	char path[CONTAINER_PATH_LEN];
 	struct stat st;
 	int ret, h;
+	bool ours;
 
 	snprintf(path, sizeof(path), *rest ? "%s/%s" : "%s%s", ca->c->dir, rest);
 	h = store_open(s, path, O_RDONLY | STORE_BRIEFLY | (name ? 0 : O_DIRECTORY), 0);
 	ret = h < 0 ? h : s->ops->fstat(s, h, &st);
-	if (!ret && name && is_unborn(ca, name, h)) {
+	ours = !ret && (name ? becomes_ours(ca, name, h, &st) : is_our_dir(ca, h, &st, !*rest));
+	if (!ret && !ours && name && is_unborn(ca, name, h)) {
 		store_close(s, &h);
 		return;
 	}
-	if (!ret && !(name ? is_our_file(ca, name, h, &st) : is_our_dir(ca, h, &st, !*rest))) {
+	if (!ret && !ours) {
 		if (!ca->c->told)
 			msg_error("%s: not of this container: its mode and owner stay; take it away", path);
 		ret = -EIO;
@@ -172,6 +199,7 @@ static int change_all(struct change_arg *ca)
 int container_chmod(struct container *c, mode_t mode)
 {
 	struct change_arg ca = { .c = c, .old_mode = c->mode };
+	struct timespec wait = { .tv_nsec = 1000000 };
 	struct stat dir;
 	int ret = container_check(c, CONTAINER_CHANGE);
 
@@ -181,12 +209,18 @@ int container_chmod(struct container *c, mode_t mode)
 	if (c->give && !container_chown(c, c->uid, c->gid))
 		c->owner = c->uid;
 	c->mode = mode & 0777;
-	ret = change_all(&ca);
-	/* The directory of another user: then what is in it stays open to those who are to have nothing. */
-	if (!ret && !c->store->ops->stat(c->store, c->dir, &dir) &&
-	    dir.st_mode & ~container_dir_mode(mode) & 077)
-		ret = -EPERM;
-	return ret;
+	for (int tries = 0; tries < CONTAINER_GIVEN_TRIES; tries++) {
+		ret = change_all(&ca);
+		if (ret || c->store->ops->stat(c->store, c->dir, &dir) ||
+		    !(dir.st_mode & ~container_dir_mode(mode) & 077))
+			return ret;
+		/* Another user's directory: what is in it stays open to those who are to have nothing. */
+		if (c->caller && c->caller != dir.st_uid)
+			break;
+		io_nanosleep(&wait, NULL); /* another process is changing it */
+		wait.tv_nsec *= 2;
+	}
+	return -EPERM;
 }
 
 int container_chown(const struct container *c, uid_t uid, gid_t gid)
@@ -198,4 +232,110 @@ int container_chown(const struct container *c, uid_t uid, gid_t gid)
 	int ret = container_check(&copy, CONTAINER_CHANGE);
 
 	return ret || !container_is_checked(&copy, CONTAINER_CHANGE) ? ret : change_all(&ca);
+}
+
+static void path_for(const struct container *c, uid_t uid, char *path)
+{
+	struct container other = *c;
+
+	other.uid = uid;
+	container_for_path(&other, path);
+}
+
+bool container_begin_giving(const struct container *c, const struct stat *after)
+{
+	struct container copy = *c;
+	struct given g = { .number = c->number, .gid = after->st_gid };
+	char path[CONTAINER_PATH_LEN];
+	struct stat dir;
+
+	copy.told = true;
+	if (c->uid == CONTAINER_ANYBODY || container_check(&copy, CONTAINER_CHANGE) ||
+	    c->store->ops->stat(c->store, c->dir, &dir))
+		return false;
+	if (dir.st_uid == after->st_uid && dir.st_gid == after->st_gid)
+		return false;
+	/* The owner gives it to another group; and others' for.UID stays. */
+	if (c->caller && (c->caller != dir.st_uid || c->uid != dir.st_uid || after->st_uid != dir.st_uid))
+		return false;
+	if (c->uid != dir.st_uid && c->uid == after->st_uid)
+		return false;
+	g.from = dir.st_uid;
+	memcpy(g.id, c->id, STUB_ID_LEN);
+	path_for(c, after->st_uid, path);
+	return !given_write(c->store, path, &g);
+}
+
+void container_end_giving(const struct container *c, uid_t uid)
+{
+	char path[CONTAINER_PATH_LEN];
+	struct given g;
+	uid_t by;
+
+	path_for(c, uid, path);
+	if (given_read(c->store, path, &g, &by))
+		c->store->ops->unlink(c->store, path);
+}
+
+int container_finish_giving(const struct container *c, const struct stat *stub)
+{
+	int ret = c->caller && c->caller != stub->st_uid ? -EPERM :
+							   container_chown(c, stub->st_uid, stub->st_gid);
+	struct stat dir;
+
+	if (!ret)
+		ret = c->store->ops->stat(c->store, c->dir, &dir);
+	if (!ret && (dir.st_uid != stub->st_uid || dir.st_gid != stub->st_gid))
+		ret = -EPERM;
+	if (!ret)
+		container_end_giving(c, stub->st_uid);
+	return ret;
+}
+
+/* Users count who may write the file before and after. */
+static int check_as(struct container *c, const struct stat *stub, const struct stat *other)
+{
+	container_set_stub(c, stub);
+	c->mode &= other->st_mode;
+	c->checked = 0;
+	return container_check(c, CONTAINER_CHANGE);
+}
+
+/* As one of the two; without a line while it may still become right. */
+static int check_either(struct container *c, const struct stat *before, const struct stat *now)
+{
+	struct timespec wait = { .tv_nsec = 1000000 };
+	bool told = c->told;
+	int ret = -EIO;
+
+	c->told = true;
+	for (int tries = 0; ret && tries < CONTAINER_GIVEN_TRIES; tries++) {
+		if (tries) {
+			io_nanosleep(&wait, NULL);
+			wait.tv_nsec *= 2;
+		}
+		ret = check_as(c, before, now);
+		if (ret)
+			ret = check_as(c, now, before);
+	}
+	c->told = told;
+	return ret ? check_as(c, now, before) : 0;
+}
+
+int container_follow(struct container *c, const struct stat *before, const struct stat *now)
+{
+	int ret = check_either(c, before, now);
+
+	if (ret || !container_is_checked(c, CONTAINER_CHANGE))
+		return ret;
+	ret = container_chown(c, now->st_uid, now->st_gid);
+	container_set_stub(c, now);
+	if (c->owner == c->caller)
+		container_say_for(c);
+	if (!ret)
+		ret = check_as(c, now, before);
+	if (!ret)
+		ret = container_chmod(c, now->st_mode);
+	c->checked = 0;
+	return ret;
 }

@@ -98,9 +98,15 @@ static __attribute__((noinline, cold)) void tell_closed(struct inode *ino)
 	char name[PATH_MAX];
 
 	ino->c.told = true;
-	msg_error(
-		"%s: user %u has it open, and may not reach its logs in %s: if another user opened it, make it a plain file first (plfs flatten) or use a pipe; else set its mode again under libplfs",
-		stub_name(inode_any_fd(ino), name, sizeof(name)), (unsigned)geteuid(), ino->c.dir);
+	stub_name(inode_any_fd(ino), name, sizeof(name));
+	if (container_is_half_given(&ino->c))
+		msg_error(
+			"%s: is being given to user %u; if that chown was interrupted: as root, repeat it under libplfs, or run plfs repair",
+			name, (unsigned)ino->c.uid);
+	else
+		msg_error(
+			"%s: user %u has it open, and may not reach its logs in %s: if another user opened it, make it a plain file first (plfs flatten) or use a pipe; else set its mode again under libplfs",
+			name, (unsigned)geteuid(), ino->c.dir);
 }
 
 int acquire_refused(struct inode *ino, int ret)

@@ -79,18 +79,23 @@ void inode_seek_container(struct inode *ino, int fd)
 		inode_find_elsewhere(ino, fd);
 }
 
-/* Root may be giving the stub and the container to another user just now, one after the other. */
+/*
+ * Root may be giving the stub and the container to another user just now, one after the other; or the owner
+ * changes the mode of one that was made meanwhile.
+ */
 static int check_while_given(struct inode *ino, int fd, enum container_use use)
 {
 	struct timespec wait = { .tv_nsec = 1000000 };
 	struct stat st;
+	int ret;
 
 	if (likely(!container_try_check(&ino->c, use)))
 		return 0;
 	for (int tries = 0; tries < CONTAINER_GIVEN_TRIES; tries++) {
 		if (!sys.fstat(fd, &st))
 			inode_heed_owner(ino, &st);
-		if (container_try_check(&ino->c, use) != -EIO)
+		ret = container_try_check(&ino->c, use);
+		if (ret != -EIO && ret != -EACCES)
 			break;
 		io_nanosleep(&wait, NULL);
 		wait.tv_nsec *= 2;
@@ -272,6 +277,7 @@ static __attribute__((noinline, cold)) void take_owner(struct inode *ino, const 
 
 	container_set_stub(&ino->c, st);
 	ino->c.mode = mode;
+	ino->owner_due |= ino->writing;
 	if (ino->counted.in[0] || ino->counted.in[1]) {
 		struct counted next = inode_count(ino);
 

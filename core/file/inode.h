@@ -57,6 +57,8 @@ struct inode {
 	bool impatient;
 	/* the stub says "synced", but the directories above its container are not (logged_sync()) */
 	bool way_due;
+	/* droppings of this process may have an owner from before, until a close (owned.h) */
+	bool owner_due;
 	bool near_full;     /* a log near has found no space: later ones are at home */
 	int release_error;  /* why other hosts cannot read what was released (release=home) */
 	bool release_told;  /* a line has said so */

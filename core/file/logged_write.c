@@ -10,6 +10,7 @@
 #include "core/backend/stub_lock.h"
 #include "core/backend/names.h"
 #include "core/file/acquire.h"
+#include "core/file/owned.h"
 #include "core/file/publish.h"
 #include "core/file/release.h"
 #include "core/write/durable.h"
@@ -52,7 +53,7 @@ static void before_spill(void *arg)
 struct claim_arg {
 	struct plfs_mount *m;
 	struct container c;
-	const struct stat *st;
+	struct stat *st;
 	const void *acl;
 	size_t acl_len;
 	int fd; /* of the stub */
@@ -77,7 +78,8 @@ static int make_container(struct claim_arg *ca, const uint8_t *id)
 static int make_named(void *arg, struct stub *stub)
 {
 	struct claim_arg *ca = arg;
-	int ret = make_container(ca, stub->id);
+	/* As the stub is now: who changes it waits for byte 0, and finds the container. */
+	int ret = sys.fstat(ca->fd, ca->st) ? -errno : make_container(ca, stub->id);
 
 	stub->has_maker = true;
 	stub->maker = ca->c.caller;
@@ -191,6 +193,8 @@ int logged_claim(struct inode *ino, int fd)
 	ret = claim_header(&ca, &now);
 	if (ret)
 		return ret;
+	if (now.has_container && !memcmp(now.id, ca.c.id, STUB_ID_LEN))
+		owned_follow(&ca.c, fd, &st);
 	if (!ino->c.store && now.has_container && !memcmp(now.id, ca.c.id, STUB_ID_LEN)) {
 		ino->c = ca.c; /* what was found out while it was made */
 		ino->c.acl = NULL;
@@ -306,6 +310,8 @@ int logged_make_writer(struct inode *ino, int fd)
 	ino->c.spreads = wants_spread(ino, fd);
 	ret = acquire_refused(ino, writer_open(&ino->w, &ino->c));
 	ino->c.made = false;
+	if (!ret)
+		owned_heed(ino, fd);
 	/* it was missing: made anew here, or it has appeared since */
 	if (!ret && !container_is_checked(&ino->c, CONTAINER_CHANGE)) {
 		ret = inode_check_container(ino, CONTAINER_CHANGE);
@@ -359,6 +365,9 @@ int logged_close_writer(struct inode *ino, int fd)
 		reader_release(&ino->v.r);
 	if (!writer_close(&ino->w) && told)
 		inode_not_counted(ino);
+	/* Where hosts share the file such a look is a message: only if the owner is known to have changed. */
+	if (fd >= 0 && (!ino->m->store.remote || ino->owner_due))
+		owned_heed(ino, fd);
 	release_note(ino, ino->w.release_error, false);
 	inode_stop_writing(ino);
 	ino->v.r.own_log = UINT32_MAX;

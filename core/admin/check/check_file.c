@@ -11,6 +11,7 @@
 #include "core/backend/stub_known.h"
 #include "core/base/io.h"
 #include "core/base/sys.h"
+#include "core/dropping/owner.h"
 
 /* ---- the stub ---- */
 
@@ -110,6 +111,30 @@ static void check_mark(struct examined *k, bool stub)
 	k->st.st_mode = mode;
 }
 
+/* A chown that was killed has left a part of the container to the former owner. */
+static int check_given(struct examined *k)
+{
+	static const char *const text = "a chown of the file was not finished";
+	int ret;
+
+	if (!container_is_half_given(&k->c))
+		return 0;
+	if (!k->check->repair) {
+		examine_report(k, PLFS_NOTED, "owner", "", "%s: as root, repeat it under libplfs, or repair it",
+			       text);
+		return 0;
+	}
+	ret = k->check->dry_run ? 0 : container_finish_giving(&k->c, &k->st);
+	if (!ret)
+		examine_report(k, PLFS_REPAIRED, "owner", "", "%s: all of it is user %u's now", text,
+			       (unsigned)k->st.st_uid);
+	else
+		examine_report(k, PLFS_FAILED, "owner", "", "%s, and could not be now: %s", text,
+			       strerror(-ret));
+	k->check->nr_repaired += !ret;
+	return ret;
+}
+
 static int check_open(struct examined *k, int dirfd, const char *path)
 {
 	int ret, fd = io_openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -142,6 +167,7 @@ static int check_open(struct examined *k, int dirfd, const char *path)
 		ret = container_check(&k->c, CONTAINER_READ);
 		if (ret)
 			return report_refused(k, ret);
+		return check_given(k);
 	}
 	return 0;
 }
