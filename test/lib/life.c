@@ -5,6 +5,7 @@
  */
 #include "test/lib/life.h"
 
+#include "core/base/msg.h"
 #include "test/lib/scratch.h"
 #include "test/lib/turn.h"
 
@@ -346,7 +347,7 @@ void life_sweep(enum call call, int err, bool from_there_on, long coarse)
 			  code);
 		scratch_clear();
 	}
-	cr_log_info("%s: %ld calls\n", strerrorname_np(err), from);
+	cr_log_info("%s: %ld calls\n", msg_errno_name(err), from);
 }
 
 void life_map(void)

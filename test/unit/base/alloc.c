@@ -90,6 +90,18 @@ Test(mem_strdup, copies)
 	mem_free(p);
 }
 
+/* Bytes of the program's malloc that are in use. */
+static size_t in_use(void)
+{
+#if __GLIBC_PREREQ(2, 33)
+	struct mallinfo2 info = mallinfo2();
+#else
+	struct mallinfo info = mallinfo();
+#endif
+
+	return info.uordblks + info.hblkhd;
+}
+
 Test(mem_alloc, does_not_use_the_programs_malloc)
 {
 	size_t before;
@@ -99,10 +111,10 @@ Test(mem_alloc, does_not_use_the_programs_malloc)
 	cr_skip_test("in a sanitizer build it does, on purpose");
 #endif
 	free(malloc(100));
-	before = mallinfo2().uordblks + mallinfo2().hblkhd;
+	before = in_use();
 	for (int i = 0; i < 100; i++)
 		p[i] = mem_alloc((size_t)i * 5000);
-	cr_assert_eq(mallinfo2().uordblks + mallinfo2().hblkhd, before);
+	cr_assert_eq(in_use(), before);
 	for (int i = 0; i < 100; i++)
 		mem_free(p[i]);
 }

@@ -15,6 +15,10 @@
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
+#ifndef FUSE_SUPER_MAGIC
+#define FUSE_SUPER_MAGIC 0x65735546 /* the kernel headers of Debian 11 have none */
+#endif
+
 enum { RELEASED = 1000, WRITTEN = 6000, OFF_NR_RECORDS = 520 };
 
 static pid_t owner;
