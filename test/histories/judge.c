@@ -13,6 +13,10 @@
 #include <sys/mman.h>
 #include <sched.h>
 
+#if !__GLIBC_PREREQ(2, 32)
+#define strerrorname_np(err) strerror(err)
+#endif
+
 /* Few, and no others. */
 static const struct {
 	const char *item, *words;

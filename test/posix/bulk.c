@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Many of one thing: opens and closes, threads on one file, descriptors closed wholesale. What must not grow
- * with them is memory, descriptors and locks held.
+ * with them is memory, descriptors and locks held. Needs glibc 2.34: closefrom, close_range.
  */
 #include "posix.h"
 

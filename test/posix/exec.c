@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Running what lies in the directory, by every function of the exec family.
+ * Running what lies in the directory, by every function of the exec family. Needs glibc 2.34: execveat.
  */
 #include "exec.h"
 #include <dlfcn.h>

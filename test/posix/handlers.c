@@ -2,6 +2,7 @@
 /*
  * Signal handlers that come in the middle of calls on files, and call the same functions: nothing may hang,
  * be lost or be torn. The timer hits all sorts of moments; what is printed does not depend on which.
+ * Needs glibc 2.34: close_range.
  */
 #include "signals.h"
 

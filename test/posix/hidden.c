@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program sees none but its own descriptors, and can have any number that it likes. */
+/*
+ * The program sees none but its own descriptors, and can have any number that it likes.
+ * Needs glibc 2.34: close_range.
+ */
 #include "posix.h"
 
 #include <poll.h>

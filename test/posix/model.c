@@ -24,6 +24,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#if !__GLIBC_PREREQ(2, 32)
+#define strerrorname_np(err) strerror(err)
+#endif
+
 enum { nr_slots = 4, max_size = 600000, shrink_s = 40 };
 
 enum kind {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* open and its flags; what a wrong open, read or write answers. */
+/* open and its flags; what a wrong open, read or write answers. Needs glibc 2.34: closefrom, close_range. */
 #include "posix.h"
 
 CASE(creat_exclusive_and_existing)

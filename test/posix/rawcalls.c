@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * System calls by number, through syscall(): what they reach must be the file and not its stub.
+ * Needs glibc 2.34: its numbers of close_range, faccessat2 and openat2.
  */
 #include "posix.h"
 #include <limits.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * posix_spawn with every kind of file action and attribute, and of programs that lie in the directory.
+ * Needs glibc 2.34: posix_spawn_file_actions_addclosefrom_np.
  */
 #include "exec.h"
 #include <limits.h>

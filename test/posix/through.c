@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Roads into a mapped directory that do not look so: symbolic links somewhere else, spellings with more than
- * names in them, descriptors of directories, paths that end where memory does.
+ * names in them, descriptors of directories, paths that end where memory does. Needs glibc 2.34: close_range.
  */
 #include "posix.h"
 #include <pthread.h>

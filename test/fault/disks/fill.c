@@ -22,6 +22,10 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#if !__GLIBC_PREREQ(2, 32)
+#define strerrorname_np(err) strerror(err)
+#endif
+
 #define MAX_TIMES (1 << 20)
 #define WINDOW 16 /* elements of "again" */
 #define MORE 64   /* elements at the end, up to 4 MiB */
