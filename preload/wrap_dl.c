@@ -17,7 +17,11 @@
 /* A call in the last place is a jump when the compiler optimises; these see to it that it always is. */
 #if defined(__clang__)
 #define BY_JUMP
+#if __has_attribute(musttail)
 #define JUMP __attribute__((musttail)) return
+#else /* older than clang 13 */
+#define JUMP return
+#endif
 #else
 #define BY_JUMP __attribute__((optimize("O2"), no_sanitize("address", "undefined", "thread")))
 #define JUMP return
