@@ -87,13 +87,26 @@ static void use_old_libc(struct sys_table *table)
 	table->mknodat = old_mknodat;
 }
 
+#ifdef __x86_64__
+#define OLDEST_VERSION "GLIBC_2.3" /* of *xattr() */
+#elif defined(__aarch64__)
+#define OLDEST_VERSION "GLIBC_2.17"
+#endif
+
 /*
  * Where there are several versions of a function, dlsym(RTLD_NEXT) before glibc 2.34 finds the oldest: a
- * realpath() that takes no NULL. All of these are there from 2.28 on, so none is looked for in vain; see
- * sys_init().
+ * realpath() that takes no NULL. It also finds getxattr() and its kin in libattr, which cp loads, under a hidden
+ * version: those call syscall(), which is ours and calls them again. All of these are there from 2.28 on, so none
+ * is looked for in vain; see sys_init().
  */
 static void *newest_version(const char *name)
 {
+#ifdef OLDEST_VERSION
+	size_t len = strlen(name);
+
+	if (len > 5 && !strcmp(name + len - 5, "xattr"))
+		return dlvsym(RTLD_NEXT, name, OLDEST_VERSION);
+#endif
 #ifdef __x86_64__
 	static const char *const versions[][2] = {
 		{ "realpath", "GLIBC_2.3" },	 { "nftw", "GLIBC_2.3.3" },
