@@ -95,9 +95,9 @@ static void use_old_libc(struct sys_table *table)
 
 /*
  * Where there are several versions of a function, dlsym(RTLD_NEXT) before glibc 2.34 finds the oldest: a
- * realpath() that takes no NULL. It also finds getxattr() and its kin in libattr, which cp loads, under a hidden
- * version: those call syscall(), which is ours and calls them again. All of these are there from 2.28 on, so none
- * is looked for in vain; see sys_init().
+ * realpath() that takes no NULL. It also finds getxattr() and its kin in libattr, which cp loads, under a
+ * hidden version: those call syscall(), which is ours and calls them again. All of these are there from 2.28
+ * on, so none is looked for in vain; see sys_init().
  */
 static void *newest_version(const char *name)
 {
