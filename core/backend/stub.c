@@ -204,28 +204,34 @@ static bool is_being_written(int fd)
 /*
  * A header being rewritten by another process may be seen half old, half new: read again before believing it.
  * A writer on a busy machine, or on another host, may be long at it. It has the header locked until it is
- * whole: so of the last read, a look before it and one after it have found no lock.
+ * whole. So a look before the last read and one after it have found no lock, and it found what the read
+ * before had found: else another writer may have come and gone in between.
  */
 static int read_header(int fd, struct stub *stub, uint8_t *buf, size_t len, bool *damaged)
 {
-	bool written = false;
+	uint32_t crc, last = 0;
 	int ret = -EIO;
 
-	for (int tries = 0; ret == -EIO && tries < (written ? READ_TRIES_WRITTEN : READ_TRIES); tries++) {
+	for (int tries = 0; ret == -EIO && tries < READ_TRIES_WRITTEN; tries++) {
 		struct timespec wait = { .tv_nsec = 50000L << tries };
+		bool written, enough = tries >= READ_TRIES - 1;
 		ssize_t n;
 
 		if (tries)
 			io_nanosleep(&wait, NULL);
-		written = tries >= READ_TRIES - 1 && is_being_written(fd);
+		written = enough && is_being_written(fd);
 		store_posix_forget(fd, PLFS_BODY_OFF);
 		n = io_pread_all(fd, buf, len, 0);
 		*damaged = n >= 0;
 		ret = n < 0 ? (int)n : stub_decode(stub, buf, min_size((size_t)n, STUB_READ_LEN));
 		if (n >= 0)
 			memset(buf + n, 0, len - (size_t)n);
-		if (ret == -EIO && tries >= READ_TRIES - 1 && !written)
-			written = is_being_written(fd);
+		if (likely(ret != -EIO))
+			break;
+		crc = n < 0 ? 0 : crc32c(0, buf, min_size((size_t)n, STUB_READ_LEN));
+		if (enough && !written && crc == last && !is_being_written(fd))
+			break;
+		last = crc;
 	}
 	return ret;
 }

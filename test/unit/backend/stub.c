@@ -425,6 +425,35 @@ Test(stub, a_header_that_is_half_written_is_waited_for)
 	close(fd);
 }
 
+static int nr_reads;
+static ssize_t (*real_pread)(int fd, void *buf, size_t len, off_t off);
+
+/* Of six reads each finds another writer in the middle of it, who has gone when the lock is looked at. */
+static ssize_t pread_of_the_busy(int fd, void *buf, size_t len, off_t off)
+{
+	ssize_t n = real_pread(fd, buf, len, off);
+
+	if (n > 100 && nr_reads++ < 6)
+		((uint8_t *)buf)[100 + nr_reads] ^= 1;
+	return n;
+}
+
+Test(stub, a_header_that_is_seen_between_others_each_time_is_read_again)
+{
+	int fd = open(path, O_RDWR);
+	uint8_t buf[STUB_HEADER_LEN];
+	struct stub now;
+
+	stub_encode(&sample, buf);
+	cr_assert_eq(pwrite(fd, buf, sizeof(buf), 0), (ssize_t)sizeof(buf));
+	real_pread = sys.pread;
+	sys.pread = pread_of_the_busy;
+	cr_assert_eq(stub_read(fd, &now), 0);
+	sys.pread = real_pread;
+	cr_assert_eq(memcmp(now.id, sample.id, STUB_ID_LEN), 0);
+	close(fd);
+}
+
 static int late_fd;
 static uint8_t late_header[STUB_HEADER_LEN];
 
