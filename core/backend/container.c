@@ -161,7 +161,7 @@ static enum verdict judge(const struct container *c, enum container_use use, con
 	if (!is_for(c, dir) || !writers_have(c, dir, S_IROTH)) {
 		if (!is_being_given(c, dir, &g) || (dir->st_uid != g.from && dir->st_uid != c->uid))
 			return NOT_ITS_OWN;
-		return use == CONTAINER_CHANGE && geteuid() && geteuid() != dir->st_uid ? HALF_GIVEN : RIGHT;
+		return c->finishes ? RIGHT : HALF_GIVEN;
 	}
 	return use == CONTAINER_CHANGE && !writers_have(c, dir, S_IWOTH) ? CLOSED_TO_SOME : RIGHT;
 }

@@ -39,6 +39,7 @@ struct container {
 	unsigned nr_hostdirs; /* that new droppings are spread over; those of others may be in any */
 	unsigned checked;     /* the uses that container_check() has allowed: 1 << use */
 	bool told;            /* why it is refused, or cannot be changed, has been reported */
+	bool finishes;        /* who uses it now finishes a change of its owner that was killed (given.h) */
 	bool give;            /* this process is root's, and gives its droppings to the stub's owner */
 	bool copied;          /* its logs may have copies (spare.h) */
 	bool filled;          /* the stub has a length: see container_is_purged() */
@@ -100,8 +101,8 @@ int container_check(struct container *c, enum container_use use);
 bool container_is_checked(const struct container *c, enum container_use use);
 
 /*
- * Whether the file is being given to its owner, or that was not finished (given.h). Who may not finish it
- * reads what he can, and changes nothing: -EIO of container_check().
+ * Whether the file is being given to its owner, or that was not finished (given.h). Until then its former
+ * owner may still change what is in it, or have put it there: container_check() says -EIO.
  */
 bool container_is_half_given(const struct container *c);
 

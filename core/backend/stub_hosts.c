@@ -10,8 +10,6 @@
 #include "core/base/crc32c.h"
 #include "core/base/io.h"
 
-#include <stdio.h>
-
 #define ENTRY_LEN 8
 
 static_assert(STUB_HOSTS_LEN == STUB_HOSTS_NR * ENTRY_LEN, "the table has its place in the header");
@@ -69,42 +67,25 @@ static int place_for(const struct stub_hosts *hosts, uint32_t host)
 	return -1;
 }
 
-/* Whether it was there. */
-static bool enter(int fd, const struct stub *stub, uint32_t host)
+void stub_hosts_enter(int fd, const struct stub *stub, const char *name)
 {
+	size_t len;
+	const char *text = name_host(name, &len);
+	uint32_t host = text ? key_of(text, len) : 0;
 	uint8_t table[STUB_HOSTS_LEN], entry[ENTRY_LEN];
 	struct stub_hosts hosts;
 	int place;
 
-	if (io_pread_all(fd, table, sizeof(table), STUB_HOSTS_OFF) != sizeof(table))
-		return false;
+	if (!text || io_pread_all(fd, table, sizeof(table), STUB_HOSTS_OFF) != sizeof(table))
+		return;
 	decode(stub, table, &hosts);
 	for (unsigned i = 0; i < hosts.nr; i++)
 		if (hosts.hosts[i].host == host)
-			return true;
+			return;
 	place = place_for(&hosts, host);
 	encode(stub, host, entry);
 	if (place >= 0)
 		io_pwrite_all(fd, entry, ENTRY_LEN, STUB_HOSTS_OFF + (uint64_t)place * ENTRY_LEN);
-	return false;
-}
-
-bool stub_hosts_enter(int fd, const struct stub *stub, const char *name)
-{
-	size_t len;
-	const char *host = name_host(name, &len);
-
-	return host && enter(fd, stub, key_of(host, len));
-}
-
-void stub_hosts_enter_lost(int fd, const struct stub *stub, const char *name)
-{
-	char lost[CONTAINER_PATH_LEN];
-	size_t len;
-	const char *host = name_host(name, &len);
-
-	snprintf(lost, sizeof(lost), "lost.%.*s", (int)len, host ? host : "");
-	enter(fd, stub, key_of(lost, strlen(lost)));
 }
 
 void stub_hosts_saw(struct stub_hosts *hosts, const char *name)

@@ -7,8 +7,7 @@
  * A host is entered when it first publishes a size in a generation, so when its log and live file are
  * there. If something of the file has been synced their names are, before: else a power failure could leave
  * the entry alone. As long as the generation lasts one of log, live file and node index stays. An entry
- * holds for its container and its generation alone: a truncation to 0 clears the table. A host that is
- * entered, finds nothing of its own and goes on enters "lost.HOST", which stands for what it had.
+ * holds for its container and its generation alone: a truncation to 0 clears the table.
  *
  *   in the header, from byte 512 on: 256 entries
  *   off size field        (little-endian)
@@ -41,15 +40,8 @@ int stub_hosts_read(int fd, struct stub *stub, struct stub_hosts *hosts);
 
 /*
  * Enter the host of the dropping @name, unless it is there. @fd is writable, without O_APPEND. Best effort.
- * Returns whether it was there.
  */
-bool stub_hosts_enter(int fd, const struct stub *stub, const char *name);
-
-/*
- * All that the host of @name had is lost, but it is writing again: enter one in its place that will never
- * have a dropping.
- */
-void stub_hosts_enter_lost(int fd, const struct stub *stub, const char *name);
+void stub_hosts_enter(int fd, const struct stub *stub, const char *name);
 
 /* There is a dropping of this name, the last part of its path: its host has something. */
 void stub_hosts_saw(struct stub_hosts *hosts, const char *name);

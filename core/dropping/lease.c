@@ -331,22 +331,15 @@ uint64_t lease_next_other(const struct lease *l, uint64_t off)
 
 /* ---- the host ---- */
 
-static uint64_t entry_of(uint64_t generation_ns)
-{
-	uint64_t period = stamp_coarse_ns() / LEASE_ENTERED_NS;
-
-	return (generation_ns + 1) ^ (period * 0x9e3779b97f4a7c15);
-}
-
 bool lease_host_is_entered(const struct lease *l, uint64_t generation_ns)
 {
-	return l->map && __atomic_load_n(&table_of(l)->entered, __ATOMIC_RELAXED) == entry_of(generation_ns);
+	return l->map && __atomic_load_n(&table_of(l)->entered, __ATOMIC_RELAXED) == generation_ns + 1;
 }
 
 void lease_host_entered(struct lease *l, uint64_t generation_ns)
 {
 	if (l->map)
-		__atomic_store_n(&table_of(l)->entered, entry_of(generation_ns), __ATOMIC_RELAXED);
+		__atomic_store_n(&table_of(l)->entered, generation_ns + 1, __ATOMIC_RELAXED);
 }
 
 /* ---- what was written ---- */

@@ -12,8 +12,7 @@
  *   off size field
  *     0   8  floor_ns       all stamps are taken behind this (stamp.h)
  *     8  32  active         a bit for each slot: its owner may hold a lease
- *    40   8  entered        when a process of the host saw it in the stub's table of hosts: 1 + the
- *                           generation, exclusive-or the ten minutes, times 0x9e3779b97f4a7c15
+ *    40   8  entered        1 + the generation in which the stub's table of hosts got this host
  *    48   8  written        bytes in logs that have been closed since the last sweep, about (file/sweep.h)
  *    56   8  zeros
  *    64  64* slots          255 of them; a page gets space when one of its slots is used
@@ -99,9 +98,8 @@ uint64_t lease_stamp_of_all(struct store *store, int h);
 
 /*
  * Whether a process of this host has entered it for this generation (stub_hosts.h), and that it has. Without
- * a table: no. Nor after some minutes: who writes then looks whether all is there.
+ * a table: no.
  */
-#define LEASE_ENTERED_NS 600000000000u
 bool lease_host_is_entered(const struct lease *l, uint64_t generation_ns);
 void lease_host_entered(struct lease *l, uint64_t generation_ns);
 

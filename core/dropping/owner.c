@@ -229,8 +229,10 @@ int container_chown(const struct container *c, uid_t uid, gid_t gid)
 	struct change_arg ca = {
 		.c = &copy, .old_mode = c->mode, .owner = true, .uid = uid, .gid = gid
 	};
-	int ret = container_check(&copy, CONTAINER_CHANGE);
+	int ret;
 
+	copy.finishes = true;
+	ret = container_check(&copy, CONTAINER_CHANGE);
 	return ret || !container_is_checked(&copy, CONTAINER_CHANGE) ? ret : change_all(&ca);
 }
 
@@ -249,7 +251,7 @@ bool container_begin_giving(const struct container *c, const struct stat *after)
 	char path[CONTAINER_PATH_LEN];
 	struct stat dir;
 
-	copy.told = true;
+	copy.told = copy.finishes = true;
 	if (c->uid == CONTAINER_ANYBODY || container_check(&copy, CONTAINER_CHANGE) ||
 	    c->store->ops->stat(c->store, c->dir, &dir))
 		return false;
@@ -322,7 +324,7 @@ static int check_either(struct container *c, const struct stat *before, const st
 	return ret ? check_as(c, now, before) : 0;
 }
 
-int container_follow(struct container *c, const struct stat *before, const struct stat *now)
+static int follow(struct container *c, const struct stat *before, const struct stat *now)
 {
 	int ret = check_either(c, before, now);
 
@@ -337,5 +339,15 @@ int container_follow(struct container *c, const struct stat *before, const struc
 	if (!ret)
 		ret = container_chmod(c, now->st_mode);
 	c->checked = 0;
+	return ret;
+}
+
+int container_follow(struct container *c, const struct stat *before, const struct stat *now)
+{
+	int ret;
+
+	c->finishes = true;
+	ret = follow(c, before, now);
+	c->finishes = false;
 	return ret;
 }

@@ -4,7 +4,6 @@
  */
 #include "core/file/hosts.h"
 
-#include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
 #include "core/base/msg.h"
 #include "core/base/sys.h"
@@ -78,39 +77,6 @@ void hosts_look(struct inode *ino, int fd, struct stub_hosts *hosts)
 		tell(fd, hosts);
 }
 
-/* Whether the dropping @name is another one of the host whose log @arg is. */
-static int find_another(void *arg, const char *path, const char *name, enum dropping_kind kind)
-{
-	const char *own = arg, *host, *of;
-	size_t len, own_len;
-
-	(void)path;
-	host = name_host(name, &len);
-	of = name_host(own, &own_len);
-	if (kind == DROPPING_OTHER || !host || !of || len != own_len || memcmp(host, of, len))
-		return 0;
-	return (kind != DROPPING_DATA && kind != DROPPING_LIVE) || strcmp(host, of);
-}
-
-/*
- * This host is entered already: something of it is there beside what this process has just made. Else it was
- * lost, and no reader would see that any more.
- */
-static __attribute__((noinline, cold)) void heed_loss(struct inode *ino, int fd)
-{
-	struct stub_hosts hosts;
-	struct stub now;
-	char *own = ino->w.tail.log_name;
-
-	if (may_be_late(ino, fd) || container_list_there(&ino->c, find_another, own))
-		return;
-	stub_hosts_enter_lost(fd, &ino->v.stub, own);
-	if (!stub_hosts_read(fd, &now, &hosts)) {
-		saw_all(ino, &hosts);
-		tell(fd, &hosts);
-	}
-}
-
 void hosts_enter(struct inode *ino)
 {
 	uint64_t generation_ns = ino->v.stub.generation_ns;
@@ -126,8 +92,7 @@ void hosts_enter(struct inode *ino)
 		/* after a power failure it must not seem to have lost what never reached the disk */
 		if (stub_is_synced(f->fd) && durable_sync_names(&ino->c))
 			return;
-		if (stub_hosts_enter(f->fd, &ino->v.stub, ino->w.tail.log_name))
-			heed_loss(ino, f->fd);
+		stub_hosts_enter(f->fd, &ino->v.stub, ino->w.tail.log_name);
 		lease_host_entered(&ino->w.leased.lease, generation_ns);
 	}
 	ino->entered = generation_ns + 1;

@@ -35,6 +35,21 @@ made_anew() { # NAME
 	"$plfs" run -m "$map" rm /plfs/$1
 }
 
+# A copy of the stub that has been emptied says nothing of the original's logs.
+parity_of_a_copied_file() {
+	local map log
+	parity_setup
+	parity_file p
+	cp -p "$back/p" "$back/copy"
+	"$plfs" run -m "$map" truncate -s 0 /plfs/copy
+	log=$(find "$two" -name 'data.*' | head -n 1)
+	mv "$log" "$work/log"
+	"$plfs" drain -m "$map" "$back/copy" || true
+	"$plfs" run -m "$map" cmp "$work/plain/p" /plfs/p
+	"$plfs" repair -m "$map" "$back/p" | grep 'made anew from parity'
+	"$plfs" run -m "$map" cmp "$work/plain/p" /plfs/p
+}
+
 parity_lost_backend() { # by the helper; each is lost in turn: read, checked, repaired; under a mapping without parity= too
 	local map lost
 	parity_setup

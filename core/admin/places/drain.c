@@ -173,11 +173,13 @@ static int drain_all(const struct container *c, const struct stub *stub, struct 
 static int mirror(struct container *c, int fd, struct stub *stub, const struct stat *st, struct plfs_drain *d)
 {
 	struct as_owner owner = { .is = false };
-	/* what it voids may go for good */
-	uint64_t void_ns = c->store->spares->parity && stub->generation_ns && !io_fsync(fd) ?
-				   stub->generation_ns : 0;
+	uint64_t void_ns = 0;
 	int h, ret = 0;
 
+	/* what is void may go for good; a copy of the stub does not speak for the original */
+	if (c->store->spares->parity && stub->generation_ns && !stub_is_copy(stub, st->st_ino) &&
+	    !io_fsync(fd))
+		void_ns = stub->generation_ns;
 	if (!stub->copied) {
 		h = stub_reopen(fd, O_RDWR);
 		ret = h < 0 ? h : stub_set_copied(h, stub);

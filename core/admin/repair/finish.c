@@ -285,10 +285,14 @@ static int write_piece(struct finish *f, void **block, size_t *len, uint64_t *en
 static int write_end(struct finish *f, void **block, size_t *len, uint64_t *end)
 {
 	struct store *s = f->c->store;
-	int ret = *block ? 0 : make_sums(f);
+	int ret = 0;
 
-	if (!ret && !*block)
-		ret = write_piece(f, block, len, end);
+	if (!*block) {
+		mem_free(f->crcs);
+		f->crcs = NULL;
+		ret = make_sums(f);
+		ret = ret ? ret : write_piece(f, block, len, end);
+	}
 	if (!ret) /* the rest of a torn append, and space allocated ahead */
 		ret = datalog_truncate(s, f->h, *end);
 	return ret ? ret : s->ops->sync(s, f->h, false);
@@ -373,13 +377,19 @@ static int close_log(struct finish *f)
 	size_t len = 0;
 	void *block;
 	int ret = find_piece(f, &block, &len, &end);
+	bool found = block;
 
 	if (ret == -ENODATA)
 		ret = find_trailers(f);
 	if (!ret)
 		ret = write_end(f, &block, &len, &end);
-	if ((ret == -ENOSPC || ret == -EDQUOT) && !go_home(f, block ? end : f->state.flushed_len))
+	if ((ret == -ENOSPC || ret == -EDQUOT) && !go_home(f, found ? end : f->state.flushed_len)) {
+		if (!found) { /* what was written just now may be gone */
+			mem_free(block);
+			block = NULL;
+		}
 		ret = write_end(f, &block, &len, &end);
+	}
 	name_index_of(f->log, index);
 	if (!ret)
 		ret = is_indexed(f, index, block, len, &index_end);

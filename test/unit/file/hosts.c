@@ -1,124 +1,307 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All that a host had in a container is lost, as by a purge of old files, and then it writes again.
+ * Several hosts have written a file, and of one of them nothing is left in the container: a purge by age, or
+ * a copy of a part of the backend. No index says so. What it wrote must not read as zeros; what others wrote
+ * is read as before.
  */
+#include "core/base/sys.h"
 #include "test/lib/scratch.h"
 
 #include <criterion/criterion.h>
-#include <time.h>
 
-TestSuite(file_hosts, .init = scratch_setup, .fini = scratch_remove);
+#define LEN 20000
 
-#define LEN 200000
+TestSuite(hosts, .init = scratch_setup, .fini = scratch_remove);
 
-static int (*real_gettime)(clockid_t clock, struct timespec *ts);
+static char host[20];
 
-static int an_hour_later(clockid_t clock, struct timespec *ts)
+static int name_elsewhere(char *name, size_t len)
 {
-	int ret = real_gettime(clock, ts);
-
-	ts->tv_sec += 3600;
-	return ret;
+	snprintf(name, len, "%s", host);
+	return 0;
 }
 
-static void later(void)
+struct job {
+	const char *host;
+	off_t off;
+	size_t len;
+	int flags;
+	bool killed;
+};
+
+/* In a child, which has the name of a host of its own. */
+static int write_as(void *arg)
 {
-	real_gettime = sys.clock_gettime;
-	sys.clock_gettime = an_hour_later;
-}
-
-static int write_at(void *arg)
-{
-	struct lfile l = made("f");
-	off_t off = *(off_t *)arg;
-
-	if (off)
-		later();
-	msg_is_muted = off;
-	if (lfill(&l, off, LEN, 1) != LEN)
-		return 1;
-	return lclose(&l) ? 2 : 0;
-}
-
-static int read_at(void *arg)
-{
-	struct lfile l = lopen("f", O_RDONLY);
-	off_t off = *(off_t *)arg;
-	int ret;
-
-	msg_is_muted = true;
-	ret = lcheck(&l, off, LEN, 1);
-	lclose(&l);
-	return ret == -EIO ? 5 : ret ? 1 : 0;
-}
-
-static int truncate_to_none(void *arg)
-{
+	const struct job *j = arg;
 	struct lfile l;
 
-	(void)arg;
-	msg_is_muted = true;
-	l = lopen("f", O_RDWR | O_TRUNC);
-	return lclose(&l);
+	snprintf(host, sizeof(host), "%s", j->host);
+	sys.gethostname = name_elsewhere;
+	l = lopen("a", O_RDWR | O_CREAT | j->flags);
+	if (lfill(&l, j->off, j->len, 1) != (ssize_t)j->len)
+		return 1;
+	if (j->killed)
+		raise(SIGKILL);
+	return lclose(&l) != 0;
 }
 
-static off_t first = 0, second = 1000000;
+static void written(const char *name, off_t off, size_t len, int flags)
+{
+	struct job j = { name, off, len, flags, false };
 
+	cr_assert_eq(in_child(write_as, &j), 0);
+}
+
+/* One and two write LEN bytes each, with as much between them that nobody writes. */
+static void written_by_two(void)
+{
+	written("one", 0, LEN, 0);
+	written("two", 2 * LEN, LEN, 0);
+}
+
+/* All that a host has in the container: @what is a pattern. */
 static void lose(const char *what)
 {
-	char cmd[1024];
+	char line[PATH_MAX + 200];
 
-	snprintf(cmd, sizeof(cmd), "cd %s/.plfs/*/*/hostdir.* && rm -r %s", scratch, what);
-	cr_assert_eq(system(cmd), 0);
+	snprintf(line, sizeof(line), "rm %s/.plfs/[0-9a-f]*/*/hostdir.*/%s", scratch, what);
+	cr_assert_eq(system(line), 0, "%s", line);
 }
 
-static void what_was_lost_is_an_error_also_when(const char *what)
+struct answers {
+	ssize_t one, hole, two;
+};
+
+static ssize_t get(struct lfile *l, off_t off)
 {
-	cr_assert_eq(in_child(write_at, &first), 0);
+	char buf[100];
+
+	return plfs_pread(l->f, buf, sizeof(buf), off);
+}
+
+/* In a process that knows nothing of the file yet. */
+static int look(void *arg)
+{
+	const struct answers *want = arg;
+	struct lfile l = lopen("a", O_RDONLY);
+
+	if (get(&l, 10) != want->one || get(&l, LEN + 10) != want->hole || get(&l, 2 * LEN + 10) != want->two)
+		return 1;
+	if (want->one > 0 && lcheck(&l, 0, LEN, 1))
+		return 2;
+	return lclose(&l) || stat_size("a") != 3 * LEN;
+}
+
+static void assert_answers(ssize_t one, ssize_t hole, ssize_t two)
+{
+	struct answers want = { one, hole, two };
+
+	for (int i = 0; i < 3; i++) /* the first may keep its map for the next */
+		cr_assert_eq(in_child(look, &want), 0, "look %d", i);
+}
+
+static void ignore(void *arg, const struct plfs_finding *finding)
+{
+	(void)arg, (void)finding;
+}
+
+static int checked(bool repair, bool partial)
+{
+	struct plfs_check check = { .found = ignore, .repair = repair, .partial = partial };
+	char path[PATH_MAX];
+	struct plfs_mount *m = lpath("a", path);
+
+	return plfs_check(m, AT_FDCWD, path, &check);
+}
+
+Test(hosts, that_have_all_their_files_are_read)
+{
+	written_by_two();
+	assert_answers(100, 100, 100);
+	cr_assert_eq(checked(false, false), 0);
+}
+
+static void loses_two(bool kept_map, const char *what)
+{
+	written_by_two();
+	if (kept_map)
+		assert_answers(100, 100, 100);
 	lose(what);
-	cr_assert_eq(in_child(read_at, &first), 5);
-	cr_assert_eq(in_child(write_at, &second), 0);
-	cr_assert_eq(in_child(read_at, &first), 5, "zeros for what was lost");
-	cr_assert_eq(in_child(read_at, &second), 0);
-	cr_assert_eq(in_child(write_at, &first), 0); /* all of it */
-	cr_assert_eq(in_child(read_at, &first), 0);
+	assert_answers(100, -EIO, -EIO);
+	cr_assert_eq(checked(false, false), 1);
 }
 
-Test(file_hosts, what_a_host_lost_is_an_error_also_when_it_has_written_again)
+Test(hosts, whose_files_have_gone_do_not_read_as_zeros) { loses_two(false, "*.two-*"); }
+Test(hosts, also_if_the_notice_stays) { loses_two(false, "[id]*.two-*"); }
+Test(hosts, also_if_the_file_has_been_read_before) { loses_two(true, "*.two-*"); }
+
+/* The map that is kept is made by who reads a file that has lost something. */
+Test(hosts, also_behind_a_kept_map)
 {
-	what_was_lost_is_an_error_also_when("data.* index.*");
+	char name[20];
+
+	written_by_two();
+	for (int i = 0; i < 10; i++) {
+		snprintf(name, sizeof(name), "more%d", i);
+		written(name, 100 * i, 100, 0);
+	}
+	lose("*.two-*");
+	assert_answers(100, -EIO, -EIO);
 }
 
-Test(file_hosts, what_a_host_lost_with_its_directory_is_an_error_also_when_it_has_written_again)
+Test(hosts, that_write_later_have_their_bytes)
 {
-	what_was_lost_is_an_error_also_when("$PWD");
-}
-
-Test(file_hosts, a_file_that_was_emptied_has_lost_nothing)
-{
-	char buf[100];
 	struct lfile l;
 
-	cr_assert_eq(in_child(write_at, &first), 0);
-	lose("data.* index.*");
-	cr_assert_eq(in_child(write_at, &second), 0);
-	cr_assert_eq(in_child(truncate_to_none, NULL), 0);
-	cr_assert_eq(in_child(write_at, &second), 0);
-	l = lopen("f", O_RDONLY);
-	cr_assert_eq(plfs_pread(l.f, buf, sizeof(buf), 0), 100);
+	loses_two(false, "*.two-*");
+	written("three", LEN, LEN, 0);
+	assert_answers(100, 100, -EIO);
+	written("two", 2 * LEN, LEN, 0);
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, 3 * LEN, 1), 0);
+	lclose(&l);
+	cr_assert_eq(checked(false, false), 0, "it has written all of it anew");
+}
+
+Test(hosts, of_a_file_that_is_emptied_are_forgotten)
+{
+	struct lfile l;
+
+	loses_two(false, "*.two-*");
+	written("three", 2 * LEN, LEN, O_TRUNC);
+	l = lopen("a", O_RDONLY);
+	cr_assert(lzeros(&l, 0, 2 * LEN));
+	cr_assert_eq(lcheck(&l, 2 * LEN, LEN, 1), 0);
+	lclose(&l);
+	cr_assert_eq(checked(false, false), 0);
+}
+
+Test(hosts, are_given_up_by_a_partial_repair_alone)
+{
+	struct lfile l;
+
+	loses_two(false, "*.two-*");
+	cr_assert_eq(checked(true, false), 1);
+	assert_answers(100, -EIO, -EIO);
+	cr_assert_eq(checked(true, true), 1);
+	assert_answers(100, 100, 100);
+	l = lopen("a", O_RDONLY);
+	cr_assert(lzeros(&l, LEN, 2 * LEN));
+	lclose(&l);
+	cr_assert_eq(checked(false, false), 0);
+}
+
+Test(hosts, are_known_in_a_file_that_was_compacted)
+{
+	written_by_two();
+	for (int i = 0; i < 3; i++)
+		written("one", 0, LEN, 0);
+	cr_assert_eq(lcompact("a"), 0);
+	assert_answers(100, 100, 100);
+	lose("[di]*"); /* all of it was copied to one log */
+	assert_answers(-EIO, -EIO, -EIO);
+}
+
+/* A process has the index of a host locked, all of whose records are void: that goes with the next one. */
+Test(hosts, of_which_a_second_compact_takes_the_last_are_not_missed)
+{
+	struct flock lk = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+	char path[PATH_MAX];
+	int fd;
+
+	written("two", 0, LEN, 0);
+	written("one", 0, LEN, 0);
+	written("one", 2 * LEN, LEN, 0);
+	cr_assert(find_file("index.two", path));
+	fd = open(path, O_RDWR);
+	cr_assert(fd >= 0 && !fcntl(fd, F_OFD_SETLK, &lk));
+	cr_assert_eq(lcompact("a"), 0);
+	cr_assert(find_file("index.two", path), "it was locked");
+	close(fd);
+	assert_answers(100, 100, 100);
+	cr_assert_eq(lcompact("a"), 0);
+	cr_assert(!find_file("index.two", path));
+	assert_answers(100, 100, 100);
+	cr_assert_eq(checked(false, false), 0);
+}
+
+Test(hosts, that_are_missing_keep_a_file_from_being_compacted)
+{
+	written_by_two();
+	written("one", 0, LEN, 0);
+	lose("*.two-*");
+	cr_assert_eq(lcompact("a"), -EIO, "nobody would know that");
+	assert_answers(100, -EIO, -EIO);
+}
+
+/* A killed process of a host that has said nothing yet: its log is finished, and is as good as any. */
+Test(hosts, with_killed_writers_alone_are_there)
+{
+	struct job j = { "two", 2 * LEN, LEN, 0, true };
+
+	written("one", 0, LEN, 0);
+	cr_assert_eq(in_child(write_as, &j), 256 + SIGKILL);
+	for (int i = 0; i < 2; i++) {
+		struct lfile l = lopen("a", O_RDONLY);
+
+		cr_assert_eq(lcheck(&l, 2 * LEN, LEN, 1), 0);
+		cr_assert(lzeros(&l, LEN, LEN));
+		lclose(&l);
+		cr_assert_eq(checked(!i, false), 0);
+	}
+}
+
+/* More than the table holds. */
+Test(hosts, of_any_number_are_read)
+{
+	char name[20];
+	struct lfile l;
+
+	for (int i = 0; i < 300; i++) {
+		snprintf(name, sizeof(name), "n%d", i);
+		written(name, 1000 * i, 1000, 0);
+	}
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, 300000, 1), 0);
+	lclose(&l);
+	lose("*.n7-*");
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(get(&l, 7000), -EIO);
+	cr_assert_eq(lcheck(&l, 8000, 200000, 1), 0);
 	lclose(&l);
 }
 
-/* Processes of one host, one after the other and killed: the first one's log is there all the time. */
-Test(file_hosts, a_host_that_has_its_log_has_lost_nothing)
+/* Readers meet hosts that come meanwhile: none of these has lost anything. */
+static int come_and_go(void *arg)
 {
-	char buf[100];
-	struct lfile l;
+	char name[20];
 
-	cr_assert_eq(in_child(write_at, &second), 0);
-	cr_assert_eq(in_child(write_at, &second), 0);
-	l = lopen("f", O_RDONLY);
-	cr_assert_eq(plfs_pread(l.f, buf, sizeof(buf), 0), 100);
-	cr_assert_eq(plfs_pread(l.f, buf, sizeof(buf), (off_t)second - 100), 100);
-	lclose(&l);
+	(void)arg;
+	for (int i = 0; i < 100; i++) {
+		struct job j = { name, 100 * i, 100, 0, false };
+
+		snprintf(name, sizeof(name), "n%d", i);
+		if (in_child(write_as, &j))
+			return 1;
+	}
+	return 0;
+}
+
+Test(hosts, that_come_while_others_read_lose_nothing)
+{
+	pid_t pid;
+	int status = 0, loads = 0;
+
+	written("one", 100000, LEN, 0);
+	pid = start_child(come_and_go, NULL);
+	while (!waitpid(pid, &status, WNOHANG)) {
+		struct lfile l = lopen("a", O_RDONLY);
+
+		cr_assert_eq(get(&l, 50000), 100);
+		lclose(&l);
+		loads++;
+	}
+	cr_assert_eq(status, 0);
+	cr_assert_gt(loads, 10);
+	cr_assert_eq(checked(false, false), 0);
 }
