@@ -82,10 +82,10 @@ compact_refused() {
 
 # A quota on btrfs counts what is written over, too.
 compact_over_quota() {
-	local disk=$work/disk map=/plfs=$work/disk/b{small=0} used
+	local disk=$work/quota map=/plfs=$work/quota/b{small=0} used
 	mkdir "$disk"
-	truncate -s 200M "$work/image" && mkfs.btrfs -q "$work/image"
-	mount -o loop "$work/image" "$disk" || { echo "no btrfs here"; exit 77; }
+	truncate -s 200M "$work/quota.image" && mkfs.btrfs -q "$work/quota.image"
+	mount -o loop "$work/quota.image" "$disk" || { echo "no btrfs here"; exit 77; }
 	trap 'umount -l "$disk"' EXIT
 	btrfs quota enable "$disk" && btrfs -q subvolume create "$disk/b" || { echo "no quota here"; exit 77; }
 	for _ in 1 2; do
