@@ -164,7 +164,9 @@ static int check_open(struct examined *k, int dirfd, const char *path)
 		k->m = nested_init_container(k->m, &k->c, k->fd, &k->stub, &k->st);
 		if (k->m->spec->nr_hostdirs)
 			k->c.nr_hostdirs = k->m->spec->nr_hostdirs;
+		k->c.finishes = true; /* what a killed chown has left is looked at, and finished below */
 		ret = container_check(&k->c, CONTAINER_READ);
+		k->c.finishes = false;
 		if (ret)
 			return report_refused(k, ret);
 		return check_given(k);
