@@ -195,8 +195,8 @@ static bool is_being_made(struct carried *k)
 }
 
 /*
- * Nothing goes from a file system that has become read-only, or that refuses changes after an error. This one
- * is of nobody's interest.
+ * Whether the file system of the place refuses changes, as after an error of its disk. It is asked for a
+ * change of the log's time of access, which nobody uses.
  */
 static bool near_is_read_only(const struct carried *k)
 {
