@@ -33,11 +33,9 @@ struct change_arg {
 	bool owner;
 	uid_t uid;
 	gid_t gid;
-	unsigned waited_ms; /* for headers of droppings */
+	unsigned waited_ms; /* for other processes */
 	int ret;
 };
-
-#define HEADER_WAIT_MS 20
 
 /* ---- what it is ---- */
 
@@ -88,22 +86,39 @@ static bool is_our_file(const struct change_arg *ca, const char *name, int h, co
 	}
 }
 
+enum look { OURS, UNBORN, OTHERS };
+
+/* @name: of a file; NULL: a directory, @top: the container itself. */
+static enum look look(const struct change_arg *ca, const char *name, bool top, int h, const struct stat *st)
+{
+	if (name ? is_our_file(ca, name, h, st) : is_our_dir(ca, h, st, top))
+		return OURS;
+	return name && is_unborn(ca, name, h) ? UNBORN : OTHERS;
+}
+
+#define HEADER_WAIT_MS 20
+#define GIVEN_WAIT_MS 1000
+
 /*
- * The process that has just made it writes its header next: that is waited for. Not for each that lacks it
- * for good.
+ * The process that has just made it writes its header next; one that gives it to another user, late, does so
+ * again when it sees that the stub is somebody else's by now. Both are waited for. Not for each that stays
+ * so.
  */
-static bool becomes_ours(struct change_arg *ca, const char *name, int h, struct stat *st)
+static enum look look_patiently(struct change_arg *ca, const char *name, bool top, int h, struct stat *st)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
+	enum look is = look(ca, name, top, h, st);
 
-	while (!is_our_file(ca, name, h, st)) {
-		if (ca->waited_ms++ >= HEADER_WAIT_MS)
-			return false;
+	if (!name && !top) /* by what is in it */
+		return is;
+	while (is != OURS && ca->waited_ms < (is == UNBORN ? HEADER_WAIT_MS : GIVEN_WAIT_MS)) {
+		ca->waited_ms++;
 		io_nanosleep(&pause, NULL);
 		if (ca->c->store->ops->fstat(ca->c->store, h, st))
-			return false;
+			break;
+		is = look(ca, name, top, h, st);
 	}
-	return true;
+	return is;
 }
 
 /* ---- changing it ---- */
@@ -113,19 +128,20 @@ static void change(struct change_arg *ca, const char *rest, const char *name, mo
 {
 	struct store *s = ca->c->store;
 	char path[CONTAINER_PATH_LEN];
+	enum look is = OURS;
 	struct stat st;
 	int ret, h;
-	bool ours;
 
 	snprintf(path, sizeof(path), *rest ? "%s/%s" : "%s%s", ca->c->dir, rest);
 	h = store_open(s, path, O_RDONLY | STORE_BRIEFLY | (name ? 0 : O_DIRECTORY), 0);
 	ret = h < 0 ? h : s->ops->fstat(s, h, &st);
-	ours = !ret && (name ? becomes_ours(ca, name, h, &st) : is_our_dir(ca, h, &st, !*rest));
-	if (!ret && !ours && name && is_unborn(ca, name, h)) {
+	if (!ret)
+		is = look_patiently(ca, name, !*rest, h, &st);
+	if (is == UNBORN) {
 		store_close(s, &h);
 		return;
 	}
-	if (!ret && !ours) {
+	if (is == OTHERS) {
 		if (!ca->c->told)
 			msg_error("%s: not of this container: its mode and owner stay; take it away", path);
 		ret = -EIO;
@@ -223,6 +239,18 @@ int container_chmod(struct container *c, mode_t mode)
 	return -EPERM;
 }
 
+/* The directory may be what another process is late at. */
+static int check_patiently(struct container *c)
+{
+	struct timespec wait = { .tv_nsec = 1000000 };
+
+	for (int tries = 0; tries < CONTAINER_GIVEN_TRIES && container_try_check(c, CONTAINER_CHANGE); tries++) {
+		io_nanosleep(&wait, NULL);
+		wait.tv_nsec *= 2;
+	}
+	return container_check(c, CONTAINER_CHANGE);
+}
+
 int container_chown(const struct container *c, uid_t uid, gid_t gid)
 {
 	struct container copy = *c;
@@ -232,7 +260,7 @@ int container_chown(const struct container *c, uid_t uid, gid_t gid)
 	int ret;
 
 	copy.finishes = true;
-	ret = container_check(&copy, CONTAINER_CHANGE);
+	ret = check_patiently(&copy);
 	return ret || !container_is_checked(&copy, CONTAINER_CHANGE) ? ret : change_all(&ca);
 }
 

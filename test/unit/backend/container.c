@@ -205,6 +205,53 @@ Test(container, what_is_not_its_own_keeps_its_mode)
 	cr_assert_eq(mode_of("hostdir.3"), 0770, "a directory with something else in it");
 }
 
+/* ---- another process gives it away too, and is late ---- */
+
+static char late_path[2 * CONTAINER_PATH_LEN];
+static int fstats;
+
+/* Its chown comes in between, and what it sees of the stub then makes it take that back. */
+static int be_late(enum call call)
+{
+	if (call == CALL_FSTAT && !fstats++)
+		cr_assert_eq(chown(late_path, 41002, 41002), 0);
+	if (call == CALL_FSTAT && fstats == 50)
+		cr_assert_eq(chown(late_path, 0, 0), 0);
+	return 0;
+}
+
+static void give_beside_one_who_is_late_at(const char *rest)
+{
+	char path[CONTAINER_PATH_LEN];
+	struct stat st;
+
+	if (geteuid())
+		cr_skip_test("only root can give a file away");
+	cr_assert_eq(stat(scratch, &st), 0); /* root's, as the stub is */
+	st.st_mode = S_IFREG | 0644;
+	container_init_for(&c, &store, id, &st);
+	cr_assert_eq(container_make(&c, 3), 0);
+	put("hostdir.3/index.h", INDEX_BLOCK_MAGIC);
+	container_path(&c, rest, path);
+	snprintf(late_path, sizeof(late_path), "%s/%s", scratch, path);
+	calls_intercept();
+	on_call = be_late;
+	cr_assert_eq(container_chown(&c, 41001, 41001), 0);
+	on_call = NULL;
+	cr_assert_eq(store.ops->stat(&store, path, &st), 0);
+	cr_assert_eq(st.st_uid, 41001);
+}
+
+Test(container, is_given_beside_one_who_is_late_at_its_index)
+{
+	give_beside_one_who_is_late_at("hostdir.3/index.h");
+}
+
+Test(container, is_given_beside_one_who_is_late_at_its_directory)
+{
+	give_beside_one_who_is_late_at("");
+}
+
 /* ---- one that appears after it was found missing ---- */
 
 static char away[CONTAINER_PATH_LEN + 100], home[CONTAINER_PATH_LEN + 90];
