@@ -7,6 +7,7 @@
 #include "core/backend/given.h"
 #include "core/base/msg.h"
 #include "core/base/io.h"
+#include "core/base/settle.h"
 #include "core/store/posix_acl.h"
 
 #include <stdio.h>
@@ -274,13 +275,11 @@ bool container_knows_file(const struct container *c, int h, const struct stat *s
 /* Root may be giving the container and what is in it to another user just now, one after the other. */
 static bool knows_when_given(const struct container *c, int h, container_proof *proof)
 {
-	struct timespec wait = { .tv_nsec = 1000000 };
+	struct settle settle = {};
 	bool knows = false;
 	struct stat st;
 
-	for (int tries = 0; tries < CONTAINER_GIVEN_TRIES && !knows; tries++) {
-		io_nanosleep(&wait, NULL);
-		wait.tv_nsec *= 2;
+	while (!knows && settle_wait(&settle)) {
 		if (c->store->ops->fstat(c->store, h, &st))
 			break;
 		knows = container_knows_file(c, h, &st, proof);

@@ -106,9 +106,6 @@ bool container_is_checked(const struct container *c, enum container_use use);
  */
 bool container_is_half_given(const struct container *c);
 
-/* While root gives a file to another user: so many waits of 1, 2, 4 ... ms for what belongs to neither. */
-#define CONTAINER_GIVEN_TRIES 6
-
 /* The same as container_check(), without a line. */
 int container_try_check(struct container *c, enum container_use use);
 

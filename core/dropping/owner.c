@@ -17,6 +17,7 @@
 #include "core/base/bytes.h"
 #include "core/base/io.h"
 #include "core/base/msg.h"
+#include "core/base/settle.h"
 #include "core/dropping/node_index.h"
 #include "core/dropping/notice.h"
 
@@ -33,7 +34,7 @@ struct change_arg {
 	bool owner;
 	uid_t uid;
 	gid_t gid;
-	unsigned waited_ms; /* for other processes */
+	struct settle settle; /* for all of it */
 	int ret;
 };
 
@@ -96,8 +97,7 @@ static enum look look(const struct change_arg *ca, const char *name, bool top, i
 	return name && is_unborn(ca, name, h) ? UNBORN : OTHERS;
 }
 
-#define HEADER_WAIT_MS 20
-#define GIVEN_WAIT_MS 1000
+#define HEADER_WAITS 5
 
 /*
  * The process that has just made it writes its header next; one that gives it to another user, late, does so
@@ -106,14 +106,12 @@ static enum look look(const struct change_arg *ca, const char *name, bool top, i
  */
 static enum look look_patiently(struct change_arg *ca, const char *name, bool top, int h, struct stat *st)
 {
-	const struct timespec pause = { .tv_nsec = 1000000 };
 	enum look is = look(ca, name, top, h, st);
 
 	if (!name && !top) /* by what is in it */
 		return is;
-	while (is != OURS && ca->waited_ms < (is == UNBORN ? HEADER_WAIT_MS : GIVEN_WAIT_MS)) {
-		ca->waited_ms++;
-		io_nanosleep(&pause, NULL);
+	while (is != OURS && (is != UNBORN || ca->settle.waits < HEADER_WAITS) &&
+	       settle_wait(&ca->settle)) {
 		if (ca->c->store->ops->fstat(ca->c->store, h, st))
 			break;
 		is = look(ca, name, top, h, st);
@@ -215,7 +213,7 @@ static int change_all(struct change_arg *ca)
 int container_chmod(struct container *c, mode_t mode)
 {
 	struct change_arg ca = { .c = c, .old_mode = c->mode };
-	struct timespec wait = { .tv_nsec = 1000000 };
+	struct settle settle = {};
 	struct stat dir;
 	int ret = container_check(c, CONTAINER_CHANGE);
 
@@ -225,7 +223,7 @@ int container_chmod(struct container *c, mode_t mode)
 	if (c->give && !container_chown(c, c->uid, c->gid))
 		c->owner = c->uid;
 	c->mode = mode & 0777;
-	for (int tries = 0; tries < CONTAINER_GIVEN_TRIES; tries++) {
+	do {
 		ret = change_all(&ca);
 		if (ret || c->store->ops->stat(c->store, c->dir, &dir) ||
 		    !(dir.st_mode & ~container_dir_mode(mode) & 077))
@@ -233,21 +231,17 @@ int container_chmod(struct container *c, mode_t mode)
 		/* Another user's directory: what is in it stays open to those who are to have nothing. */
 		if (c->caller && c->caller != dir.st_uid)
 			break;
-		io_nanosleep(&wait, NULL); /* another process is changing it */
-		wait.tv_nsec *= 2;
-	}
+	} while (settle_wait(&settle)); /* another process is changing it */
 	return -EPERM;
 }
 
 /* The directory may be what another process is late at. */
 static int check_patiently(struct container *c)
 {
-	struct timespec wait = { .tv_nsec = 1000000 };
+	struct settle settle = {};
 
-	for (int tries = 0; tries < CONTAINER_GIVEN_TRIES && container_try_check(c, CONTAINER_CHANGE); tries++) {
-		io_nanosleep(&wait, NULL);
-		wait.tv_nsec *= 2;
-	}
+	while (container_try_check(c, CONTAINER_CHANGE) && settle_wait(&settle))
+		;
 	return container_check(c, CONTAINER_CHANGE);
 }
 
@@ -334,20 +328,16 @@ static int check_as(struct container *c, const struct stat *stub, const struct s
 /* As one of the two; without a line while it may still become right. */
 static int check_either(struct container *c, const struct stat *before, const struct stat *now)
 {
-	struct timespec wait = { .tv_nsec = 1000000 };
+	struct settle settle = {};
 	bool told = c->told;
-	int ret = -EIO;
+	int ret;
 
 	c->told = true;
-	for (int tries = 0; ret && tries < CONTAINER_GIVEN_TRIES; tries++) {
-		if (tries) {
-			io_nanosleep(&wait, NULL);
-			wait.tv_nsec *= 2;
-		}
+	do {
 		ret = check_as(c, before, now);
 		if (ret)
 			ret = check_as(c, now, before);
-	}
+	} while (ret && settle_wait(&settle));
 	c->told = told;
 	return ret ? check_as(c, now, before) : 0;
 }

@@ -8,6 +8,7 @@
 #include "core/file/end_wait.h"
 #include "core/base/io.h"
 #include "core/base/msg.h"
+#include "core/base/settle.h"
 #include "core/base/stamp.h"
 #include "core/base/sys.h"
 #include "core/backend/names.h"
@@ -85,21 +86,19 @@ void inode_seek_container(struct inode *ino, int fd)
  */
 static int check_while_given(struct inode *ino, int fd, enum container_use use)
 {
-	struct timespec wait = { .tv_nsec = 1000000 };
+	struct settle settle = {};
 	struct stat st;
 	int ret;
 
 	if (likely(!container_try_check(&ino->c, use)))
 		return 0;
-	for (int tries = 0; tries < CONTAINER_GIVEN_TRIES; tries++) {
+	do {
 		if (!sys.fstat(fd, &st))
 			inode_heed_owner(ino, &st);
 		ret = container_try_check(&ino->c, use);
 		if (ret != -EIO && ret != -EACCES)
 			break;
-		io_nanosleep(&wait, NULL);
-		wait.tv_nsec *= 2;
-	}
+	} while (settle_wait(&settle));
 	return container_check(&ino->c, use);
 }
 

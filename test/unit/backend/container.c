@@ -11,6 +11,7 @@
 #include "core/dropping/owner.h"
 #include "core/backend/container_dirs.h"
 #include "core/base/crc32c.h"
+#include "core/base/stamp.h"
 #include "core/file/collect.h"
 #include "core/backend/host.h"
 #include "core/backend/names.h"
@@ -208,15 +209,20 @@ Test(container, what_is_not_its_own_keeps_its_mode)
 /* ---- another process gives it away too, and is late ---- */
 
 static char late_path[2 * CONTAINER_PATH_LEN];
-static int fstats;
+static uint64_t late_at_ns;
 
-/* Its chown comes in between, and what it sees of the stub then makes it take that back. */
+/* Its chown comes in between, and 100 ms later what it sees of the stub makes it take that back. */
 static int be_late(enum call call)
 {
-	if (call == CALL_FSTAT && !fstats++)
+	if (call != CALL_FSTAT)
+		return 0;
+	if (!late_at_ns) {
+		late_at_ns = stamp_fine_ns() + 100000000;
 		cr_assert_eq(chown(late_path, 41002, 41002), 0);
-	if (call == CALL_FSTAT && fstats == 50)
+	} else if (stamp_fine_ns() >= late_at_ns) {
+		on_call = NULL;
 		cr_assert_eq(chown(late_path, 0, 0), 0);
+	}
 	return 0;
 }
 
@@ -237,7 +243,6 @@ static void give_beside_one_who_is_late_at(const char *rest)
 	calls_intercept();
 	on_call = be_late;
 	cr_assert_eq(container_chown(&c, 41001, 41001), 0);
-	on_call = NULL;
 	cr_assert_eq(store.ops->stat(&store, path, &st), 0);
 	cr_assert_eq(st.st_uid, 41001);
 }
