@@ -67,39 +67,75 @@ static int place_for(const struct stub_hosts *hosts, uint32_t host)
 	return -1;
 }
 
-void stub_hosts_enter(int fd, const struct stub *stub, const char *name)
+/* The key of the host of the dropping @name; 0: that is of no host. */
+static uint32_t key_in(const char *name)
 {
 	size_t len;
-	const char *text = name_host(name, &len);
-	uint32_t host = text ? key_of(text, len) : 0;
+	const char *host = name_host(name, &len);
+
+	return host ? key_of(host, len) : 0;
+}
+
+/* Its place in @hosts; hosts->nr: it is not there. */
+static unsigned find(const struct stub_hosts *hosts, uint32_t host)
+{
+	unsigned i = 0;
+
+	while (i < hosts->nr && hosts->hosts[i].host != host)
+		i++;
+	return i;
+}
+
+static void enter(int fd, const struct stub *stub, uint32_t host)
+{
 	uint8_t table[STUB_HOSTS_LEN], entry[ENTRY_LEN];
 	struct stub_hosts hosts;
 	int place;
 
-	if (!text || io_pread_all(fd, table, sizeof(table), STUB_HOSTS_OFF) != sizeof(table))
+	if (io_pread_all(fd, table, sizeof(table), STUB_HOSTS_OFF) != sizeof(table))
 		return;
 	decode(stub, table, &hosts);
-	for (unsigned i = 0; i < hosts.nr; i++)
-		if (hosts.hosts[i].host == host)
-			return;
+	if (find(&hosts, host) < hosts.nr)
+		return;
 	place = place_for(&hosts, host);
 	encode(stub, host, entry);
 	if (place >= 0)
 		io_pwrite_all(fd, entry, ENTRY_LEN, STUB_HOSTS_OFF + (uint64_t)place * ENTRY_LEN);
 }
 
+void stub_hosts_enter(int fd, const struct stub *stub, const char *name)
+{
+	uint32_t host = key_in(name);
+
+	if (host)
+		enter(fd, stub, host);
+}
+
+void stub_hosts_enter_loss(int fd, const struct stub *stub, const char *name)
+{
+	uint32_t host = key_in(name);
+
+	if (host)
+		enter(fd, stub, host & ~(uint32_t)1);
+}
+
+struct stub_host *stub_hosts_find(struct stub_hosts *hosts, const char *name)
+{
+	unsigned i = find(hosts, key_in(name));
+
+	return i < hosts->nr ? &hosts->hosts[i] : NULL;
+}
+
 void stub_hosts_saw(struct stub_hosts *hosts, const char *name)
 {
-	size_t len;
-	const char *host = name_host(name, &len);
-	uint32_t key;
+	struct stub_host *host;
 
 	/* what these lead to may be gone */
-	if (!host || !hosts->nr || name_is_near(name) || name_spread_slot(name))
+	if (!hosts->nr || name_is_near(name) || name_spread_slot(name))
 		return;
-	key = key_of(host, len);
-	for (unsigned i = 0; i < hosts->nr; i++)
-		hosts->hosts[i].seen |= hosts->hosts[i].host == key;
+	host = stub_hosts_find(hosts, name);
+	if (host)
+		host->seen = true;
 }
 
 static int saw_one(void *arg, const char *path, const char *name, enum dropping_kind kind)
@@ -112,6 +148,15 @@ static int saw_one(void *arg, const char *path, const char *name, enum dropping_
 int stub_hosts_saw_all(struct stub_hosts *hosts, const struct container *c)
 {
 	return container_list_there(c, saw_one, hosts);
+}
+
+unsigned stub_hosts_nr(const struct stub_hosts *hosts)
+{
+	unsigned nr = 0;
+
+	for (unsigned i = 0; i < hosts->nr; i++)
+		nr += hosts->hosts[i].host % 2 || find(hosts, hosts->hosts[i].host | 1) == hosts->nr;
+	return nr;
 }
 
 unsigned stub_hosts_missing(const struct stub_hosts *hosts)

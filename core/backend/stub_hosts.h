@@ -11,8 +11,11 @@
  *
  *   in the header, from byte 512 on: 256 entries
  *   off size field        (little-endian)
- *     0   4  host         CRC-32C of HOST, as it stands in the names of droppings, made odd
+ *     0   4  host         CRC-32C of HOST, as it stands in the names of droppings, made odd; even: a loss
  *     4   4  check        CRC-32C of id, generation_ns and host; else there is no entry here
+ *
+ * A host that is entered and has lost all that it wrote may write again. What it makes then must not pass
+ * for what is lost: so before that, it enters the loss, under its own key made even, which no dropping has.
  *
  * Nobody locks the table. Of two hosts that take one entry at the same time the first is forgotten, as are
  * all behind the 256th: what these lose is not noticed.
@@ -43,13 +46,21 @@ int stub_hosts_read(int fd, struct stub *stub, struct stub_hosts *hosts);
  */
 void stub_hosts_enter(int fd, const struct stub *stub, const char *name);
 
+/*
+ * The entry of the host of the dropping @name; NULL: it is not entered. stub_hosts_enter_loss(): what it
+ * wrote is lost. Best effort, as above.
+ */
+struct stub_host *stub_hosts_find(struct stub_hosts *hosts, const char *name);
+void stub_hosts_enter_loss(int fd, const struct stub *stub, const char *name);
+
 /* There is a dropping of this name, the last part of its path: its host has something. */
 void stub_hosts_saw(struct stub_hosts *hosts, const char *name);
 
 /* The same for all droppings of @c. 0; -errno as container_list(). */
 int stub_hosts_saw_all(struct stub_hosts *hosts, const struct container *c);
 
-/* How many hosts have nothing. */
+/* How many hosts are entered, and how many of them have nothing, or have lost what they had. */
+unsigned stub_hosts_nr(const struct stub_hosts *hosts);
 unsigned stub_hosts_missing(const struct stub_hosts *hosts);
 
 /* Forget the hosts that have nothing: what they wrote is given up. 0; -errno. */

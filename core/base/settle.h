@@ -13,9 +13,9 @@ struct settle {
 };
 
 /*
- * Pause, for 1, 2, 4 ... ms, before looking once more; false: half a second was in vain, or 15 ms in a process
- * that has waited in vain for anything in the last 10 s, so that not each look at something damaged takes
- * long.
+ * Pause, for 1, 2, 4 ... ms, before looking once more; false: half a second was in vain, or 15 ms in a
+ * process that has waited in vain for anything in the last 10 s, so that not each look at something damaged
+ * takes long.
  */
 bool settle_wait(struct settle *s);
 

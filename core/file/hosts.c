@@ -5,12 +5,15 @@
 #include "core/file/hosts.h"
 
 #include "core/backend/names.h"
+#include "core/base/io.h"
 #include "core/base/msg.h"
 #include "core/base/sys.h"
 #include "core/write/durable.h"
 
 #include <stdio.h>
 
+#define JUST_S 60
+#define LOOKS_APART_NS 10000000
 #define LISTS_LATE_S 120 /* on a store that is not coherent a listing may be older than the header */
 
 static void saw_all(const struct inode *ino, struct stub_hosts *hosts)
@@ -56,7 +59,7 @@ static __attribute__((noinline, cold)) void tell(int fd, const struct stub_hosts
 
 	msg_error(
 		"%s: nothing is left of what %u of %u hosts wrote (a purge of old files, or a copy of a part?): what no other host wrote cannot be read; bring the missing files back, or give them up with: plfs repair --partial",
-		stub_name(fd, name, sizeof(name)), stub_hosts_missing(hosts), hosts->nr);
+		stub_name(fd, name, sizeof(name)), stub_hosts_missing(hosts), stub_hosts_nr(hosts));
 }
 
 void hosts_look(struct inode *ino, int fd, struct stub_hosts *hosts)
@@ -77,15 +80,73 @@ void hosts_look(struct inode *ino, int fd, struct stub_hosts *hosts)
 		tell(fd, hosts);
 }
 
+/* One by which the header can be written; NULL: there is none. */
+static const struct plfs_file *writable(const struct inode *ino)
+{
+	const struct plfs_file *f = ino->files;
+
+	while (f && (!f->writable || f->append_flag))
+		f = f->next;
+	return f;
+}
+
+/* A file, or a generation of it, that has just begun has nothing that a purge could take. */
+static bool has_just_begun(const struct stub *stub)
+{
+	uint64_t began_ns = max_u64(stub->created_ns, stub->generation_ns);
+	struct timespec now;
+
+	return !sys.clock_gettime(CLOCK_REALTIME, &now) &&
+	       (uint64_t)now.tv_sec < began_ns / 1000000000 + JUST_S;
+}
+
+/* Looks twice: others may remove or replace what they have merged. What they made in its place is there. */
+static bool has_nothing(const struct inode *ino, int fd, const struct stub *stub, struct stub_hosts *hosts,
+			const char *name)
+{
+	const struct timespec pause = { .tv_nsec = LOOKS_APART_NS };
+	struct stub now;
+
+	for (int looks = 0; looks < 2; looks++) {
+		if (looks)
+			io_nanosleep(&pause, NULL);
+		if (stub_hosts_saw_all(hosts, &ino->c) || stub_hosts_find(hosts, name)->seen)
+			return false;
+	}
+	return !stub_read(fd, &now) && now.has_container && !now.in_body &&
+	       now.generation_ns == stub->generation_ns;
+}
+
+/* Its own function: the table takes much of the stack. */
+__attribute__((noinline)) void hosts_look_before_log(struct inode *ino)
+{
+	const struct plfs_file *f = writable(ino);
+	char index[CONTAINER_PATH_LEN], path[CONTAINER_PATH_LEN];
+	struct stub_hosts hosts;
+	struct stub stub;
+	struct stat st;
+
+	/* Of logs in other places it is known where they were. */
+	if (!f || has_just_begun(&ino->v.stub) || ino->v.stub.placed || ino->v.stub.spread ||
+	    stub_hosts_read(f->fd, &stub, &hosts) || stub.in_body)
+		return;
+	name_index_here(&ino->c, index);
+	container_path(&ino->c, index, path);
+	if (!stub_hosts_find(&hosts, name_of(index)) || !ino->m->store.ops->stat(&ino->m->store, path, &st) ||
+	    may_be_late(ino, f->fd) || !has_nothing(ino, f->fd, &stub, &hosts, name_of(index)))
+		return;
+	tell(f->fd, &hosts);
+	stub_hosts_enter_loss(f->fd, &stub, name_of(index));
+}
+
 void hosts_enter(struct inode *ino)
 {
 	uint64_t generation_ns = ino->v.stub.generation_ns;
-	const struct plfs_file *f = ino->files;
+	const struct plfs_file *f;
 
 	if (likely(ino->entered == generation_ns + 1))
 		return;
-	while (f && (!f->writable || f->append_flag))
-		f = f->next;
+	f = writable(ino);
 	if (!f)
 		return;
 	if (!lease_host_is_entered(&ino->w.leased.lease, generation_ns)) {

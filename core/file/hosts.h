@@ -14,6 +14,12 @@
  */
 void hosts_look(struct inode *ino, int fd, struct stub_hosts *hosts);
 
+/*
+ * This process is about to make its first log. If its host is entered and has nothing left, say so in the
+ * stub: from now on it has something.
+ */
+void hosts_look_before_log(struct inode *ino);
+
 /* This process publishes something of its log: enter this host, unless one of its processes has. */
 void hosts_enter(struct inode *ino);
 

@@ -10,6 +10,7 @@
 #include "core/backend/stub_lock.h"
 #include "core/backend/names.h"
 #include "core/file/acquire.h"
+#include "core/file/hosts.h"
 #include "core/file/owned.h"
 #include "core/file/publish.h"
 #include "core/file/release.h"
@@ -308,6 +309,8 @@ int logged_make_writer(struct inode *ino, int fd)
 	ino->c.filled = ino->v.told_len > 0 && !claimed;
 	ino->c.near = wants_near(ino, fd);
 	ino->c.spreads = wants_spread(ino, fd);
+	if (ino->c.filled)
+		hosts_look_before_log(ino);
 	ret = acquire_refused(ino, writer_open(&ino->w, &ino->c));
 	ino->c.made = false;
 	if (!ret)

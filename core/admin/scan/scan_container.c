@@ -314,7 +314,7 @@ static void check_hosts(struct scan *l)
 			     "%u of the %u hosts that wrote it have no file in the container any more (a purge "
 			     "of old files, or a copy of a part?): what no other host has written cannot be "
 			     "read; bring the files back, or give them up with: plfs repair --partial",
-			     missing, l->hosts.nr);
+			     missing, stub_hosts_nr(&l->hosts));
 }
 
 /* The live file of a log is noted before it is made. With none there, a process was killed in between. */

@@ -21,6 +21,17 @@ static int name_elsewhere(char *name, size_t len)
 	return 0;
 }
 
+/* All that is written happens later than this after the file was made. */
+static time_t later_s;
+
+static int clock_later(clockid_t id, struct timespec *ts)
+{
+	int ret = clock_gettime(id, ts);
+
+	ts->tv_sec += later_s;
+	return ret;
+}
+
 struct job {
 	const char *host;
 	off_t off;
@@ -37,6 +48,7 @@ static int write_as(void *arg)
 
 	snprintf(host, sizeof(host), "%s", j->host);
 	sys.gethostname = name_elsewhere;
+	sys.clock_gettime = clock_later;
 	l = lopen("a", O_RDWR | O_CREAT | j->flags);
 	if (lfill(&l, j->off, j->len, 1) != (ssize_t)j->len)
 		return 1;
@@ -160,7 +172,104 @@ Test(hosts, that_write_later_have_their_bytes)
 	l = lopen("a", O_RDONLY);
 	cr_assert_eq(lcheck(&l, 0, 3 * LEN, 1), 0);
 	lclose(&l);
-	cr_assert_eq(checked(false, false), 0, "it has written all of it anew");
+}
+
+static int cannot_be_compacted(void *arg)
+{
+	(void)arg;
+	sys.clock_gettime = clock_later;
+	return lcompact("a") != -EIO;
+}
+
+/* What it makes does not pass for what it has lost. */
+static void writes_after_its_loss(const char *what)
+{
+	loses_two(false, what);
+	later_s = 100;
+	written("two", 3 * LEN - 100, 100, 0);
+	written("two", 3 * LEN - 200, 100, 0);
+	assert_answers(100, -EIO, -EIO);
+	cr_assert_eq(checked(false, false), 1);
+	written("one", 0, LEN, 0);
+	cr_assert_eq(in_child(cannot_be_compacted, NULL), 0);
+	cr_assert_eq(checked(true, true), 1);
+	assert_answers(100, 100, 100);
+	cr_assert_eq(checked(false, false), 0);
+}
+
+Test(hosts, that_write_after_a_loss_do_not_hide_it) { writes_after_its_loss("*.two-*"); }
+Test(hosts, nor_if_the_notice_stays) { writes_after_its_loss("[id]*.two-*"); }
+
+Test(hosts, whose_files_come_back_after_that_are_whole)
+{
+	char line[PATH_MAX + 300];
+	struct lfile l;
+
+	written_by_two();
+	snprintf(line, sizeof(line), "cd %s/.plfs/[0-9a-f]*/* && tar -cf ../../../back.tar hostdir.*/*.two-*",
+		 scratch);
+	cr_assert_eq(system(line), 0);
+	lose("*.two-*");
+	later_s = 100;
+	written("two", LEN, LEN, 0);
+	snprintf(line, sizeof(line), "cd %s/.plfs/[0-9a-f]*/* && tar -xf ../../../back.tar", scratch);
+	cr_assert_eq(system(line), 0);
+	cr_assert_eq(checked(true, true), 1);
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, 3 * LEN, 1), 0);
+	lclose(&l);
+	cr_assert_eq(checked(false, false), 0);
+}
+
+/* Each of them could take the log of another for what its host had. */
+Test(hosts, with_several_processes_do_not_hide_it_either)
+{
+	struct job j[4];
+	pid_t pids[4];
+	int status;
+
+	loses_two(false, "*.two-*");
+	later_s = 100;
+	for (int i = 0; i < 4; i++) {
+		j[i] = (struct job){ "two", 3 * LEN - 100 * (i + 1), 100, 0, false };
+		pids[i] = start_child(write_as, &j[i]);
+	}
+	for (int i = 0; i < 4; i++)
+		cr_assert(waitpid(pids[i], &status, 0) == pids[i] && !status);
+	assert_answers(100, -EIO, -EIO);
+}
+
+/* Processes begin to write while others compact the file: nothing is lost, and nothing is said to be. */
+static int compact_and_compact(void *arg)
+{
+	(void)arg;
+	sys.clock_gettime = clock_later;
+	for (int i = 0; i < 100; i++) {
+		int ret = lcompact("a");
+
+		if (ret < 0 && ret != -EBUSY && ret != -EAGAIN)
+			return 1;
+	}
+	return 0;
+}
+
+Test(hosts, that_begin_beside_a_compact_have_lost_nothing)
+{
+	pid_t pid;
+	int status = 0, jobs = 0;
+
+	written_by_two();
+	later_s = 100;
+	pid = start_child(compact_and_compact, NULL);
+	while (!waitpid(pid, &status, WNOHANG)) {
+		written(jobs % 2 ? "one" : "two", jobs % 2 ? 0 : 2 * LEN, LEN, 0);
+		jobs++;
+		later_s += 61;
+	}
+	cr_assert_eq(status, 0);
+	cr_assert_gt(jobs, 10);
+	cr_assert_eq(checked(false, false), 0);
+	assert_answers(100, 100, 100);
 }
 
 Test(hosts, of_a_file_that_is_emptied_are_forgotten)
