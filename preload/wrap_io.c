@@ -109,7 +109,7 @@ static ssize_t readv_flags(struct ofile *f, int fd, const struct iovec *iov, int
 {
 	if (!has_iov(iov, cnt))
 		return -EFAULT;
-	if (flags & ~RWF_HIPRI)
+	if (flags & ~(RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_APPEND)) /* the latter are of writes */
 		return refused("preadv2 with flags", EOPNOTSUPP);
 	return off == -1 ? ofile_readv(f, fd, iov, cnt) : ofile_preadv(f, iov, cnt, off);
 }

@@ -203,6 +203,8 @@ CASE(vectors)
 	T(pwritev2(fd, out, 1, 0, 0x40000000));
 	T(preadv2(fd, in, 1, 0, 0x40000000));
 	T(pwritev2(fd, out, 1, 0, RWF_DSYNC));
+	T(preadv2(fd, in, 3, 2, RWF_DSYNC));
+	T(preadv2(fd, in, 3, 2, RWF_SYNC | RWF_APPEND));
 	show("f");
 }
 
