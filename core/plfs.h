@@ -208,7 +208,8 @@ int plfs_in_body(struct plfs_file *f, enum plfs_map_use use);
 /*
  * This process, root's, is about to become @uid's, with its groups as they are now. A file that has logs, and
  * that this user could not open as it is open here, by its mode or behind a directory of the backend, is
- * moved into its body, where a descriptor is enough.
+ * moved into its body, where a descriptor is enough. So is one without logs, open for writing, if this user
+ * could not make any.
  * 0; -errno: it could not be moved.
  */
 int plfs_before_user(struct plfs_file *f, uid_t uid);

@@ -261,12 +261,10 @@ static bool is_in_group(gid_t gid)
 	return getegid() == gid;
 }
 
-/* An access control list may say otherwise: then a file is moved for nothing. */
-static bool may_open(const struct stat *st, uid_t uid, bool write)
+/* Whether @uid has the rights @need. A list may say otherwise: then a file is moved for nothing. */
+static bool may(const struct stat *st, uid_t uid, mode_t need)
 {
-	mode_t need = write ? 06 : 04;
-
-	if (!uid || st->st_uid == uid)
+	if (!uid || st->st_uid == uid) /* who can give himself any */
 		return true;
 	if (is_in_group(st->st_gid))
 		need <<= 3;
@@ -286,20 +284,33 @@ static bool may_reach(const struct inode *ino, uid_t uid)
 	return h != -EACCES;
 }
 
+/* Make the container of a file that has none: as mount_prepare() asks. */
+static bool may_make(struct inode *ino, uid_t uid)
+{
+	struct store *s = &ino->m->store;
+	struct stat st;
+	int ret = s->ops->stat(s, PLFS_DIR_NAME, &st);
+
+	if (ret == -ENOENT)
+		ret = s->ops->stat(s, ".", &st);
+	return ret || (may(&st, uid, 03) && (!st.st_uid || st.st_uid == ino->m->uid || st.st_uid == uid));
+}
+
 int move_before_user(struct inode *ino, int fd, uid_t uid, bool write)
 {
 	struct stat st;
 	int ret = sys.fstat(fd, &st) ? -errno : 0;
 
-	if (!ret && may_open(&st, uid, write)) {
+	if (!ret && may(&st, uid, write ? 06 : 04)) {
 		ret = inode_look_bare(ino, fd);
-		if (ret >= 0 && (!ino->v.stub.has_container || may_reach(ino, uid)))
+		if (ret >= 0 && (ino->v.stub.has_container ? may_reach(ino, uid) :
+							     !write || may_make(ino, uid)))
 			return 0;
 	}
 	if (ret < 0)
 		return ret;
 	ret = inode_settle(ino, fd);
-	if (!ret && inode_look_bare(ino, fd) > 0)
+	if (!ret && inode_look_bare(ino, fd) > 0 && (!write || may_make(ino, uid)))
 		return 0; /* a descriptor is enough, and for a log its user makes the container */
 	if (!ret && !ino->v.stub.in_body)
 		ret = move_into_body(ino);
