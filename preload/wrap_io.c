@@ -227,13 +227,21 @@ EXPORT int truncate(const char *path, off_t len)
 }
 ALIAS(truncate64, truncate);
 
+/* The range is judged first, as the kernel does. */
+static int allocate(struct ofile *f, int mode, off_t off, off_t len)
+{
+	if (off < 0 || len <= 0)
+		return -EINVAL;
+	return ofile_can_write(f) ? plfs_fallocate(f->file, mode, off, len) : -EBADF;
+}
+
 EXPORT int fallocate(int fd, int mode, off_t off, off_t len)
 {
 	struct ofile *f = fd_get(&fd);
 
 	if (!f)
 		return sys.fallocate(fd, mode, off, len);
-	return (int)fd_done(f, ofile_can_write(f) ? plfs_fallocate(f->file, mode, off, len) : -EBADF);
+	return (int)fd_done(f, allocate(f, mode, off, len));
 }
 ALIAS(fallocate64, fallocate);
 
@@ -245,7 +253,7 @@ EXPORT int posix_fallocate(int fd, off_t off, off_t len)
 
 	if (!f)
 		return sys.posix_fallocate(fd, off, len);
-	r = ofile_can_write(f) ? plfs_fallocate(f->file, 0, off, len) : -EBADF;
+	r = allocate(f, 0, off, len);
 	fd_put(f);
 	return -r;
 }

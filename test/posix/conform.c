@@ -202,6 +202,12 @@ CASE(ranges_that_are_too_long)
 		T(fallocate(fd, modes[i], 1, 0));
 	}
 	V(posix_fallocate(fd, 1024, INT64_MAX - 1023));
+	fd = T(open(at("f"), O_RDONLY));
+	T(fallocate(fd, 0, -1, 1));
+	T(fallocate(fd, 0, 1, 0));
+	T(fallocate(fd, 0, 1, 1));
+	V(posix_fallocate(fd, -1, 1));
+	V(posix_fallocate(fd, 1, 1));
 	show("f");
 }
 
