@@ -170,6 +170,62 @@ static void forget_hosts(struct reclaim *rc)
 	mem_free(hosts);
 }
 
+struct seen_arg {
+	struct reclaim *rc;
+	struct stub_hosts *hosts;
+};
+
+static int saw_new(void *arg, const char *path, const char *name, enum dropping_kind kind)
+{
+	const struct seen_arg *seen = arg;
+	const struct reclaim_log *log;
+	char of_live[CONTAINER_PATH_LEN];
+
+	if (kind != DROPPING_DATA && kind != DROPPING_LIVE)
+		return 0;
+	if (kind == DROPPING_LIVE)
+		name_log_of_live(path, of_live);
+	log = reclaim_log_of(seen->rc, kind == DROPPING_LIVE ? of_live : path);
+	if (!log || (kind == DROPPING_LIVE && !log->open))
+		stub_hosts_saw(seen->hosts, name);
+	return 0;
+}
+
+/* Those that have something that counts, and those that have begun a log since R2, or gone on with one. */
+static int saw_needed(struct reclaim *rc, struct stub_hosts *hosts)
+{
+	struct seen_arg seen = { rc, hosts };
+
+	for (struct reclaim_log *log = rc->logs; log; log = log->hh.next)
+		if (log->max_ns > rc->ino->v.stub.generation_ns || (!log->indexed && !log->open))
+			stub_hosts_saw(hosts, name_of(log->path));
+	return container_list(&rc->ino->c, saw_new, &seen);
+}
+
+/*
+ * Before the last of a host goes: whoever dies between must not leave the host entered, with nothing there. It
+ * has no record that counts. If something of it stays enter_hosts() enters it again.
+ */
+static int forget_void_hosts(struct reclaim *rc)
+{
+	struct stub_hosts *hosts = mem_alloc(sizeof(*hosts));
+	struct stat before;
+	struct stub now;
+	int ret = hosts ? stub_hosts_read(rc->fd, &now, hosts) : -ENOMEM;
+
+	if (!ret && hosts->nr)
+		ret = saw_needed(rc, hosts);
+	if (!ret && stub_hosts_missing(hosts)) {
+		ret = sys.fstat(rc->fd, &before) ? -errno : stub_hosts_forget_missing(rc->fd, hosts);
+		if (!ret)
+			keep_times(rc, &before);
+		if (!ret && io_fsync(rc->fd))
+			ret = -errno;
+	}
+	mem_free(hosts);
+	return ret;
+}
+
 /* In the new generation no host is entered. */
 static void enter_hosts(struct reclaim *rc)
 {
@@ -195,6 +251,9 @@ int reclaim_commit(struct reclaim *rc, uint64_t *nr_left)
 	reader_release(&ino->v.r);
 	ret = kept_map_revoke(&ino->c);
 	notice_raise(&ino->c);
+	if (ret)
+		return ret;
+	ret = forget_void_hosts(rc);
 	if (ret)
 		return ret;
 	nr_dead = collect_dead(&ino->c, ino->v.stub.generation_ns, rc->marked);

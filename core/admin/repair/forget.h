@@ -14,4 +14,10 @@
  */
 int forget_hosts_of(const struct scan *l, int fd, bool give_up);
 
+/*
+ * The hosts that had something at the scan @l, none of which counts: before it is removed, so that a repair
+ * that dies between leaves no host that has nothing. On stable storage then. 0; -errno.
+ */
+int forget_hosts_of_void(const struct scan *l, int fd);
+
 #endif

@@ -309,6 +309,8 @@ static int drop_void(struct repair *r)
 	if (!ret && !dry(r))
 		ret = kept_map_revoke(&r->k->c);
 	if (!ret && !dry(r))
+		ret = forget_hosts_of_void(r->l, r->fd);
+	if (!ret && !dry(r))
 		ret = void_logs_remove(&r->k->c, r->l->stub.generation_ns, &out);
 	if (!dry(r))
 		kept_map_revoke(&r->k->c);
