@@ -199,6 +199,20 @@ static int set_all_aside(struct repair *r)
 	return ret;
 }
 
+static void report_finished(struct repair *r, int ret, const struct scan_live *live,
+			    const struct finished *how)
+{
+	char text[200], lost[100] = "";
+
+	if (live->unplaced)
+		snprintf(lost, sizeof(lost), ", without about %llu bytes of unknown place that it had not released",
+			 (unsigned long long)live->unplaced);
+	snprintf(text, sizeof(text), "the log of a killed process is closed%s%s",
+		 how->unsummed ? ", with new checksums of its bytes as they are" :
+		 how->at_home ? " and moved home, for its place is full" : "", lost);
+	report(r, ret, how->at_home ? "finished-home" : "finished", live->path, text);
+}
+
 static int finish_logs(struct repair *r)
 {
 	struct scan *l = r->l;
@@ -233,12 +247,7 @@ static int finish_logs(struct repair *r)
 		if (!one && !dry(r) && owners && name_is_our_live(name_of(live->path)) &&
 		    !stub_is_copy(&r->k->stub, r->k->st.st_ino))
 			writer_table_gone(r->k->m, l->c, r->k->st.st_ino, 1);
-		report(r, one, how.at_home ? "finished-home" : "finished", live->path,
-		       how.unsummed ?
-			       "the log of a killed process is closed, with new checksums of its bytes as they are" :
-		       how.at_home ?
-			       "the log of a killed process is closed and moved home, for its place is full" :
-			       "the log of a killed process is closed");
+		report_finished(r, one, live, &how);
 		ret = ret ? ret : one;
 	}
 	return ret;

@@ -62,6 +62,8 @@ struct scan_live {
 	uint32_t log;
 	enum scan_owner owner;
 	int ret;           /* 0; -errno: it cannot be read */
+	bool unmapped;     /* its process could not map files: it has what was released alone */
+	uint64_t unplaced; /* so many bytes of the log were written later: nobody knows their places */
 	uint64_t sure_len; /* stranded: the bytes of the log that survived its host's restart for certain */
 	struct live_state state;
 	struct index_record *records;

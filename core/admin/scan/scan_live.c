@@ -28,26 +28,49 @@ static enum scan_owner owner_of(const struct scan *l, const struct scan_live *li
 	return sys.fstatat(AT_FDCWD, proc, &st, 0) && errno == ENOENT ? OWNER_SEEMS_DEAD : OWNER_LIVES;
 }
 
+/*
+ * Bytes in the log that its live file does not know, and so nobody: their process could not map files. The
+ * first of them are written over a trailer of the last release, which is counted as known.
+ */
+static uint64_t unplaced(const struct scan *l, const struct scan_live *live)
+{
+	uint64_t known = live->state.flushed_len + live->state.staged_len, len;
+	char log[CONTAINER_PATH_LEN], full[CONTAINER_PATH_LEN];
+	struct store *s = l->c->store;
+	struct stat st;
+
+	name_log_of_live(live->path, log);
+	container_path(l->c, log, full);
+	len = s->ops->stat(s, full, &st) ? 0 : datalog_len(&st);
+	return len - min_u64(len, known);
+}
+
 static void report_owner(struct scan *l, const struct scan_live *live)
 {
 	static const char *const what[] = {
-		[OWNER_UNKNOWN] = "a process of another host may be writing it; everything released can be "
-				  "read",
+		[OWNER_UNKNOWN] = "a process of another host may be writing it",
 		[OWNER_SEEMS_DEAD] =
-			"its process seems to have ended without closing it, and others have the "
-			"file open; everything written can be read",
-		[OWNER_DEAD] = "its process was killed before closing it, or could not close it, as on a full "
-			       "disk; everything written can be read; a repair closes it",
+			"its process seems to have ended without closing it, and others have the file open",
+		[OWNER_DEAD] = "its process was killed before closing it, or could not close it, as on a full disk",
 	};
+	const char *repair = live->owner == OWNER_DEAD ? "; a repair closes it" : "";
+	const char *code = live->owner == OWNER_UNKNOWN ? "open" : "killed";
 
 	if (live->state.stranded)
 		findings_add(l->found, PLFS_NOTED, "killed", live->path, 0,
 			     "its host restarted before its process had closed it; everything synced can be "
 			     "read");
+	else if (live->unplaced)
+		findings_add(l->found, PLFS_NOTED, code, live->path, 0,
+			     "%s; it could not map files: everything that it had released can be read, and what it "
+			     "wrote later is lost, of which about %llu bytes are in the log%s",
+			     what[live->owner], (unsigned long long)live->unplaced, repair);
 	else if (live->owner != OWNER_LIVES)
-		findings_add(l->found, PLFS_NOTED, live->owner == OWNER_UNKNOWN ? "open" : "killed",
-			     live->path, 0,
-			     "%s", what[live->owner]);
+		findings_add(l->found, PLFS_NOTED, code, live->path, 0, "%s; %s can be read%s",
+			     what[live->owner], live->owner == OWNER_UNKNOWN ? "everything released" :
+			     live->unmapped ? "it could not map files: everything that it had released" :
+					      "everything written",
+			     repair);
 }
 
 /* Find the log of a live file by their names, and compare with the name in its header. */
@@ -144,6 +167,8 @@ static int scan_live_file(struct scan *l, uint32_t no)
 			     "sets it aside, and the last writes of a process with it", strerror(-live->ret));
 		mend_live(l, live);
 	} else {
+		live->unmapped = live_is_unmapped(l->c, live->path);
+		live->unplaced = live->unmapped && live->owner >= OWNER_SEEMS_DEAD ? unplaced(l, live) : 0;
 		report_owner(l, live);
 	}
 	if (!live->ret && !*live->state.log_name) /* it is being made, or removed */
