@@ -256,6 +256,7 @@ struct plfs_place {
 	const char *host, *path; /* of the host, without the digits behind its name; of the place */
 	const char *name;        /* HOST, as in names */
 	bool here;               /* the place is on this host */
+	bool read_only;          /* and nothing can be written there: a log that is open stays so */
 	uint64_t nr_logs, bytes; /* in it, if it is here */
 	uint64_t nr_open;        /* of these, with a live file */
 };

@@ -26,7 +26,8 @@ static void print_json(const struct listing *l, const struct plfs_place *p)
 	tool_print_json(p->path);
 	printf(", \"here\": %s, \"shared\": %s", p->here ? "true" : "false", p->shared ? "true" : "false");
 	if (p->here)
-		printf(", \"logs\": %llu, \"open\": %llu, \"bytes\": %llu", (unsigned long long)p->nr_logs,
+		printf(", \"read_only\": %s, \"logs\": %llu, \"open\": %llu, \"bytes\": %llu",
+		       p->read_only ? "true" : "false", (unsigned long long)p->nr_logs,
 		       (unsigned long long)p->nr_open, (unsigned long long)p->bytes);
 	puts("}");
 }
@@ -39,9 +40,10 @@ static int print_place(void *arg, const struct plfs_place *p)
 	if (opt.json)
 		print_json(l, p);
 	else if (p->here)
-		tool_print("%s: %s %s in %s: %llu logs (%llu open), %s", l->name, p->shared ? "shared, of" : "on",
-			   p->host, p->path, (unsigned long long)p->nr_logs, (unsigned long long)p->nr_open,
-			   tool_size(p->bytes, size));
+		tool_print("%s: %s %s in %s: %llu logs (%llu open), %s%s", l->name,
+			   p->shared ? "shared, of" : "on", p->host, p->path, (unsigned long long)p->nr_logs,
+			   (unsigned long long)p->nr_open, tool_size(p->bytes, size),
+			   p->read_only ? ", read-only" : "");
 	else if (p->shared)
 		tool_print("%s: shared, of %s in %s: not there, or cannot be read", l->name, p->host,
 			   p->path);

@@ -203,8 +203,8 @@ static int saw_needed(struct reclaim *rc, struct stub_hosts *hosts)
 }
 
 /*
- * Before the last of a host goes: whoever dies between must not leave the host entered, with nothing there. It
- * has no record that counts. If something of it stays enter_hosts() enters it again.
+ * Before the last of a host goes: whoever dies between must not leave the host entered, with nothing there.
+ * It has no record that counts. If something of it stays enter_hosts() enters it again.
  */
 static int forget_void_hosts(struct reclaim *rc)
 {

@@ -126,8 +126,10 @@ int drain_container(const struct container *c, struct plfs_drain *d, struct drai
 /* ---- one file ---- */
 
 struct finishing {
+	const struct container *c;
 	struct plfs_drain *d;
 	struct listed *ends;
+	bool told; /* that one cannot be closed: a job leaves many, in one place */
 };
 
 /* What a repair leaves damaged is closed by no other either. */
@@ -139,13 +141,17 @@ static void note_finding(void *arg, const struct plfs_finding *f)
 		listed_add(g->ends, f->path);
 	if (f->severity == PLFS_REPAIRED && !strcmp(f->code, "finished-home"))
 		g->d->nr_logs++;
+	if (f->severity == PLFS_FAILED && !strncmp(f->code, "finished", strlen("finished")) && !g->told) {
+		drain_unfinished(g->d, g->c, f->path, f->text);
+		g->told = true;
+	}
 }
 
 /* Close the logs of killed processes, as plfs repair does. @ends: those whose ends are lost, which stay. */
-static void finish(struct plfs_mount *m, int dirfd, const char *path, struct plfs_drain *d,
-		   struct listed *ends)
+static void finish(struct plfs_mount *m, int dirfd, const char *path, const struct container *c,
+		   struct plfs_drain *d, struct listed *ends)
 {
-	struct finishing g = { .d = d, .ends = ends };
+	struct finishing g = { .c = c, .d = d, .ends = ends };
 	struct plfs_check check = { .repair = true, .quick = true, .found = note_finding, .arg = &g };
 
 	plfs_check(m, dirfd, path, &check);
@@ -224,7 +230,7 @@ int plfs_drain_file(struct plfs_mount *m, int dirfd, const char *path, struct pl
 	if (!ret && d->closed_only && !open.nr_dead) {
 		still = open;
 	} else if (!ret && open.nr) {
-		finish(m, dirfd, path, d, &ends);
+		finish(m, dirfd, path, &c, d, &ends);
 		as_owner_begin(&owner, st.st_uid, st.st_gid);
 		ret = drain_all(&c, &stub, d, &still);
 		remove_unlinked(&c, fd);

@@ -49,6 +49,30 @@ void drain_trouble(struct plfs_drain *d, const char *dir, const char *path, cons
 	d->trouble(d->arg, full, why);
 }
 
+void drain_unfinished(struct plfs_drain *d, const struct container *c, const char *live, const char *text)
+{
+	char full[CONTAINER_PATH_LEN], why[PLACE_PATH_LEN + 200];
+	size_t len;
+	const char *host = name_host(name_of(live), &len);
+	struct place p;
+	int h;
+
+	container_path(c, live, full);
+	h = store_open(c->store, full, O_RDWR | STORE_BRIEFLY, 0);
+	if (h >= 0) {
+		store_close(c->store, &h);
+	} else {
+		*strrchr(full, '/') = '\0';
+		if (!host || place_read(c->store, full, host, len, &p))
+			*p.path = '\0';
+		snprintf(why, sizeof(why),
+			 "its process was killed, and its log cannot be closed in its place %s: %s; plfs flatten FILE saves what is there",
+			 p.path, strerror(-h));
+		text = why;
+	}
+	drain_trouble(d, c->dir, live, text);
+}
+
 void drain_count_orphan(struct plfs_drain *d, const char *dir, const char *name, int ret)
 {
 	char why[100];

@@ -30,6 +30,12 @@ void drain_note_open(struct plfs_drain *d, const struct container *c, const char
 void drain_trouble(struct plfs_drain *d, const char *dir, const char *path, const char *why);
 
 /*
+ * Report that the log of the live file @live, whose process was killed, cannot be closed: in which place, and
+ * why; @text if that cannot be told.
+ */
+void drain_unfinished(struct plfs_drain *d, const struct container *c, const char *live, const char *text);
+
+/*
  * Count @dir/@name, which no file has any more: it was removed, or would be, with @ret 0; else it stays, and
  * that is reported.
  */

@@ -14,6 +14,7 @@
 #include "core/base/sys.h"
 
 #include <stdio.h>
+#include <sys/statvfs.h>
 
 /* ---- the container of a file ---- */
 
@@ -103,6 +104,13 @@ static bool is_counted(const struct looking *g, const char *dir, const char *nam
 	return false;
 }
 
+static bool is_read_only(const struct store *s)
+{
+	struct statvfs fs;
+
+	return !sys.fstatvfs(s->root, &fs) && fs.f_flag & ST_RDONLY;
+}
+
 static int look(void *arg, const char *path, const char *name, enum dropping_kind kind)
 {
 	struct looking *g = arg;
@@ -126,6 +134,7 @@ static int look(void *arg, const char *path, const char *name, enum dropping_kin
 	g->one.here = !place_enter_as(g->c->store, dir, name, &g->near, false);
 	g->host = name_host(name, &g->host_len);
 	if (g->one.here) {
+		g->one.read_only = is_read_only(&g->near.store);
 		g->near.store.ops->list(&g->near.store, ".", g->one.shared ? count_own : count, g);
 		place_leave(&g->near);
 	}

@@ -281,12 +281,36 @@ static int end_cut(struct repair *r)
 	return report(r, dry(r) ? 0 : stub_set_cut(r->fd, &r->l->stub, 0, 0), "truncation", "", text);
 }
 
-/* No other process has the file open, so none truncates it meanwhile. */
+/*
+ * Whether a log of a killed process stays as it is, for its file cannot be written: in a place that is
+ * read-only.
+ */
+static bool cannot_finish(const struct repair *r)
+{
+	struct store *s = r->l->c->store;
+	char full[CONTAINER_PATH_LEN];
+	int h = 0;
+
+	for (uint32_t i = 0; i < r->l->nr_lives && h >= 0; i++) {
+		container_path(r->l->c, r->l->lives[i].path, full);
+		h = store_open(s, full, O_RDWR | STORE_BRIEFLY, 0);
+		if (h >= 0)
+			store_close(s, &h);
+		else if (h == -ENOENT)
+			h = 0;
+	}
+	return h < 0;
+}
+
+/*
+ * No other process has the file open, so none truncates it meanwhile. Without a record at home, what only a
+ * place has would read as zeros when that is lost: then a stat() goes on to ask the live files.
+ */
 static int publish_size(struct repair *r)
 {
 	char text[64];
 
-	if (!r->alone || !r->l->end)
+	if (!r->alone || !r->l->end || cannot_finish(r))
 		return 0;
 	snprintf(text, sizeof(text), "the stub's size is %llu bytes", (unsigned long long)r->l->end);
 	return report(r, dry(r) ? 0 : stub_extend(r->fd, r->l->end), "size", "", text);
