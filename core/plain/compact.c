@@ -12,6 +12,7 @@
 #include "core/base/critical.h"
 #include "core/base/io.h"
 #include "core/base/vec.h"
+#include "core/dropping/no_room.h"
 #include "core/file/file.h"
 #include "core/file/logged.h"
 #include "core/file/reclaim.h"
@@ -209,8 +210,12 @@ static int compact_file(struct compact *k)
 
 static int end(struct compact *k, int ret)
 {
+	char text[sizeof(k->watch->why)];
+
 	if (ret < 0 && *k->rc.why)
 		progress_explained(k->watch, ret, k->rc.why);
+	if (k->file && no_room_for_any(&k->file->ino->c, ret, text, sizeof(text)))
+		progress_explained(k->watch, ret, text);
 	if (ret == -EREMCHG)
 		ret = progress_explained(k->watch, -EBUSY, "was mapped for writing meanwhile: all of it is in its stub now");
 	reclaim_end(&k->rc);

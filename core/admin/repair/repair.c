@@ -20,6 +20,7 @@
 #include "core/base/sys.h"
 #include "core/dropping/datalog.h"
 #include "core/dropping/live_layout.h"
+#include "core/dropping/no_room.h"
 #include "core/dropping/notice.h"
 #include "core/backend/writer_table.h"
 
@@ -202,8 +203,12 @@ static int set_all_aside(struct repair *r)
 static void report_finished(struct repair *r, int ret, const struct scan_live *live,
 			    const struct finished *how)
 {
-	char text[200], lost[100] = "";
+	char text[PLACE_PATH_LEN + 300], lost[100] = "";
 
+	if (ret && no_room_for(r->l->c, live->path, ret, text, sizeof(text))) {
+		findings_add(&r->steps, PLFS_FAILED, "finished", live->path, 0, "%s", text);
+		return;
+	}
 	if (live->unplaced)
 		snprintf(lost, sizeof(lost), ", without about %llu bytes of unknown place that it had not released",
 			 (unsigned long long)live->unplaced);
