@@ -100,7 +100,10 @@ static bool has_just_begun(const struct stub *stub)
 	       (uint64_t)now.tv_sec < began_ns / 1000000000 + JUST_S;
 }
 
-/* Looks twice: others may remove or replace what they have merged. What they made in its place is there. */
+/*
+ * Looks twice: others may remove or replace what they have merged. What they made in its place is there. Who
+ * removes the last of a host, none of which counts, has forgotten the host before (reclaim.c).
+ */
 static bool has_nothing(const struct inode *ino, int fd, const struct stub *stub, struct stub_hosts *hosts,
 			const char *name)
 {
@@ -113,8 +116,8 @@ static bool has_nothing(const struct inode *ino, int fd, const struct stub *stub
 		if (stub_hosts_saw_all(hosts, &ino->c) || stub_hosts_find(hosts, name)->seen)
 			return false;
 	}
-	return !stub_read(fd, &now) && now.has_container && !now.in_body &&
-	       now.generation_ns == stub->generation_ns;
+	return !stub_hosts_read(fd, &now, hosts) && now.has_container && !now.in_body &&
+	       now.generation_ns == stub->generation_ns && stub_hosts_find(hosts, name);
 }
 
 /* Its own function: the table takes much of the stack. */

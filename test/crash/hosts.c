@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A host of which nothing is visible any more loses its last files, and what removes them is killed at its
- * system calls (turn.h): the host must not be missed then, for a file that misses a host gives errors where
- * nobody has written.
+ * system calls (turn.h), or meets a process of the host at one of its calls: the host must not be missed
+ * then, for a file that misses a host gives errors where nobody has written.
  */
 #include "core/base/sys.h"
 #include "test/lib/calls.h"
@@ -127,14 +127,19 @@ static void shell(const char *fmt, ...)
 	cr_assert_eq(system(cmd), 0, "%s", cmd);
 }
 
+static void put_back(const char *saved)
+{
+	/* the stub stays the same inode, which its container knows */
+	shell("rm -rf %s/.plfs && cp -a %s/.plfs %s && cp %s/f %s/f", scratch, saved, scratch, saved,
+	      scratch);
+}
+
 /* Returns whether the work came to its end. */
 static bool at_call(long nr, const char *saved)
 {
 	int status;
 
-	/* the stub stays the same inode, which its container knows */
-	shell("rm -rf %s/.plfs && cp -a %s/.plfs %s && cp %s/f %s/f", scratch, saved, scratch, saved,
-	      scratch);
+	put_back(saved);
 	calls_left = nr;
 	status = in_child(work_and_die, NULL);
 	cr_assert(!status || status == 256 + SIGKILL, "call %ld: %d", nr, status);
@@ -147,7 +152,50 @@ static bool at_call(long nr, const char *saved)
 	return !status;
 }
 
-static void at_each_call(int (*fn)(void *arg))
+/* ---- the host begins to write meanwhile ---- */
+
+static int clock_later(clockid_t clock, struct timespec *now)
+{
+	int ret = calls_real.clock_gettime(clock, now);
+
+	now->tv_sec += 100; /* the file is so old that a purge could have taken something */
+	return ret;
+}
+
+static int write_and_stop(void *arg)
+{
+	struct job j = { "two", 0 };
+
+	(void)arg;
+	calls_intercept();
+	sys.clock_gettime = clock_later;
+	on_call = stop_at_last;
+	return write_as(&j);
+}
+
+static bool beside_call(long nr, const char *saved)
+{
+	int status, compacted;
+	pid_t pid;
+
+	put_back(saved);
+	calls_left = nr;
+	pid = start_child(write_and_stop, NULL);
+	cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
+	if (WIFSTOPPED(status)) {
+		compacted = in_child(compact, NULL);
+		cr_assert(compacted <= 1 || compacted == 100, "call %ld: %d", nr, compacted);
+		kill(pid, SIGCONT);
+		cr_assert_eq(wait_child(pid), 0, "call %ld", nr);
+	}
+	cr_assert_eq(in_child(look, NULL), 0, "call %ld", nr);
+	cr_assert_eq(in_child(check, NULL), 0, "call %ld: check", nr);
+	return WIFEXITED(status);
+}
+
+/* ---- all ---- */
+
+static void at_each_call(bool (*at)(long nr, const char *saved), int (*fn)(void *arg))
 {
 	struct turn turn = turn_begin(7);
 	char saved[80];
@@ -159,7 +207,7 @@ static void at_each_call(int (*fn)(void *arg))
 	cr_assert_eq(in_child(look, NULL), 0);
 	snprintf(saved, sizeof(saved), "%s.saved", scratch);
 	shell("cp -a %s %s", scratch, saved);
-	while (!at_call(turn.nr, saved))
+	while (!at(turn.nr, saved))
 		turn.nr += turn.step;
 	cr_assert_gt(turn.nr, 50);
 	cr_log_info("%ld calls\n", turn.nr);
@@ -169,10 +217,15 @@ static void at_each_call(int (*fn)(void *arg))
 
 Test(crash_hosts, of_which_a_compact_takes_the_last_are_not_missed_whichever_call_was_the_last)
 {
-	at_each_call(compact);
+	at_each_call(at_call, compact);
 }
 
 Test(crash_hosts, of_which_a_repair_takes_the_last_are_not_missed_whichever_call_was_the_last)
 {
-	at_each_call(repair);
+	at_each_call(at_call, repair);
+}
+
+Test(crash_hosts, that_begin_to_write_while_a_compact_takes_their_last_have_lost_nothing)
+{
+	at_each_call(beside_call, NULL);
 }
