@@ -158,8 +158,8 @@ static void find_place(struct job *job, struct place *p)
 		job->check.nr_failed++;
 	else if (!p->m)
 		failed(job, p->name,
-		       "not below a mapped directory and not on a backend: give a mapping with -m, or a path "
-		       "on a backend");
+		       target_unmapped(path, "not below a mapped directory and not on a backend: give a mapping with "
+					     "-m, or a path on a backend"));
 	else if (!(p->path = strdup(path)))
 		failed(job, p->name, strerror(ENOMEM));
 }

@@ -316,8 +316,7 @@ static void df_of(const char *name)
 		return;
 	}
 	if (!m) {
-		tool_error("%s: not on a backend: no directory above it has a " PLFS_DIR_NAME
-			   ", and no mapping has it", name);
+		tool_error("%s: %s", name, target_unmapped(path, NOT_ON_A_BACKEND));
 		du.failed = true;
 		return;
 	}

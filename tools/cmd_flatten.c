@@ -204,6 +204,8 @@ static int run(const struct verb *v, int argc, char **argv)
 		return tool_misuse(v->name, "no file given");
 	if (out && recursive)
 		return tool_misuse(v->name, "-r is for files in their place; copy directories with: plfs run cp -r");
+	if (!out)
+		target_directory_hint = ": use -r to flatten everything below it";
 	names = calloc((size_t)nr + 1, sizeof(*names));
 	if (!names)
 		return TOOL_FAILED;

@@ -245,8 +245,7 @@ static int run(const struct verb *v, int argc, char **argv)
 			continue;
 		}
 		if (!m) {
-			tool_error("%s: not on a backend: no directory above it has a " PLFS_DIR_NAME
-				   ", and no mapping has it", name);
+			tool_error("%s: %s", name, target_unmapped(path, NOT_ON_A_BACKEND));
 			rc = GC_FAILED;
 			continue;
 		}
@@ -276,7 +275,8 @@ const struct verb verb_gc = {
 		{ 'a', "age", "TIME", "keep what changed within TIME: seconds, or a number with s, m, h or d (default 1d)" },
 		{ 'n', "dry-run", NULL, "only show what would be removed" },
 		{ 'j', "jobs", "N", "use N threads (default 4)" },
-		{ OPT_PLACES, "places", NULL, "the paths are places (near=), or other backends (spread=, mirror=): remove what no file has any more" },
+		{ OPT_PLACES, "places", NULL, "the paths are places (near=), or other backends (spread=, mirror=):\n"
+		  "remove what no file has any more" },
 		{ 0 },
 	},
 };

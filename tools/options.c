@@ -11,6 +11,7 @@
 
 #define OPTIONS_MAX 24 /* of a verb, with the common ones */
 #define JOBS_MAX 64
+#define USAGE_WIDTH 110
 
 struct settings opt;
 
@@ -74,23 +75,36 @@ static void print_option(const struct verb_option *o, int width)
 	}
 }
 
+/* The options of @v itself into @out (len), as "[-r] [-o OUT] ". */
+static void usage_options(const struct verb *v, char *out, size_t len)
+{
+	size_t used = 0;
+
+	*out = '\0';
+	for (const struct verb_option *o = v->options; o && o->name && used < len; o++) {
+		char dash_letter[] = { '-', (char)o->letter, 0 };
+
+		used += (size_t)snprintf(out + used, len - used, "[%s%s%s%s] ",
+					 o->letter < OPT_LONG ? dash_letter : "--",
+					 o->letter < OPT_LONG ? "" : o->name,
+					 !o->value || *o->value == '[' ? "" : o->letter < OPT_LONG ? " " : "=",
+					 o->value ? o->value : "");
+	}
+}
+
+/* A form for each line of the arguments. Where a line would be long, the list of options below has to do. */
 static void print_usage(const struct verb *v)
 {
 	const char *form = v->arguments;
+	char options[USAGE_WIDTH];
 
+	usage_options(v, options, sizeof(options));
+	if (strlen(options) + strlen(v->arguments) > USAGE_WIDTH - sizeof("usage: plfs flatten [OPTION...] "))
+		*options = '\0';
 	for (const char *begin = "usage: ";; begin = "       ", form++) {
 		int len = (int)strcspn(form, "\n");
 
-		printf("%splfs %s ", begin, v->name);
-		for (const struct verb_option *o = v->options; o && o->name; o++) {
-			char dash_letter[] = { '-', (char)o->letter, 0 };
-
-			printf("[%s%s%s%s] ", o->letter < OPT_LONG ? dash_letter : "--",
-			       o->letter < OPT_LONG ? "" : o->name,
-			       !o->value || *o->value == '[' ? "" : o->letter < OPT_LONG ? " " : "=",
-			       o->value ? o->value : "");
-		}
-		printf("[OPTION...] %.*s\n", len, form);
+		printf("%splfs %s %s[OPTION...] %.*s\n", begin, v->name, options, len, form);
 		form += len;
 		if (!*form)
 			break;

@@ -43,6 +43,8 @@ static int no_verb(const char *word)
 
 	if (!*word)
 		return tool_misuse("", "no verb given");
+	if (*word == '-')
+		return tool_misuse("", "%s: options stand behind a verb, as in: plfs stat --json FILE", word);
 	for (size_t i = 0; i < ARRAY_SIZE(MEANT); i++)
 		if (!strcmp(word, MEANT[i][0]))
 			meant = MEANT[i][1];

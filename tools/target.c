@@ -295,6 +295,13 @@ bool target_find(const char *name, char *path, struct plfs_mount **m)
 	return ret >= 0;
 }
 
+const char *target_unmapped(const char *path, const char *otherwise)
+{
+	if (!access(path, F_OK) || errno != ENOENT || plfs_mount_at(0))
+		return otherwise;
+	return "No such file or directory; there is no mapping: give one with -m, or name the file on its backend";
+}
+
 /* The kernel's name of the open file: a rename must replace that one if symbolic links led to it. */
 static void take_real_path(struct target *t)
 {
@@ -340,6 +347,8 @@ static bool is_stray(const struct target *t)
 	return stray > 0;
 }
 
+const char *target_directory_hint = "";
+
 bool target_open_unsized(struct target *t, const char *name)
 {
 	char holder[128];
@@ -357,15 +366,14 @@ bool target_open_unsized(struct target *t, const char *name)
 			t->fd = -errno;
 	}
 	if (t->fd < 0) {
-		tool_error("%s: %s%s%s", name, strerror(-t->fd),
-			   t->fd == -EBUSY ? tool_holder(t->path, holder, sizeof(holder)) : "",
-			   t->fd == -ENOENT && !plfs_mount_at(0) ?
-			   "; there is no mapping: give one with -m, or name the file on its backend" : "");
+		tool_error("%s: %s%s", name, t->fd == -ENOENT ? target_unmapped(t->path, strerror(ENOENT)) :
+			   strerror(-t->fd), t->fd == -EBUSY ? tool_holder(t->path, holder, sizeof(holder)) : "");
 		return false;
 	}
 	take_real_path(t);
 	if (fstat(t->fd, &t->st) || !S_ISREG(t->st.st_mode)) {
-		tool_error("%s: %s", name, S_ISDIR(t->st.st_mode) ? "a directory" : "not a regular file");
+		tool_error("%s: %s%s", name, S_ISDIR(t->st.st_mode) ? "a directory" : "not a regular file",
+			   S_ISDIR(t->st.st_mode) ? target_directory_hint : "");
 		target_close(t);
 		return false;
 	}

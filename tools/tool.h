@@ -86,6 +86,17 @@ void target_setup_directory(const char *map, char *name);
  */
 bool target_find(const char *name, char *path, struct plfs_mount **m);
 
+/*
+ * Why @path, an absolute path below no mapping, cannot be had: nothing is there, and there is no mapping; or
+ * else @otherwise.
+ */
+#define NOT_ON_A_BACKEND \
+	"not on a backend: no directory above it has a " PLFS_DIR_NAME ", and no mapping has it"
+const char *target_unmapped(const char *path, const char *otherwise);
+
+/* What the error below says of a directory besides. */
+extern const char *target_directory_hint;
+
 /* Open a regular file for reading. False: an error was printed, and nothing is open. */
 bool target_open(struct target *t, const char *name);
 

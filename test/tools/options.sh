@@ -6,7 +6,9 @@ help() {
 	"$plfs" --version | grep -x 'plfs [0-9.]*'
 	"$plfs" --help | grep flatten
 	for verb in $verbs; do
-		"$plfs" $verb --help | grep "^usage: plfs $verb"
+		"$plfs" $verb --help >"$work/got"
+		grep "^usage: plfs $verb" "$work/got"
+		! grep -E '.{111}' "$work/got" || return 1
 		"$plfs" $verb -h >/dev/null
 		"$plfs" $verb --version | grep -x 'plfs [0-9.]*'
 		"$plfs" $verb -V | grep -x 'plfs [0-9.]*'
@@ -25,6 +27,8 @@ did_you_mean() {
 	wrong 2 'did you mean --recursive?' "$plfs" check --recursiv3 "$back"
 	wrong 2 'did you mean --json?' "$plfs" stat --jsno "$back"
 	wrong 2 'missing value: -m' "$plfs" stat -m
+	wrong 2 '--json: options stand behind a verb' "$plfs" --json stat "$back"
+	wrong 1 'a directory: use -r to flatten everything below it' "$plfs" flatten "$back"
 	! "$plfs" xyzzy 2>&1 | grep 'did you mean' || return 1
 	! "$plfs" stat --xyzzy 2>&1 | grep 'did you mean' || return 1
 }
@@ -58,6 +62,9 @@ json_and_quiet() {
 without_a_mapping() {
 	wrong 1 "there is no mapping: give one with -m" "$plfs" stat /plfs/x
 	wrong 1 "there is no mapping: give one with -m" "$plfs" flatten /plfs/x
+	wrong 1 "there is no mapping: give one with -m" "$plfs" df /plfs/x
+	wrong 2 "there is no mapping: give one with -m" "$plfs" gc /plfs/x
+	wrong 2 "there is no mapping: give one with -m" "$plfs" check -q /plfs/x
 	wrong 1 "No such file" "$plfs" stat -m "$map" /plfs/x
 	! grep "no mapping" "$work/err" || return 1
 }
