@@ -206,7 +206,8 @@ uninstall:
 	rm -f $(patsubst %,'$(DESTDIR)%',$(INSTALLED))
 	for page in $(PAGES); do rm -f '$(DESTDIR)$(MANDIR)'/man$${page##*.}/$${page##*/}; done
 	rm -f $(patsubst tools/report/%,'$(DESTDIR)$(REPORTDIR)/%',$(REPORT))
-	-rmdir --ignore-fail-on-non-empty '$(DESTDIR)$(MODULEDIR)/libplfs' '$(DESTDIR)$(REPORTDIR)' '$(DESTDIR)$(dir $(REPORTDIR))'
+	for dir in '$(DESTDIR)$(MODULEDIR)/libplfs' '$(DESTDIR)$(REPORTDIR)' '$(DESTDIR)$(dir $(REPORTDIR))'; do \
+		[ ! -d "$$dir" ] || rmdir --ignore-fail-on-non-empty "$$dir"; done
 
 dist deb rpm:
 	@VERSION='$(VERSION)' CC='$(CC)' scripts/package $@ '$(abspath $(O))/dist'
