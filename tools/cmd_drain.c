@@ -9,6 +9,7 @@
 #include "places.h"
 #include "progress.h"
 #include "tool.h"
+#include "total.h"
 #include "waiting.h"
 
 #include <stdlib.h>
@@ -41,7 +42,12 @@ struct run {
 static void show(void *arg, const struct plfs_drain *d)
 {
 	struct run *r = arg;
+	uint64_t logs, bytes;
 
+	if (r->progress.on && total_known(&logs, &bytes) && bytes) {
+		r->progress.part = (double)d->bytes / (double)bytes;
+		r->progress.part = r->progress.part > 0.99 ? 0.99 : r->progress.part;
+	}
 	progress_count(&r->progress, d->nr_logs, d->bytes, NULL);
 }
 
@@ -230,6 +236,27 @@ static void print_drained(const struct run *r, int rc)
 			   (unsigned long long)d->nr_orphans);
 }
 
+/* Drain with a bar. How much there is can be counted where all of it is in places. */
+static int drain_watched(struct run *r)
+{
+	char **paths = calloc(r->nr + 1, sizeof(*paths));
+	bool places = paths && r->nr;
+	int rc;
+
+	progress_begin(&r->progress, r->places.nr ? r->places.names[0] : "", 0);
+	for (size_t i = 0; i < r->nr && places; i++) {
+		paths[i] = r->v[i].path;
+		places = r->v[i].is_place;
+	}
+	if (r->progress.on && places)
+		total_begin_logs(paths, (int)r->nr);
+	rc = drain_and_wait(r);
+	total_end();
+	progress_end(&r->progress);
+	free(paths);
+	return rc;
+}
+
 static int run_drain(const struct verb *v, int argc, char **argv)
 {
 	struct run r = { .drain = { .progress = show, .trouble = trouble },
@@ -272,9 +299,7 @@ static int run_drain(const struct verb *v, int argc, char **argv)
 	r.places.names = names;
 	r.places.nr = c;
 	ret = places_each(&r.places);
-	progress_begin(&r.progress, c ? names[0] : "", 0);
-	rc = drain_and_wait(&r);
-	progress_end(&r.progress);
+	rc = drain_watched(&r);
 	r.misused |= ret == -EISDIR;
 	rc = ret && ret != -EISDIR && rc == TOOL_OK ? DRAIN_LEFT : rc;
 	print_drained(&r, rc);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counting logical files by their marks and sizes, without opening any.
+ * Counting logical files by their marks and sizes, and logs by their names, without opening any.
  */
 #include "total.h"
 
@@ -15,7 +15,7 @@ static struct {
 	char *const *paths;
 	int nr;
 	uint64_t files, bytes;
-	bool running, known, stop;
+	bool logs, running, known, stop;
 	pthread_t thread;
 } total;
 
@@ -35,7 +35,10 @@ static int visit(const char *path, const struct stat *st, int type, struct FTW *
 		return FTW_STOP;
 	if (type == FTW_D && is_skipped(path, ftw))
 		return FTW_SKIP_SUBTREE;
-	if (type == FTW_F && S_ISREG(st->st_mode) && (st->st_mode & S_ISVTX)) {
+	if (total.logs && type == FTW_F && !strncmp(path + ftw->base, "data.", 5)) {
+		total.files++;
+		total.bytes += (uint64_t)st->st_blocks * 512;
+	} else if (!total.logs && type == FTW_F && S_ISREG(st->st_mode) && (st->st_mode & S_ISVTX)) {
 		total.files++;
 		total.bytes += (uint64_t)st->st_size;
 	}
@@ -51,14 +54,19 @@ static void *count(void *arg)
 	return NULL;
 }
 
-void total_begin(char *const *paths, int nr)
+static void begin(char *const *paths, int nr, bool logs)
 {
+	total.logs = logs;
 	total.paths = paths;
 	total.nr = nr;
 	total.files = total.bytes = 0;
 	total.known = total.stop = false;
 	total.running = !pthread_create(&total.thread, NULL, count, NULL);
 }
+
+void total_begin(char *const *paths, int nr) { begin(paths, nr, false); }
+
+void total_begin_logs(char *const *paths, int nr) { begin(paths, nr, true); }
 
 bool total_known(uint64_t *files, uint64_t *bytes)
 {

@@ -137,3 +137,14 @@ completion() {
 		fish -c "source $work/plfs.fish; complete -C 'plfs check --rec'" | grep '^--recursive'
 	fi
 }
+
+# A place, too, is counted first.
+drain_progress() {
+	mkdir "$work/place"
+	"$plfs" run -m "/plfs=$back{small=0,near=$work/place,drain=none}" \
+		sh -c 'for i in 1 2 3 4; do head -c 2M /dev/urandom >/plfs/p$i; done'
+	script -qec "'$plfs' drain --rate=3M '$work/place'" /dev/null | tr '\r' '\n' >"$work/got"
+	grep -E '[0-9]%  [0-4] files, [0-9.]+ MiB, .*/s +[0-9]+:[0-9]+ left' "$work/got" || { cat -v "$work/got"; return 1; }
+	grep -E '4 logs moved home, 8.0 MiB' "$work/got"
+	rm -r "$work/place"
+}
