@@ -2,7 +2,7 @@
 /*
  * plfs drain: one container, one file, or all that one user has in a place for one backend.
  */
-#include "core/admin/places/drain.h"
+#include "core/admin/places/drained.h"
 
 #include "core/admin/places/bring.h"
 #include "core/admin/places/leftovers.h"
@@ -10,15 +10,12 @@
 #include "core/admin/places/mend.h"
 #include "core/admin/places/mirror.h"
 #include "core/admin/places/orphan.h"
-#include "core/admin/places/pace.h"
 #include "core/admin/places/ready.h"
 #include "core/admin/places/stage.h"
-#include "core/admin/places/tokens.h"
 #include "core/admin/places/young.h"
 #include "core/admin/walk/walk.h"
 #include "core/backend/container_dirs.h"
 #include "core/backend/container_remove.h"
-#include "core/backend/names.h"
 #include "core/backend/nested.h"
 #include "core/backend/origin.h"
 #include "core/backend/placed.h"
@@ -31,97 +28,9 @@
 #include "core/base/msg.h"
 #include "core/base/sys.h"
 #include "core/base/vec.h"
-#include "core/dropping/carry.h"
 
 #include <stdio.h>
 #include <unistd.h>
-
-/* ---- one container ---- */
-
-struct draining {
-	const struct container *c;
-	struct plfs_drain *d;
-	struct drain_open *open;
-	unsigned writers; /* of the mapping */
-	const char *hostdir;
-};
-
-static int drain_log(struct draining *g, const char *log)
-{
-	struct carry carry = {
-		.copied = pace_copied, .arg = g->d, .piece = pace_piece(g->d), .keep = g->d->keep,
-	};
-	char full[CONTAINER_PATH_LEN];
-	int ret, token;
-
-	container_path(g->c, log, full);
-	if (!placed_is_near(g->c->store, full))
-		return 0;
-	if (listed_has_live(g->c, log)) {
-		drain_note_open(g->d, g->c, log, g->open);
-		return 0;
-	}
-	token = token_take(g->c->store, g->writers, g->d);
-	ret = token == -ETIME || pace_is_over(g->d) ? -ETIME : carry_log(g->c, log, &carry);
-	token_give(g->c->store, token);
-	g->d->nr_logs += carry.nr_logs;
-	if (ret == -EBUSY && !placed_is_near(g->c->store, full))
-		return 0; /* another drain has moved it */
-	if (carry.stays) {
-		drain_trouble(g->d, g->c->dir, log,
-			      "is in the backend, and stays in its place too, as that is read-only");
-		return 0;
-	}
-	if (!drain_counts(g->d, ret))
-		return 0;
-	drain_trouble(g->d, g->c->dir, log, strerror(-ret));
-	return ret;
-}
-
-/* One near.HOST. Where the place is not here its logs are left to that host. */
-static int end_place(void *arg, const char *path, const char *name, enum dropping_kind kind)
-{
-	struct draining *g = arg;
-	char hostdir[CONTAINER_PATH_LEN], dir[CONTAINER_PATH_LEN];
-	struct place p;
-	size_t len;
-	const char *host;
-	int ret;
-
-	if (kind != DROPPING_NEAR)
-		return 0;
-	host = name_host(name, &len);
-	snprintf(hostdir, sizeof(hostdir), "%.*s", (int)(name_of(path) - path - 1), path);
-	ret = carry_end(g->c, hostdir, host, len);
-	if (ret != -EREMOTE)
-		return 0;
-	container_path(g->c, hostdir, dir);
-	ret = place_read(g->c->store, dir, host, len, &p);
-	if (ret != -EBADMSG && g->d->of_place)
-		return 0;
-	g->d->nr_elsewhere++;
-	drain_trouble(g->d, g->c->dir, path,
-		ret == -EBADMSG ?
-			"damaged: what it leads to is found by plfs drain with the name of the place, on its host" :
-			"leads to a place that is not on this host");
-	return 0;
-}
-
-int drain_container(const struct container *c, struct plfs_drain *d, struct drain_open *open)
-{
-	const struct place_settings *ps = c->store->near;
-	struct draining g = { .c = c, .d = d, .open = open, .writers = ps ? ps->writers : 0 };
-	struct listed logs;
-	int ret = listed_take(&logs, c), one;
-
-	for (size_t i = 0; i < logs.nr; i++) {
-		one = drain_log(&g, logs.v[i]);
-		ret = ret ? ret : one;
-	}
-	one = container_list(c, end_place, &g);
-	listed_release(&logs);
-	return ret == -ENOENT ? 0 : ret ? ret : one == -ENOENT ? 0 : one;
-}
 
 /* ---- one file ---- */
 
@@ -348,6 +257,9 @@ static int drain_id(struct placing *p, int dir, const char *name)
 	return ret;
 }
 
+/* What is no directory, or gone; all else could have logs. */
+static bool is_no_dir(int ret) { return ret == -ENOTDIR || ret == -ELOOP || ret == -ENOENT; }
+
 static int visit(void *arg, int fd, const char *name, unsigned char type)
 {
 	struct placing *p = arg;
@@ -358,8 +270,11 @@ static int visit(void *arg, int fd, const char *name, unsigned char type)
 		ret = drain_id(p, fd, name);
 	} else {
 		dir = dirs_open(fd, name);
-		if (dir < 0) /* the file "home" */
+		if (dir < 0) {
+			ret = is_no_dir(dir) ? 0 : dir; /* the file "home" */
+			p->ret = p->ret ? p->ret : ret;
 			return 0;
+		}
 		p->depth++;
 		ret = dirs_list(dir, visit, p);
 		p->depth--;
@@ -435,6 +350,7 @@ int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, s
 	char link[64];
 	struct as_owner owner = { .is = false };
 	struct stat st;
+	int ret;
 
 	if (!has_backend(m))
 		return -ENXIO;
@@ -452,7 +368,8 @@ int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, s
 		p.only_orphans |= spare_is_top(p.top); /* nothing moves from there */
 		placed_enable(&m->store);
 		as_owner_begin(&owner, st.st_uid, st.st_gid);
-		dirs_list(p.fd, visit, &p);
+		ret = dirs_list(p.fd, visit, &p);
+		p.ret = p.ret || ret == -ENOENT ? p.ret : ret; /* or it was removed meanwhile */
 		if (!d->closed_only)
 			stage_collect(m, p.fd, p.top, d);
 		as_owner_end(&owner);
@@ -504,19 +421,25 @@ static int find_user(void *arg, int fd, const char *name, unsigned char type)
 	char own[32];
 	struct stat st;
 	unsigned uid;
-	int dir, ret = 0;
+	int dir, ret;
 
 	(void)type;
 	snprintf(own, sizeof(own), "plfs.%u", (unsigned)geteuid());
 	if (sscanf(name, "plfs.%u", &uid) != 1 || (geteuid() && strcmp(name, own)))
 		return 0;
 	dir = dirs_open(fd, name);
-	if (dir < 0)
+	if (is_no_dir(dir))
 		return 0;
 	snprintf(f->user, sizeof(f->user), "%s/%s", f->near, name);
-	if (!sys.fstat(dir, &st) && st.st_uid == uid && !(st.st_mode & (S_IWGRP | S_IWOTH)))
+	ret = dir < 0 ? dir : 0;
+	if (!ret && sys.fstat(dir, &st))
+		ret = -errno;
+	if (!ret && st.st_uid == uid && !(st.st_mode & (S_IWGRP | S_IWOTH)))
 		ret = dirs_list(dir, find_top, f);
-	io_close(dir);
+	if (dir >= 0)
+		io_close(dir);
+	if (ret < 0)
+		msg_error("%s: %s", f->user, strerror(-ret));
 	return ret;
 }
 

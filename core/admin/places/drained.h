@@ -2,8 +2,8 @@
 /*
  * Moving home what is near, of one container.
  */
-#ifndef PLFS_DRAIN_H
-#define PLFS_DRAIN_H
+#ifndef PLFS_DRAINED_H
+#define PLFS_DRAINED_H
 
 #include "core/admin/places/listed.h"
 #include "core/backend/container.h"
