@@ -438,18 +438,21 @@ bool placed_is_held(struct store *s, const char *path)
 	return held;
 }
 
-bool placed_is_near(struct store *s, const char *path)
+int placed_near(struct store *s, const char *path)
 {
 	struct place_dir near;
 	struct parts p;
 	struct stat st;
-	bool is;
+	int ret;
 
-	if (likely(!s->under) || !take_apart(path, &p) || enter(s, &p, &near))
-		return false;
-	is = !near.store.ops->stat(&near.store, p.name, &st);
+	if (likely(!s->under) || !take_apart(path, &p))
+		return 0;
+	ret = enter(s, &p, &near);
+	if (ret)
+		return ret == -ENOENT ? 0 : ret;
+	ret = near.store.ops->stat(&near.store, p.name, &st);
 	place_leave(&near);
-	return is;
+	return ret == -ENOENT ? 0 : ret ? ret : 1;
 }
 
 bool placed_is_here(struct store *s, const char *path)

@@ -53,9 +53,11 @@ void placed_release(struct place_dir *hold);
 bool placed_is_held(struct store *s, const char *path);
 
 /*
- * Whether there is a file @path near, on this host. False, without a system call, where there are no places.
+ * Whether there is a file @path near, on this host: 1; 0: no, without a system call where there are no places;
+ * -EREMOTE: the place in which it may be is not on this host, or cannot be looked at; -errno.
  */
-bool placed_is_near(struct store *s, const char *path);
+int placed_near(struct store *s, const char *path);
+static inline bool placed_is_near(struct store *s, const char *path) { return placed_near(s, path) > 0; }
 
 /* Whether the place that near.HOST at @path leads to is on this host, or all in it has been moved home. */
 bool placed_is_here(struct store *s, const char *path);

@@ -51,9 +51,8 @@ static int begin(struct carried *k, const struct container *c, const char *path)
 		.near = -1, .from = -1, .other = -1, .to = -1
 	};
 	container_path(c, path, k->full);
-	if (!placed_is_near(c->store, k->full))
-		return -ENOENT;
-	ret = open_near(k);
+	ret = placed_near(c->store, k->full);
+	ret = ret > 0 ? open_near(k) : ret ? ret : -ENOENT;
 	if (ret)
 		return ret;
 	k->from = datalog_open(c, path, false);

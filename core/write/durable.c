@@ -185,15 +185,44 @@ static int find_logs(const struct container *c, const char *index, void *buf, si
 	return 0;
 }
 
-/* -ENOENT: the log is not near. */
-static int sync_near(const struct container *c, const char *log, const char *path, uint64_t len)
+/* The log is at home with @len bytes or more, or gone. */
+static int sync_home(const struct container *c, const char *path, uint64_t len)
 {
-	int ret;
+	struct store home = placed_home(c->store);
+	struct stat st;
+	int h = store_open(&home, path, O_RDONLY | STORE_BRIEFLY, 0), ret;
 
-	if (!placed_is_near(c->store, path))
-		return -ENOENT;
-	ret = place_syncs_near(c->store) ? place_sync_file(c->store, path) : carry_part(c, log, len, true);
-	return ret == -EREMOTE ? -EIO : ret;
+	if (h < 0)
+		return h;
+	ret = home.ops->fstat(&home, h, &st);
+	if (!ret && datalog_len(&st) < len)
+		ret = -EIO;
+	if (!ret)
+		ret = home.ops->sync(&home, h, false);
+	store_close(&home, &h);
+	return ret;
+}
+
+/*
+ * With places: no error may make a log near look like one at home. A part of that may be there, of which a
+ * sync would say that it is all.
+ */
+static int sync_placed(const struct container *c, const char *log, const char *path, uint64_t len)
+{
+	int near = placed_near(c->store, path), ret = -ENOENT;
+
+	if (near < 0 && near != -EREMOTE)
+		return near;
+	if (near > 0)
+		ret = place_syncs_near(c->store) ? place_sync_file(c->store, path) :
+						   carry_part(c, log, len, true);
+	if (ret == -EREMOTE)
+		return -EIO;
+	if (ret != -ENOENT) /* else it has been moved */
+		return ret;
+	/* what was not synced before this host was started need not be there any more */
+	ret = sync_home(c, path, near == -EREMOTE && name_is_ours(name_of(path)) ? len : 0);
+	return ret == -ENOENT && near == -EREMOTE ? -EREMOTE : ret;
 }
 
 /* The log is closed, and its backend is not there. Parity of it has been synced. */
@@ -229,9 +258,8 @@ static int sync_log(const struct container *c, const char *index, const struct s
 		*others = true;
 		name_log_of_block(index, &block, rest);
 		container_path(c, rest, path);
-		ret = sync_near(c, rest, path, log->len);
-		if (ret == -ENOENT)
-			ret = store_sync_path(c->store, path, false);
+		ret = c->store->under ? sync_placed(c, rest, path, log->len) :
+					store_sync_path(c->store, path, false);
 		if (ret == -EREMOTE)
 			return sync_gone(c, rest, log->len);
 		if (ret)

@@ -294,9 +294,18 @@ static int look_at_more(void *arg)
 	return lcheck(&l, 0, 2 * LEN, 3) || lclose(&l);
 }
 
+static int sync_all(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+
+	(void)arg;
+	return plfs_sync(l.f) || lclose(&l);
+}
+
 Test(near_damage, where_near_host_is_torn_new_logs_are_at_home)
 {
 	cr_assert_eq(in_child(write_synced, NULL), 0);
+	cr_assert_eq(in_child(sync_all, NULL), 0); /* or a sync says that it cannot */
 	each(near_dir, "near.", CUT);
 	cr_assert_eq(in_child(write_more, NULL), 0);
 	cr_assert_eq(near_count("data."), 1);
