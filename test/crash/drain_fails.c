@@ -154,9 +154,11 @@ static bool at_call(const struct plan *p, long nr)
 	cr_assert_eq(read_image(), 0, "call %ld", nr);
 	cr_assert_eq(image_check(NULL), 0, "call %ld: check", nr);
 	if (p->stages || !(status & SAID))
-		cr_assert_eq(read_without_the_place(), 0, "call %ld: it said %d, without the place", nr, status);
+		cr_assert_eq(read_without_the_place(), 0, "call %ld: it said %d, without the place", nr,
+			     status);
 	if (p->stages) {
-		cr_assert((status & SAID) || near_count("data.") == 2, "call %ld: it said that it is staged", nr);
+		cr_assert((status & SAID) || near_count("data.") == 2, "call %ld: it said that it is staged",
+			  nr);
 		cr_assert_eq(in_child(drain, &again), 0, "call %ld: the next one", nr);
 		cr_assert_eq(near_count("data."), 2, "call %ld: a temporary file, or none", nr);
 	} else {
@@ -165,8 +167,7 @@ static bool at_call(const struct plan *p, long nr)
 	cr_assert_eq(read_image(), 0, "call %ld, gone on with", nr);
 	cr_assert_eq(image_check(NULL), 0, "call %ld: check, gone on with", nr);
 	cr_assert_eq(in_child(remove_it, NULL), 0);
-	cr_assert_eq(count_files("data.") + near_count("data."), 0, "call %ld: logs of a file that was removed",
-		     nr);
+	cr_assert_eq(count_files("data.") + near_count("data."), 0, "call %ld: logs of a removed file", nr);
 	return status & NONE_FAILED;
 }
 
@@ -188,7 +189,10 @@ static void at_each_call(struct plan p)
 	{ \
 		at_each_call((struct plan){ .err = ENOSPC, __VA_ARGS__ }); \
 	} \
-	Test(crash_drain_fails, name##_over_quota) { at_each_call((struct plan){ .err = EDQUOT, __VA_ARGS__ }); } \
+	Test(crash_drain_fails, name##_over_quota) \
+	{ \
+		at_each_call((struct plan){ .err = EDQUOT, __VA_ARGS__ }); \
+	} \
 	Test(crash_drain_fails, name##_of_stale_files) \
 	{ \
 		at_each_call((struct plan){ .err = ESTALE, __VA_ARGS__ }); \
