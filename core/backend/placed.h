@@ -57,7 +57,10 @@ bool placed_is_held(struct store *s, const char *path);
  * -EREMOTE: the place in which it may be is not on this host, or cannot be looked at; -errno.
  */
 int placed_near(struct store *s, const char *path);
-static inline bool placed_is_near(struct store *s, const char *path) { return placed_near(s, path) > 0; }
+static inline bool placed_is_near(struct store *s, const char *path)
+{
+	return placed_near(s, path) > 0;
+}
 
 /* Whether the place that near.HOST at @path leads to is on this host, or all in it has been moved home. */
 bool placed_is_here(struct store *s, const char *path);

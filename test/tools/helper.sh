@@ -104,6 +104,7 @@ helper_unseen() { # by the program; and it has nothing of the program's
 	! grep -q libplfs "/proc/$helper/maps" || return 1
 	[ "$(readlink "/proc/$helper/cwd")" = / ]
 	[ "$(ps -o sid= -o ni= -p "$helper" | xargs)" = "$helper 10" ]
+	[ "$(ionice -p "$helper")" = "best-effort: prio 7" ]
 	! grep '^Sig\(Ign\|Blk\)' "/proc/$helper/status" | grep -v -e 0000000000000000 -e 'SigIgn.*0000000001001000' || return 1 # SIGPIPE and SIGXFSZ
 	kill -CONT "$helper"
 	all_home

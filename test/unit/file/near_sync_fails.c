@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A sync (sync=home) with its 1st, 2nd, 3rd... system call failing once. Where it returns 0 all the same, what
- * it covers is in the backend: it is read without the place. Where it does not, the next sync brings it there.
+ * A sync (sync=home) with its 1st, 2nd, 3rd... system call failing once. Where it returns 0 all the same,
+ * what it covers is in the backend: it is read without the place. Where it does not, the next sync brings it
+ * there.
  */
 #include "test/lib/calls.h"
 #include "test/lib/image.h"
