@@ -53,8 +53,8 @@ void placed_release(struct place_dir *hold);
 bool placed_is_held(struct store *s, const char *path);
 
 /*
- * Whether there is a file @path near, on this host: 1; 0: no, without a system call where there are no places;
- * -EREMOTE: the place in which it may be is not on this host, or cannot be looked at; -errno.
+ * Whether there is a file @path near, on this host: 1; 0: no, without a system call where there are no
+ * places; -EREMOTE: the place in which it may be is not on this host, or cannot be looked at; -errno.
  */
 int placed_near(struct store *s, const char *path);
 static inline bool placed_is_near(struct store *s, const char *path)
