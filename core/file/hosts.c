@@ -138,6 +138,7 @@ __attribute__((noinline)) void hosts_look_before_log(struct inode *ino)
 	if (!stub_hosts_find(&hosts, name_of(index)) || !ino->m->store.ops->stat(&ino->m->store, path, &st) ||
 	    may_be_late(ino, f->fd) || !has_nothing(ino, f->fd, &stub, &hosts, name_of(index)))
 		return;
+	stub_hosts_saw_all(&hosts, &ino->c); /* for the line: the table was read again */
 	tell(f->fd, &hosts);
 	stub_hosts_enter_loss(f->fd, &stub, name_of(index));
 }
