@@ -294,17 +294,17 @@ static bool cannot_finish(const struct repair *r)
 {
 	struct store *s = r->l->c->store;
 	char full[CONTAINER_PATH_LEN];
-	int h = 0;
+	bool cannot = false;
+	int h;
 
-	for (uint32_t i = 0; i < r->l->nr_lives && h >= 0; i++) {
+	for (uint32_t i = 0; i < r->l->nr_lives && !cannot; i++) {
 		container_path(r->l->c, r->l->lives[i].path, full);
 		h = store_open(s, full, O_RDWR | STORE_BRIEFLY, 0);
+		cannot = h < 0 && h != -ENOENT;
 		if (h >= 0)
 			store_close(s, &h);
-		else if (h == -ENOENT)
-			h = 0;
 	}
-	return h < 0;
+	return cannot;
 }
 
 /*
