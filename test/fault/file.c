@@ -294,6 +294,14 @@ FAILING_NEAR(a_file_system_without_fallocate, CALL_FALLOCATE, EOPNOTSUPP, true)
 FAILING_NEAR(short_writes, CALL_PWRITE, CALL_SHORT, true)
 FAILING_NEAR(short_reads, CALL_PREAD, CALL_SHORT, true)
 
+FAILING_NEAR(a_quota_that_is_used_up, CALL_PWRITE, EDQUOT, true)
+FAILING_NEAR(a_quota_of_the_place_that_is_used_up, CALL_FALLOCATE, EDQUOT, true)
+FAILING_NEAR(a_stale_file_that_is_opened, CALL_OPENAT, ESTALE, false)
+FAILING_NEAR(a_stale_file_that_is_written, CALL_PWRITE, ESTALE, false)
+FAILING_NEAR(a_stale_file_that_is_read, CALL_PREAD, ESTALE, false)
+FAILING_NEAR(a_stale_file_that_is_synced, CALL_FDATASYNC, ESTALE, false)
+FAILING_NEAR(files_that_are_stale_for_good, CALL_OPENAT, ESTALE, true)
+
 /* And where they are synced there. */
 #define FAILING_SYNC_NEAR(call_name, call, err, from_there_on) \
 	Test(fault_near, call_name##_of_a_sync_near_loses_nothing, .timeout = TIMEOUT_S) \
@@ -346,6 +354,10 @@ static void spread_each(enum call call, int err, bool from_there_on)
 		spread_each(call, err, from_there_on); \
 	}
 
+FAILING_SPREAD(a_quota_that_is_used_up, CALL_PWRITE, EDQUOT, true)
+FAILING_SPREAD(a_stale_file_that_is_opened, CALL_OPENAT, ESTALE, false)
+FAILING_SPREAD(a_stale_file_that_is_written, CALL_PWRITE, ESTALE, false)
+FAILING_SPREAD(a_stale_file_that_is_read, CALL_PREAD, ESTALE, false)
 FAILING_SPREAD(failing_openat, CALL_OPENAT, EMFILE, false)
 FAILING_SPREAD(failing_open, CALL_OPEN, EIO, false)
 FAILING_SPREAD(failing_pwrite, CALL_PWRITE, EIO, false)
