@@ -296,11 +296,9 @@ FAILING_NEAR(short_reads, CALL_PREAD, CALL_SHORT, true)
 
 FAILING_NEAR(a_quota_that_is_used_up, CALL_PWRITE, EDQUOT, true)
 FAILING_NEAR(a_quota_of_the_place_that_is_used_up, CALL_FALLOCATE, EDQUOT, true)
-FAILING_NEAR(a_stale_file_that_is_opened, CALL_OPENAT, ESTALE, false)
 FAILING_NEAR(a_stale_file_that_is_written, CALL_PWRITE, ESTALE, false)
 FAILING_NEAR(a_stale_file_that_is_read, CALL_PREAD, ESTALE, false)
 FAILING_NEAR(a_stale_file_that_is_synced, CALL_FDATASYNC, ESTALE, false)
-FAILING_NEAR(files_that_are_stale_for_good, CALL_OPENAT, ESTALE, true)
 
 /* And where they are synced there. */
 #define FAILING_SYNC_NEAR(call_name, call, err, from_there_on) \
@@ -355,7 +353,6 @@ static void spread_each(enum call call, int err, bool from_there_on)
 	}
 
 FAILING_SPREAD(a_quota_that_is_used_up, CALL_PWRITE, EDQUOT, true)
-FAILING_SPREAD(a_stale_file_that_is_opened, CALL_OPENAT, ESTALE, false)
 FAILING_SPREAD(a_stale_file_that_is_written, CALL_PWRITE, ESTALE, false)
 FAILING_SPREAD(a_stale_file_that_is_read, CALL_PREAD, ESTALE, false)
 FAILING_SPREAD(failing_openat, CALL_OPENAT, EMFILE, false)
