@@ -116,7 +116,7 @@ static enum has look_for_containers(const char *dir, uid_t uid, uid_t *owner)
 static bool find_backend(char *path, const char *text)
 {
 	char others[PATH_MAX] = "", escaped[2 * PATH_MAX], *slash;
-	uid_t owner, owner_of_others = 0;
+	uid_t owner = 0, owner_of_others = 0;
 	struct stat st;
 
 	for (bool found = !lstat(path, &st); found; *slash = '\0') {
