@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -13,13 +14,17 @@
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
-/* Asked of the C library: libplfs, in front, may be in the middle of something. */
+/*
+ * Asked of the C library: libplfs, in front, may be in the middle of something. By statx(), since glibc before 2.33
+ * has no function fstat().
+ */
 static int fails(int fd)
 {
 	const char *when = getenv("FAILING_WHEN");
 	int saved = errno;
-	struct stat st;
-	int yes = when && !REAL(fstat)(fd, &st) && S_ISREG(st.st_mode) && !REAL(access)(when, F_OK);
+	struct statx st;
+	int yes = when && !REAL(statx)(fd, "", AT_EMPTY_PATH, STATX_TYPE, &st) && S_ISREG(st.stx_mode) &&
+		  !REAL(access)(when, F_OK);
 
 	errno = yes ? EIO : saved;
 	return yes;
