@@ -7,7 +7,7 @@
 #include "core/backend/stub_lock.h"
 #include "core/file/body.h"
 #include "core/base/io.h"
-#include "core/base/newer.h"
+#include "core/base/single.h"
 #include "core/base/sys.h"
 #include "core/store/posix.h"
 
@@ -99,7 +99,7 @@ static ssize_t bare_append(struct inode *ino, int fd, const struct iovec *iov, i
 	ssize_t n;
 	int ret;
 
-	if (!is_small(ino, ino->v.told_len, len) || !__libc_single_threaded)
+	if (!is_small(ino, ino->v.told_len, len) || !is_single_threaded())
 		return -EREMCHG;
 	ret = mount_prepare(ino->m);
 	if (ret)
@@ -130,7 +130,7 @@ static bool truncate_locked(struct inode *ino, int fd, uint64_t size, int *ret)
 	struct stub now;
 	bool bare;
 
-	if (!size || !__libc_single_threaded || stub_begin_append(fd, &now))
+	if (!size || !is_single_threaded() || stub_begin_append(fd, &now))
 		return false;
 	bare = !now.has_container && !now.claim && !now.in_body && !now.moving;
 	if (bare)

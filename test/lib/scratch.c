@@ -210,6 +210,17 @@ void be_single_threaded(void)
 {
 #ifndef __libc_single_threaded
 	__libc_single_threaded = 1;
+#else
+	threads_seen = -1;
+#endif
+}
+
+void be_threaded(void)
+{
+#ifndef __libc_single_threaded
+	__libc_single_threaded = 0;
+#else
+	threads_seen = 1;
 #endif
 }
 

@@ -10,6 +10,7 @@
 #include "core/plfs_admin.h"
 
 #include "core/base/newer.h"
+#include "core/base/single.h"
 
 #include "test/lib/job.h"
 
@@ -121,6 +122,9 @@ int in_child(int (*fn)(void *arg), void *arg);
  * (core/file/bare.h).
  */
 void be_single_threaded(void);
+
+/* The reverse: it counts as one with threads from here on. */
+void be_threaded(void);
 
 /* The number of open descriptors. */
 int count_fds(void);

@@ -123,6 +123,7 @@ static int cuts_small(void *arg)
 	int ret;
 
 	(void)arg;
+	be_threaded();
 	lfill(&l, 0, 1000, 1);
 	raise_flag(&shared->done);
 	calls_intercept();

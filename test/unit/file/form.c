@@ -39,9 +39,10 @@ static ssize_t finish_read(struct plfs_file *f, int fd, ssize_t n, char *buf, st
 /* Whether the C library believes that there are others than this one, which there are. */
 static void set_threads(bool others)
 {
-	(void)others;
 #ifndef __libc_single_threaded
 	__libc_single_threaded = !others;
+#else
+	threads_seen = others ? 1 : -1;
 #endif
 }
 
