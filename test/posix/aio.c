@@ -533,10 +533,12 @@ static void outcome(const char *what, long ret)
 CASE(rings)
 {
 	static char ring[4096], params[4096];
+	/* Debian 11 has version 1 */
+	const char *lib = dlopen("liburing.so.1", RTLD_NOW | RTLD_GLOBAL) ? "liburing.so.1" : "liburing.so.2";
 	int (*init)(unsigned, void *, unsigned) =
-		(int (*)(unsigned, void *, unsigned))function_of("liburing.so.2", "io_uring_queue_init");
+		(int (*)(unsigned, void *, unsigned))function_of(lib, "io_uring_queue_init");
 	int (*init_params)(unsigned, void *, void *) =
-		(int (*)(unsigned, void *, void *))function_of("liburing.so.2", "io_uring_queue_init_params");
+		(int (*)(unsigned, void *, void *))function_of(lib, "io_uring_queue_init_params");
 	int r = syscall(SYS_io_uring_setup, 4, params);
 
 	outcome("by number", r < 0 ? -errno : r);

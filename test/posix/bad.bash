@@ -242,7 +242,7 @@ program_that_may_be_executed_but_not_read() {
 	_under sh -c "cp /bin/echo $PFX/e; chmod 711 $PFX/e"
 	PLFS_DEBUG=refuse _user env $PFX/e never
 	_is "exit code" "$rc" 126
-	grep -q "refuse.*EACCES" "$W/err" || _fail "no line that says why: $(cat "$W/err")"
+	grep -q "refuse.*\(EACCES\|Permission denied\) on" "$W/err" || _fail "no line that says why: $(cat "$W/err")" # the last with glibc before 2.32
 	[ -k "$B/e" ] || _fail "it is still logical"
 	_under env $PFX/e once >"$W/out"
 	_user env $PFX/e plain >>"$W/out"
@@ -264,6 +264,7 @@ library_by_the_name_of_a_prefix_that_does_not_exist() {
 spawn_attribute_of_a_later_library() {
 	cat >"$W/spawn.c" <<'END'
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -276,7 +277,8 @@ int main(int argc, char **argv)
 	*(short *)&attr = 0x100; /* of glibc 2.39; this one's setter would refuse it */
 	posix_spawn_file_actions_init(&fa);
 	posix_spawn_file_actions_addopen(&fa, 1, argv[1], O_WRONLY | O_CREAT, 0644);
-	puts(strerrorname_np(posix_spawn(&(pid_t){0}, "/bin/true", &fa, &attr, argv, NULL)));
+	int error = posix_spawn(&(pid_t){0}, "/bin/true", &fa, &attr, argv, NULL);
+	puts(error == EINVAL ? "EINVAL" : strerror(error));
 	return argc - 2;
 }
 END

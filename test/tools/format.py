@@ -211,6 +211,11 @@ def read_index(path, logs):
         pos += length
 
 
+# glob.glob() has root_dir= since Python 3.10.
+def below(root, pattern):
+    return sorted(os.path.relpath(path, root) for path in glob.glob(f"{glob.escape(root)}/hostdir.*/{pattern}"))
+
+
 def check_global(path, generation_ns, container_id, logs, root):
     data = read(path)
     check(path, data[:8] == b"PLFSGLB1" and u32(data, 8) == 3 and u32(data, 12) == crc32c(without(data[:128], 12)))
@@ -222,10 +227,10 @@ def check_global(path, generation_ns, container_id, logs, root):
     names_off = 144 + inputs_len
     check(path, lists_crc == crc32c(data[144:names_off + names_len]) and map_off % 8 == 0 and map_off + map_len == len(data))
     lines = data[144:names_off].decode().splitlines()
-    want = sorted(glob.glob("hostdir.*/index.*", root_dir=root))
+    want = below(root, "index.*")
     check(path, lines == [f"{name} {os.path.getsize(os.path.join(root, name))}" for name in want])
     names = data[names_off:names_off + names_len].decode().split("\0")
-    check(path, len(names) == nr_logs + 1 and names == sorted(glob.glob("hostdir.*/data.*", root_dir=root)) + [""])
+    check(path, len(names) == nr_logs + 1 and names == below(root, "data.*") + [""])
     image = data[map_off:]
     check(path, image[:8] == b"PLFSMAP1" and u32(image, 8) == 2 and u32(image, 12) == 200 and u64(image, 24) == map_len)
     check(path, u32(image, 16) == crc32c(without(image[:200], 16)) and u32(image, 20) == crc32c(image[200:]) and zeros(image[192:200]))
