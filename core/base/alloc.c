@@ -43,8 +43,8 @@ static void os_init(void)
 	if (likely(__atomic_load_n(&os.ready, __ATOMIC_ACQUIRE)))
 		return;
 	/*
-	 * Two threads may both do this; they store the same. dlsym() allocates nothing here, except in glibc before
-	 * 2.34 a few bytes for dlerror(), by the program's calloc(), in a thread's first call of it.
+	 * Two threads may both do this; they store the same. dlsym() allocates nothing here, except in glibc
+	 * before 2.34 a few bytes for dlerror(), by the program's calloc(), in a thread's first call of it.
 	 */
 	*(void **)&os.mmap = dlsym(RTLD_NEXT, "mmap");
 	*(void **)&os.munmap = dlsym(RTLD_NEXT, "munmap");

@@ -13,7 +13,6 @@ bool is_single_threaded(void)
 	signed char seen = __atomic_load_n(&threads_seen, __ATOMIC_RELAXED);
 	int saved_errno = errno;
 	struct stat st;
-
 	bool others;
 
 	if (seen)

@@ -15,8 +15,8 @@
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 /*
- * Asked of the C library: libplfs, in front, may be in the middle of something. By statx(), since glibc before 2.33
- * has no function fstat().
+ * Asked of the C library: libplfs, in front, may be in the middle of something. By statx(), since glibc
+ * before 2.33 has no function fstat().
  */
 static int fails(int fd)
 {
