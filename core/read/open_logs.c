@@ -181,8 +181,8 @@ __attribute__((noinline, cold)) int logset_find_elsewhere(struct logset *set, co
 			  full, host, p.path, place_near_len(p.path), p.path);
 		return -EIO;
 	}
-	msg_error("%s: on %s in %s, not drained: it cannot be read from here; run plfs drain there", full,
-		  host, p.path);
+	msg_error("%s: on %s in %s, not drained: it cannot be read from here; run plfs drain there (ranks that read what other nodes write need release=home)",
+		  full, host, p.path);
 	return -EIO;
 }
 
