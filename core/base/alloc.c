@@ -8,6 +8,7 @@
 
 #include "core/base/critical.h"
 #include "core/base/early.h"
+#include "core/base/next_symbol.h"
 #include "core/base/sys.h"
 
 #if defined(PLFS_SANITIZE)
@@ -36,20 +37,15 @@ static struct {
 	long (*syscall)(long nr, long a, long b, long c, long d, long e, long f);
 } os;
 
-#include <dlfcn.h>
-
 static void os_init(void)
 {
 	if (likely(__atomic_load_n(&os.ready, __ATOMIC_ACQUIRE)))
 		return;
-	/*
-	 * Two threads may both do this; they store the same. dlsym() allocates nothing here, except in glibc
-	 * before 2.34 a few bytes for dlerror(), by the program's calloc(), in a thread's first call of it.
-	 */
-	*(void **)&os.mmap = dlsym(RTLD_NEXT, "mmap");
-	*(void **)&os.munmap = dlsym(RTLD_NEXT, "munmap");
-	*(void **)&os.madvise = dlsym(RTLD_NEXT, "madvise");
-	*(void **)&os.syscall = dlsym(RTLD_NEXT, "syscall");
+	/* Two threads may both do this; they store the same. Nothing is allocated for it. */
+	*(void **)&os.mmap = next_symbol("mmap");
+	*(void **)&os.munmap = next_symbol("munmap");
+	*(void **)&os.madvise = next_symbol("madvise");
+	*(void **)&os.syscall = next_symbol("syscall");
 	__atomic_store_n(&os.ready, true, __ATOMIC_RELEASE);
 }
 

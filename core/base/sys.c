@@ -5,7 +5,8 @@
  */
 #include "core/base/sys.h"
 
-#include <dlfcn.h>
+#include "core/base/next_symbol.h"
+
 #include <gnu/libc-version.h>
 #include <link.h>
 
@@ -73,53 +74,18 @@ static int old_mknodat(int dirfd, const char *path, mode_t mode, dev_t dev)
 
 static void use_old_libc(struct sys_table *table)
 {
-	*(void **)&old_libc.xstat = dlsym(RTLD_NEXT, "__xstat");
-	*(void **)&old_libc.lxstat = dlsym(RTLD_NEXT, "__lxstat");
-	*(void **)&old_libc.fxstat = dlsym(RTLD_NEXT, "__fxstat");
-	*(void **)&old_libc.fxstatat = dlsym(RTLD_NEXT, "__fxstatat");
-	*(void **)&old_libc.xmknod = dlsym(RTLD_NEXT, "__xmknod");
-	*(void **)&old_libc.xmknodat = dlsym(RTLD_NEXT, "__xmknodat");
+	*(void **)&old_libc.xstat = next_symbol("__xstat");
+	*(void **)&old_libc.lxstat = next_symbol("__lxstat");
+	*(void **)&old_libc.fxstat = next_symbol("__fxstat");
+	*(void **)&old_libc.fxstatat = next_symbol("__fxstatat");
+	*(void **)&old_libc.xmknod = next_symbol("__xmknod");
+	*(void **)&old_libc.xmknodat = next_symbol("__xmknodat");
 	table->stat = old_stat;
 	table->lstat = old_lstat;
 	table->fstat = old_fstat;
 	table->fstatat = old_fstatat;
 	table->mknod = old_mknod;
 	table->mknodat = old_mknodat;
-}
-
-#ifdef __x86_64__
-#define OLDEST_VERSION "GLIBC_2.3" /* of *xattr() */
-#elif defined(__aarch64__)
-#define OLDEST_VERSION "GLIBC_2.17"
-#endif
-
-/*
- * Where there are several versions of a function, dlsym(RTLD_NEXT) before glibc 2.34 finds the oldest: a
- * realpath() that takes no NULL. It also finds getxattr() and its kin in libattr, which cp loads, under a
- * hidden version: those call syscall(), which is ours and calls them again. All of these are there from 2.28
- * on, so none is looked for in vain; see sys_init().
- */
-static void *newest_version(const char *name)
-{
-#ifdef OLDEST_VERSION
-	size_t len = strlen(name);
-
-	if (len > 5 && !strcmp(name + len - 5, "xattr"))
-		return dlvsym(RTLD_NEXT, name, OLDEST_VERSION);
-#endif
-#ifdef __x86_64__
-	static const char *const versions[][2] = {
-		{ "realpath", "GLIBC_2.3" },	 { "nftw", "GLIBC_2.3.3" },
-		{ "posix_spawn", "GLIBC_2.15" }, { "posix_spawnp", "GLIBC_2.15" },
-		{ "quick_exit", "GLIBC_2.24" },	 { "glob", "GLIBC_2.27" }
-	};
-
-	for (unsigned i = 0; i < ARRAY_SIZE(versions); i++) {
-		if (!strcmp(name, versions[i][0]))
-			return dlvsym(RTLD_NEXT, name, versions[i][1]);
-	}
-#endif
-	return dlsym(RTLD_NEXT, name);
 }
 
 static int openat2_by_number(int dirfd, const char *path, struct open_how *how, size_t size)
@@ -149,10 +115,10 @@ static bool is_newer(const char *name)
 }
 
 /*
- * dlsym() allocates nothing when it finds the symbol. When it does not, its message is allocated
- * by the program's malloc, which may open files and so come back here through a wrapper: the
- * inner call then continues where the outer one stands, and returns with the table full. Two
- * threads may fill it at the same time; they store the same values.
+ * dlsym() allocates nothing when it finds the symbol (next_symbol.h). When it does not, its message is
+ * allocated by the program's malloc, which may open files and so come back here through a wrapper: the inner
+ * call then continues where the outer one stands, and returns with the table full. Two threads may fill it at
+ * the same time; they store the same values.
  */
 void sys_init(void)
 {
@@ -165,11 +131,11 @@ void sys_init(void)
 		return;
 	if (!asked) { /* a sanitizer may start at the first question, and needs all of the answers */
 		asked = true;
-		newest_version("getpid");
+		next_symbol("getpid");
 	}
 	while (next < ARRAY_SIZE(SYMBOLS)) {
 		unsigned i = next++;
-		void *symbol = is_newer(SYMBOLS[i].name) ? NULL : newest_version(SYMBOLS[i].name);
+		void *symbol = is_newer(SYMBOLS[i].name) ? NULL : next_symbol(SYMBOLS[i].name);
 
 		__atomic_store_n((void **)((char *)&sys + SYMBOLS[i].member), symbol, __ATOMIC_RELAXED);
 		missing |= !symbol;

@@ -218,7 +218,7 @@ run_openmpi() {
 	ranks_wrote
 	BEFORE="$plfs run -m /elsewhere=$back" openmpi_remotely sh -c "$write_rank" # the inner one counts
 	ranks_wrote
-	PLFS_CONSISTENCY=posix PLFS_VERIFY=read PLFS_DEBUG=config@/dev/null openmpi_remotely sh -c 'env | grep ^PLFS'
+	PLFS_CONSISTENCY=posix PLFS_VERIFY=read PLFS_DEBUG=config@/dev/null openmpi_remotely sh -c 'env | grep ^PLFS | grep -v ^PLFS_TEST_'
 	sort "$work/out" | uniq -c | awk '{ print $1 $2 }' >"$work/got"
 	printf '2%s\n' PLFS_CONSISTENCY=posix PLFS_DEBUG=config@/dev/null "PLFS_MAP=$map" PLFS_VERIFY=read |
 		diff - "$work/got"
