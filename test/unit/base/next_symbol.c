@@ -35,6 +35,9 @@ Test(next_symbol, is_the_one_that_dlsym_finds)
 #ifdef __x86_64__
 Test(next_symbol, is_the_newest_of_several_versions)
 {
+#ifdef PLFS_SANITIZE
+	cr_skip_test("a sanitizer has some of these functions, in front of those of the C library");
+#endif
 	cr_assert_eq(next_symbol("realpath"), dlvsym(RTLD_NEXT, "realpath", "GLIBC_2.3"));
 	cr_assert_eq(next_symbol("glob"), dlvsym(RTLD_NEXT, "glob", "GLIBC_2.27"));
 	cr_assert_neq(next_symbol("glob"), dlvsym(RTLD_NEXT, "glob", "GLIBC_2.2.5"));
@@ -43,6 +46,7 @@ Test(next_symbol, is_the_newest_of_several_versions)
 
 Test(next_symbol, that_is_nowhere_is_null_without_a_message)
 {
+	dlerror(); /* a sanitizer has asked for something in vain */
 	cr_assert_null(next_symbol_by_tables("plfs_no_such_function"));
 	cr_assert_null(next_symbol_by_tables(""));
 	cr_assert_null(dlerror());
