@@ -250,13 +250,30 @@ CASE(empty_file_and_far_write)
 	say_file("far");
 }
 
+/* OMPIO before 4.1.2 closes what it has not opened yet, and crashes (open-mpi/ompi issue 9083). */
+static int bad_modes_crash(void)
+{
+#ifdef OMPI_MAJOR_VERSION
+	const char *driver = getenv("OMPI_MCA_io");
+	int version = OMPI_MAJOR_VERSION * 10000 + OMPI_MINOR_VERSION * 100 + OMPI_RELEASE_VERSION;
+
+	return driver && !strcmp(driver, "ompio") && version < 40102;
+#else
+	return 0;
+#endif
+}
+
 CASE(errors_of_opening)
 {
 	try_open("missing", MPI_MODE_RDONLY);
 	try_open("missing", MPI_MODE_RDWR);
 	try_open("no/directory", MPI_MODE_CREATE | MPI_MODE_WRONLY);
-	try_open("both", MPI_MODE_RDONLY | MPI_MODE_RDWR);
-	try_open("both", MPI_MODE_CREATE | MPI_MODE_RDONLY);
+	if (bad_modes_crash()) {
+		say("not opened with modes that are none: this OMPIO crashes\n");
+	} else {
+		try_open("both", MPI_MODE_RDONLY | MPI_MODE_RDWR);
+		try_open("both", MPI_MODE_CREATE | MPI_MODE_RDONLY);
+	}
 	try_open("", MPI_MODE_RDWR);
 	try_open("new", MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_WRONLY);
 	try_open("new", MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_WRONLY);

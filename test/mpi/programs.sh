@@ -67,3 +67,13 @@ table() {
 	under sh -c 'cat "$1"/independent >"$2"/independent; cat "$1"/collective >"$2"/collective' - "$dir" "$plain"
 	tools_agree "$dir" "$plain"
 }
+
+# netcdf STACK: the table, if the library is parallel. That of Debian 11 says so in its header, and is not.
+netcdf() {
+	local rc=0
+	(under_env=(PLFS_TEST_PLAIN=1); launch "$1" 1 "$bin/openmpi/netcdf_table" write independent "$work/plain/parallel") || rc=$?
+	[ $rc != 77 ] || echo "this NetCDF opens no file in parallel, on a plain directory either"
+	[ $rc = 0 ] || return $rc
+	rm "$work/plain/parallel"
+	table "$1" netcdf_table ncdump
+}
