@@ -142,18 +142,19 @@ spread_gone() { # a backend that is not mounted: an error and a line, nothing is
 }
 
 spread_full() { # backends without space: the next one has the rest
-	local map i
+	local map i nr
 	[ "$(id -u)" = 0 ] || { echo "needs root, for a small file system"; exit 77; }
 	spread_setup process
 	mount -t tmpfs -o size=5m none "$two" || { echo "no mounts here"; exit 77; }
 	trap 'umount -l "$two"' EXIT
 	head -c 20000000 /dev/urandom >"$work/plain/f"
-	for i in 1 2 3 4 5 6; do
-		"$plfs" run -m "$map" dd if="$work/plain/f" of=/plfs/f$i bs=1000000 status=none
-		"$plfs" run -m "$map" dd if="$work/plain/f" of=/plfs/f$i bs=7000 conv=notrunc status=none
+	# as many as it takes for one to begin in the small one
+	for ((nr = 0; nr < 6 || (nr < 40 && $(find "$two" -name 'data.*' | wc -l) == 0); nr++)); do
+		"$plfs" run -m "$map" dd if="$work/plain/f" of=/plfs/f$nr bs=1000000 status=none
+		"$plfs" run -m "$map" dd if="$work/plain/f" of=/plfs/f$nr bs=7000 conv=notrunc status=none
 	done
-	[ "$(find "$two" -name 'data.*' | wc -l)" -ge 1 ]
-	for i in 1 2 3 4 5 6; do
+	[ "$(find "$two" -name 'data.*' | wc -l)" -ge 1 ] || { echo "no log is in $two"; return 1; }
+	for ((i = 0; i < nr; i++)); do
 		"$plfs" run -m "$map" cmp "$work/plain/f" /plfs/f$i
 		"$plfs" check "$back/f$i"
 	done
