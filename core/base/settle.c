@@ -22,9 +22,10 @@ static time_t now_s(void)
 bool settle_wait(struct settle *s)
 {
 	bool hopeful = now_s() >= __atomic_load_n(&vain_until_s, __ATOMIC_RELAXED);
-	struct timespec pause = { .tv_nsec = 1000000L << s->waits };
+	struct timespec pause = { .tv_nsec = 1000000 };
 
-	if (s->waits++ < (hopeful ? WAITS : WAITS_AFTER_VAIN)) {
+	if (s->waits < (hopeful ? WAITS : WAITS_AFTER_VAIN)) {
+		pause.tv_nsec <<= s->waits++;
 		io_nanosleep(&pause, NULL);
 		return true;
 	}
