@@ -37,6 +37,9 @@ static inline bool name_is_log(const char *name) { return !strncmp(name, "data."
 static inline bool name_is_live(const char *name) { return !strncmp(name, "live.", 5); }
 static inline bool name_is_notice(const char *name) { return !strncmp(name, "notice.", 7); }
 
+/* HOST in the name of a notice. */
+static inline const char *name_notice_host(const char *name) { return name + strlen("notice."); }
+
 /* The same of the file that says where a host's logs may be (place.h). */
 static inline bool name_is_near(const char *name)
 {

@@ -126,6 +126,15 @@ struct stub_host *stub_hosts_find(struct stub_hosts *hosts, const char *name)
 	return i < hosts->nr ? &hosts->hosts[i] : NULL;
 }
 
+struct stub_host *stub_hosts_find_notice(struct stub_hosts *hosts, const char *name)
+{
+	unsigned i = hosts->nr;
+
+	if (name_is_notice(name))
+		i = find(hosts, key_of(name_notice_host(name), strlen(name_notice_host(name))));
+	return i < hosts->nr ? &hosts->hosts[i] : NULL;
+}
+
 void stub_hosts_saw(struct stub_hosts *hosts, const char *name)
 {
 	struct stub_host *host;

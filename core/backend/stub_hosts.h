@@ -53,6 +53,9 @@ void stub_hosts_enter(int fd, const struct stub *stub, const char *name);
 struct stub_host *stub_hosts_find(struct stub_hosts *hosts, const char *name);
 void stub_hosts_enter_loss(int fd, const struct stub *stub, const char *name);
 
+/* The same of the host whose notice is called @name. A notice is no dropping: it does not count as one. */
+struct stub_host *stub_hosts_find_notice(struct stub_hosts *hosts, const char *name);
+
 /* There is a dropping of this name, the last part of its path: its host has something. */
 void stub_hosts_saw(struct stub_hosts *hosts, const char *name);
 

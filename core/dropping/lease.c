@@ -412,3 +412,13 @@ void lease_add_written(struct store *store, int h, uint64_t bytes)
 		__atomic_fetch_add(&table_of(&l)->written, bytes, __ATOMIC_RELAXED);
 	lease_abandon(&l);
 }
+
+void lease_host_forgotten(struct store *store, int h)
+{
+	struct lease l;
+
+	look_at(&l, store, h);
+	if (l.map)
+		__atomic_store_n(&table_of(&l)->entered, 0, __ATOMIC_RELAXED);
+	lease_abandon(&l);
+}

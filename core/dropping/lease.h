@@ -103,6 +103,9 @@ uint64_t lease_stamp_of_all(struct store *store, int h);
 bool lease_host_is_entered(const struct lease *l, uint64_t generation_ns);
 void lease_host_entered(struct lease *l, uint64_t generation_ns);
 
+/* The host whose notice @h is, open to write, has been taken out of the stub's table. */
+void lease_host_forgotten(struct store *store, int h);
+
 /*
  * The log that the owner of the slot wrote is closed, with @bytes more than when it was opened. Ends as
  * lease_close() does. Returns how many bytes the table then has of all logs of this host; 0: without a

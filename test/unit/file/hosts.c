@@ -360,6 +360,21 @@ Test(hosts, with_killed_writers_alone_are_there)
 	}
 }
 
+/* Whether its notice stays, or goes too. */
+static void is_given_up_and_writes(const char *what)
+{
+	written_by_two();
+	lose(what);
+	cr_assert_eq(checked(true, true), 1);
+	assert_answers(100, 100, 100);
+	written("two", 2 * LEN, LEN, 0);
+	lose("*.two-*");
+	assert_answers(100, -EIO, -EIO);
+}
+
+Test(hosts, that_were_given_up_and_write_again_are_missed_again) { is_given_up_and_writes("*.two-*"); }
+Test(hosts, also_if_their_notices_had_stayed) { is_given_up_and_writes("[id]*.two-*"); }
+
 /* More than the table holds. */
 Test(hosts, of_any_number_are_read)
 {
