@@ -15,14 +15,6 @@
 
 TestSuite(crash_hosts, .timeout = 600);
 
-static char host[20];
-
-static int name_elsewhere(char *name, size_t len)
-{
-	snprintf(name, len, "%s", host);
-	return 0;
-}
-
 struct job {
 	const char *host;
 	off_t off;
@@ -34,8 +26,7 @@ static int write_as(void *arg)
 	const struct job *j = arg;
 	struct lfile l;
 
-	snprintf(host, sizeof(host), "%s", j->host);
-	sys.gethostname = name_elsewhere;
+	be_host(j->host);
 	l = lopen("f", O_RDWR | O_CREAT);
 	return lfill(&l, j->off, LEN, 1) != LEN || lclose(&l);
 }
@@ -114,17 +105,6 @@ static int work_and_die(void *arg)
 	calls_intercept();
 	on_call = die_at_last;
 	return work(arg);
-}
-
-static void shell(const char *fmt, ...)
-{
-	char cmd[1024];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(cmd, sizeof(cmd), fmt, args);
-	va_end(args);
-	cr_assert_eq(system(cmd), 0, "%s", cmd);
 }
 
 static void put_back(const char *saved)

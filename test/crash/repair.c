@@ -72,17 +72,6 @@ static int write_some(void *arg)
 	return lclose(&l);
 }
 
-static void shell(const char *fmt, ...)
-{
-	char cmd[1024];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(cmd, sizeof(cmd), fmt, args);
-	va_end(args);
-	cr_assert_eq(system(cmd), 0, "%s", cmd);
-}
-
 static off_t index_len(void)
 {
 	char path[PATH_MAX];

@@ -224,6 +224,32 @@ void be_threaded(void)
 #endif
 }
 
+void shell(const char *fmt, ...)
+{
+	char cmd[2 * PATH_MAX];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(cmd, sizeof(cmd), fmt, args);
+	va_end(args);
+	if (system(cmd))
+		die("%s", cmd);
+}
+
+static char host[64];
+
+static int name_elsewhere(char *name, size_t len)
+{
+	snprintf(name, len, "%s", host);
+	return 0;
+}
+
+void be_host(const char *name)
+{
+	snprintf(host, sizeof(host), "%s", name);
+	sys.gethostname = name_elsewhere;
+}
+
 pid_t start_child(int (*fn)(void *arg), void *arg)
 {
 	pid_t pid;

@@ -126,6 +126,12 @@ void be_single_threaded(void);
 /* The reverse: it counts as one with threads from here on. */
 void be_threaded(void);
 
+/* Run a command of the shell, which must succeed. */
+void shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* This process is on the host @name from here on. Before the library asks for the name, which it does once. */
+void be_host(const char *name);
+
 /* The number of open descriptors. */
 int count_fds(void);
 

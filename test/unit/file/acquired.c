@@ -35,14 +35,6 @@ struct other {
 	int ask[2], answer[2];
 };
 
-static const char *name_of_host;
-
-static int name_elsewhere(char *name, size_t len)
-{
-	snprintf(name, len, "%s", name_of_host);
-	return 0;
-}
-
 static void ignore(void *arg, const struct plfs_finding *finding) { (void)arg, (void)finding; }
 
 static int repair(void)
@@ -97,11 +89,10 @@ static int obey(void *arg)
 
 	char path[PATH_MAX];
 
-	name_of_host = x->host;
 	if (x->nr_hostdirs)
 		lpath("a", path)->spec->nr_hostdirs = x->nr_hostdirs;
-	if (name_of_host)
-		sys.gethostname = name_elsewhere;
+	if (x->host)
+		be_host(x->host);
 	while (read(x->ask[0], &o, sizeof(o)) == sizeof(o)) {
 		if (l.fd < 0 && o.act < COMPACT)
 			l = lopen("a", o.act == APPEND ? O_WRONLY | O_APPEND : O_RDWR);

@@ -23,7 +23,6 @@ TestSuite(clocks_of_hosts, .init = setup_hosts, .fini = scratch_remove);
 
 static int (*true_clock)(clockid_t clock, struct timespec *ts);
 static int hours;
-static char host[20];
 
 static int clock_elsewhere(clockid_t clock, struct timespec *ts)
 {
@@ -31,12 +30,6 @@ static int clock_elsewhere(clockid_t clock, struct timespec *ts)
 
 	ts->tv_sec += clock == CLOCK_REALTIME ? hours * 3600 : 0;
 	return ret;
-}
-
-static int name_elsewhere(char *name, size_t len)
-{
-	snprintf(name, len, "%s", host);
-	return 0;
 }
 
 struct step {
@@ -47,14 +40,14 @@ struct step {
 static int take_step(void *arg)
 {
 	const struct step *step = arg;
-	char path[PATH_MAX];
+	char path[PATH_MAX], host[20];
 
 	hours = step->hours;
 	true_clock = sys.clock_gettime;
 	sys.clock_gettime = clock_elsewhere;
 	if (several_hosts) {
 		snprintf(host, sizeof(host), "host%d", hours);
-		sys.gethostname = name_elsewhere;
+		be_host(host);
 		lpath("a", path)->store.remote = true;
 	}
 	return step->fn();

@@ -13,14 +13,6 @@
 
 TestSuite(hosts, .init = scratch_setup, .fini = scratch_remove);
 
-static char host[20];
-
-static int name_elsewhere(char *name, size_t len)
-{
-	snprintf(name, len, "%s", host);
-	return 0;
-}
-
 /* All that is written happens later than this after the file was made. */
 static time_t later_s;
 
@@ -46,8 +38,7 @@ static int write_as(void *arg)
 	const struct job *j = arg;
 	struct lfile l;
 
-	snprintf(host, sizeof(host), "%s", j->host);
-	sys.gethostname = name_elsewhere;
+	be_host(j->host);
 	sys.clock_gettime = clock_later;
 	l = lopen("a", O_RDWR | O_CREAT | j->flags);
 	if (lfill(&l, j->off, j->len, 1) != (ssize_t)j->len)
@@ -74,10 +65,7 @@ static void written_by_two(void)
 /* All that a host has in the container: @what is a pattern. */
 static void lose(const char *what)
 {
-	char line[PATH_MAX + 200];
-
-	snprintf(line, sizeof(line), "rm %s/.plfs/[0-9a-f]*/*/hostdir.*/%s", scratch, what);
-	cr_assert_eq(system(line), 0, "%s", line);
+	shell("rm %s/.plfs/[0-9a-f]*/*/hostdir.*/%s", scratch, what);
 }
 
 struct answers {
@@ -202,18 +190,14 @@ Test(hosts, nor_if_the_notice_stays) { writes_after_its_loss("[id]*.two-*"); }
 
 Test(hosts, whose_files_come_back_after_that_are_whole)
 {
-	char line[PATH_MAX + 300];
 	struct lfile l;
 
 	written_by_two();
-	snprintf(line, sizeof(line), "cd %s/.plfs/[0-9a-f]*/* && tar -cf ../../../back.tar hostdir.*/*.two-*",
-		 scratch);
-	cr_assert_eq(system(line), 0);
+	shell("cd %s/.plfs/[0-9a-f]*/* && tar -cf ../../../back.tar hostdir.*/*.two-*", scratch);
 	lose("*.two-*");
 	later_s = 100;
 	written("two", LEN, LEN, 0);
-	snprintf(line, sizeof(line), "cd %s/.plfs/[0-9a-f]*/* && tar -xf ../../../back.tar", scratch);
-	cr_assert_eq(system(line), 0);
+	shell("cd %s/.plfs/[0-9a-f]*/* && tar -xf ../../../back.tar", scratch);
 	cr_assert_eq(checked(true, true), 1);
 	l = lopen("a", O_RDONLY);
 	cr_assert_eq(lcheck(&l, 0, 3 * LEN, 1), 0);

@@ -94,15 +94,9 @@ Test(parity_file, a_log_without_a_partner_is_copied)
 
 static const char *host = "elsewhere";
 
-static int name_elsewhere(char *name, size_t len)
-{
-	snprintf(name, len, "%s", host);
-	return 0;
-}
-
 static int write_elsewhere(void *arg)
 {
-	sys.gethostname = name_elsewhere;
+	be_host(host);
 	return image_write_piece(arg);
 }
 
@@ -264,8 +258,7 @@ Test(parity, what_is_made_of_parity_is_compared_without_verification_too)
 
 static int read_elsewhere(void *arg)
 {
-	host = "elsewhere";
-	sys.gethostname = name_elsewhere;
+	be_host("elsewhere");
 	return image_read(arg);
 }
 

@@ -20,14 +20,6 @@ static struct {
 	int to, from;
 } peer;
 
-static const char *peer_host;
-
-static int peer_hostname(char *buf, size_t len)
-{
-	snprintf(buf, len, "%s", peer_host);
-	return 0;
-}
-
 /* Everybody's content, told by how it was changed. */
 static bool is_as(struct lfile *l, char action)
 {
@@ -116,11 +108,10 @@ static void start_peer(const char *host)
 
 	if (pipe(to) || pipe(from))
 		die("pipe");
-	peer_host = host;
 	peer.pid = fork_child();
 	if (!peer.pid) {
 		if (host)
-			sys.gethostname = peer_hostname;
+			be_host(host);
 		close(to[1]);
 		peer_loop(to[0], from[1]);
 	}
@@ -402,10 +393,8 @@ static int write_and_read(void *arg)
 	int no = *(int *)arg;
 	uint64_t before[NR_PROCESSES], now[NR_PROCESSES];
 
-	if (no % 2) {
-		peer_host = "far";
-		sys.gethostname = peer_hostname;
-	}
+	if (no % 2)
+		be_host("far");
 	for (uint64_t round = 1; round <= ROUNDS; round++) {
 		struct lfile l;
 

@@ -23,19 +23,13 @@ enum { RELEASED = 1000, WRITTEN = 6000, OFF_NR_RECORDS = 520 };
 
 static pid_t owner;
 
-static int other_name(char *name, size_t len)
-{
-	snprintf(name, len, "elsewhere");
-	return 0;
-}
-
 /* Releases some bytes, and has more in its stage. */
 static void be_owner(int ready)
 {
 	struct lfile l;
 	char path[PATH_MAX];
 
-	sys.gethostname = other_name;
+	be_host("elsewhere");
 	lpath("a", path)->store.remote = true;
 	l = lopen("a", O_RDWR | O_CREAT);
 	if (lfill(&l, 0, RELEASED, 1) != RELEASED || plfs_commit(l.f) ||
@@ -182,7 +176,7 @@ Test(remote, what_was_not_in_the_log_at_the_first_look_is_read_after_its_release
 	cr_assert_eq(pipe(go), 0);
 	writer = fork_child();
 	if (!writer) {
-		sys.gethostname = other_name;
+		be_host("elsewhere");
 		l = lopen("b", O_RDWR | O_CREAT);
 		if (lfill(&l, 0, 5000, 1) != 5000)
 			_exit(1);
@@ -203,12 +197,6 @@ Test(remote, what_was_not_in_the_log_at_the_first_look_is_read_after_its_release
 	lclose(&l);
 }
 
-static int far_name(char *name, size_t len)
-{
-	snprintf(name, len, "faraway");
-	return 0;
-}
-
 /*
  * What is written past the stage comes by a call, the live file's header, which is mapped, when the other
  * host's kernel pleases.
@@ -225,7 +213,7 @@ Test(remote, a_log_whose_live_file_has_not_come_yet_is_not_lost)
 	cr_assert_eq(pipe(ready), 0);
 	owner = fork_child();
 	if (!owner) {
-		sys.gethostname = far_name;
+		be_host("faraway");
 		l = lopen("b", O_RDWR | O_CREAT);
 		if (lfill(&l, 0, LEN, 1) != LEN || write(ready[1], "", 1) != 1)
 			_exit(1);

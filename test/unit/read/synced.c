@@ -16,12 +16,6 @@
 
 TestSuite(synced, .init = scratch_setup, .fini = scratch_remove);
 
-static int name_elsewhere(char *name, size_t len)
-{
-	snprintf(name, len, "elsewhere");
-	return 0;
-}
-
 struct job {
 	bool here, sync; /* by this host; of the first bytes */
 	off_t from;
@@ -33,7 +27,7 @@ static int write_it(void *arg)
 	struct lfile l;
 
 	if (!j->here)
-		sys.gethostname = name_elsewhere;
+		be_host("elsewhere");
 	l = lopen("f", O_RDWR | O_CREAT);
 	if (lfill(&l, 0, (size_t)j->from + SYNCED, 1) != j->from + SYNCED || (j->sync && plfs_sync(l.f)) ||
 	    lfill(&l, j->from + SYNCED, LEN - SYNCED, 1) != LEN - SYNCED)
