@@ -129,7 +129,7 @@ void be_threaded(void);
 /* Run a command of the shell, which must succeed. */
 void shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* This process is on the host @name from here on. Before the library asks for the name, which it does once. */
+/* This process is on the host @name from here on. Before the library asks for the name: it does so once. */
 void be_host(const char *name);
 
 /* The number of open descriptors. */
