@@ -101,8 +101,8 @@ static enum look look(const struct change_arg *ca, const char *name, bool top, i
 
 /*
  * The process that has just made it writes its header next; one that gives it to another user, late, does so
- * again when it sees that the stub is somebody else's by now. Both are waited for. Not for each that stays
- * so.
+ * again when it sees that the stub is somebody else's by now. Both are waited for, with one patience for the
+ * whole container: what stays so is not waited for again at each file.
  */
 static enum look look_patiently(struct change_arg *ca, const char *name, bool top, int h, struct stat *st)
 {
