@@ -67,16 +67,28 @@ static short lock_of_others(int fd, int cmd, off_t byte, short unknown)
  *
  * Nobody has it shared but a process that only reads the file, and means harm: -EBUSY, at once. So no call
  * may wait for it in the kernel, where it would wait for such a one as well.
+ *
+ * @claimed, if given: 1 without the lock, once the header says that whoever had it has claimed the stub. Else
+ * all ranks of a job would have it in turn, to read that.
  */
-static int lock_header_strictly(int fd, unsigned patience_ms)
+static int lock_header_unless(int fd, unsigned patience_ms, struct stub *claimed)
 {
 	uint64_t waited_ns = 0;
 	int ret = set_lock(fd, F_SETLK, STUB_LOCK_HEADER, F_WRLCK);
 
-	while (ret == -EBUSY && lock_of_others(fd, F_GETLK, STUB_LOCK_HEADER, F_WRLCK) != F_RDLCK &&
-	       !is_hopeless(&waited_ns, patience_ms))
+	while (ret == -EBUSY && lock_of_others(fd, F_GETLK, STUB_LOCK_HEADER, F_WRLCK) != F_RDLCK) {
+		if (claimed && !stub_read(fd, claimed) && claimed->has_container && !claimed->moving)
+			return 1;
+		if (is_hopeless(&waited_ns, patience_ms))
+			break;
 		ret = set_lock(fd, F_SETLK, STUB_LOCK_HEADER, F_WRLCK);
+	}
 	return ret;
+}
+
+static int lock_header_strictly(int fd, unsigned patience_ms)
+{
+	return lock_header_unless(fd, patience_ms, NULL);
 }
 
 static bool is_missing(int ret)
@@ -156,10 +168,10 @@ int stub_claim(int fd, struct stub *stub, uint64_t now_ns, ino_t number,
 	       int (*make)(void *arg, struct stub *stub), void *arg)
 {
 	struct stub now;
-	int ret = lock_header(fd);
+	int ret = lock_header_unless(fd, 0, stub);
 
-	if (ret)
-		return ret;
+	if (ret && !is_missing(ret))
+		return ret > 0 ? 0 : ret;
 	ret = stub_read(fd, stub);
 	stub->moving = false; /* we have the lock: he who was at it died */
 	if (!ret && has_none(stub) && stub->claim)

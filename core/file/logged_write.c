@@ -51,6 +51,11 @@ static void before_spill(void *arg)
 		reader_release(&ino->v.r); /* no memory: made anew when next needed */
 }
 
+static bool wants_near(const struct inode *ino)
+{
+	return unlikely(ino->m->store.near) && !ino->near_full;
+}
+
 struct claim_arg {
 	struct plfs_mount *m;
 	struct container c;
@@ -58,6 +63,7 @@ struct claim_arg {
 	const void *acl;
 	size_t acl_len;
 	int fd; /* of the stub */
+	bool near; /* logs of it are to be near */
 };
 
 /*
@@ -76,6 +82,13 @@ static int make_container(struct claim_arg *ca, const uint8_t *id)
 	return !ret && stub_is_synced(ca->fd) ? durable_sync_way(&ca->c) : ret;
 }
 
+/* Whether logs may be elsewhere: of a file of this process's user, for what is there belongs to him. */
+static bool is_ours(const struct container *c)
+{
+	return !c->listed && !c->give && c->uid == geteuid();
+}
+
+/* The features at once: else each rank would find them missing, and wait for the container's lock. */
 static int make_named(void *arg, struct stub *stub)
 {
 	struct claim_arg *ca = arg;
@@ -85,6 +98,8 @@ static int make_named(void *arg, struct stub *stub)
 	stub->has_maker = true;
 	stub->maker = ca->c.caller;
 	stub->copied = ca->m->store.spares;
+	stub->placed = !ret && ca->near && is_ours(&ca->c);
+	stub->spread = !ret && ca->m->store.spread && is_ours(&ca->c);
 	return ret;
 }
 
@@ -178,7 +193,7 @@ int logged_claim(struct inode *ino, int fd)
 {
 	uint8_t acl[ACL_LEN_MAX];
 	struct stat st;
-	struct claim_arg ca = { .m = ino->m, .st = &st, .acl = acl, .fd = fd };
+	struct claim_arg ca = { .m = ino->m, .st = &st, .acl = acl, .fd = fd, .near = wants_near(ino) };
 	struct stub now;
 	ssize_t n;
 	int ret = mount_prepare(ino->m);
@@ -248,25 +263,21 @@ static void tell_clock(struct inode *ino, int fd)
 	struct store *s = &ino->m->store;
 	struct stat st;
 
-	if (!s->remote || ino->v.stub.clocks || s->ops->fstat(s, ino->w.tail.live.h, &st))
-		return; /* else the live file was made just now */
+	if (!s->remote || ino->v.stub.clocks || ino->w.tail.near || s->ops->fstat(s, ino->w.tail.live.h, &st))
+		return; /* else the live file was made just now, in the file system of the stub */
 	if (ahead_of_us(&st) > -TOLERANCE_NS || inode_lock_end(ino))
 		return;
 	stub_set_clocks(fd, &ino->v.stub);
 	inode_unlock_end(ino);
 }
 
-/*
- * Whether the log may be elsewhere: of a file of this process's user, for what is there belongs to him.
- * Others learn by the header, of which @has is a feature, that there may be such logs.
- */
+/* Others learn by the header, of which @has is a feature, that there may be logs elsewhere. */
 static bool may_be_elsewhere(struct inode *ino, int fd, const bool *has,
 			     int (*set)(int fd, struct stub *stub))
 {
-	const struct container *c = &ino->c;
 	int ret;
 
-	if (c->listed || c->give || c->uid != geteuid())
+	if (!is_ours(&ino->c))
 		return false;
 	if (*has)
 		return true;
@@ -278,18 +289,6 @@ static bool may_be_elsewhere(struct inode *ino, int fd, const bool *has,
 	return !ret && *has;
 }
 
-static bool wants_near(struct inode *ino, int fd)
-{
-	return unlikely(ino->m->store.near) && !ino->near_full &&
-	       may_be_elsewhere(ino, fd, &ino->v.stub.placed, stub_set_placed);
-}
-
-/* The same of several backends. */
-static bool wants_spread(struct inode *ino, int fd)
-{
-	return unlikely(ino->m->store.spread) &&
-	       may_be_elsewhere(ino, fd, &ino->v.stub.spread, stub_set_spread);
-}
 
 int logged_make_writer(struct inode *ino, int fd)
 {
@@ -307,8 +306,9 @@ int logged_make_writer(struct inode *ino, int fd)
 		return ret;
 	ino->counted = inode_count(ino);
 	ino->c.filled = ino->v.told_len > 0 && !claimed;
-	ino->c.near = wants_near(ino, fd);
-	ino->c.spreads = wants_spread(ino, fd);
+	ino->c.near = wants_near(ino) && may_be_elsewhere(ino, fd, &ino->v.stub.placed, stub_set_placed);
+	ino->c.spreads = unlikely(ino->m->store.spread) &&
+			 may_be_elsewhere(ino, fd, &ino->v.stub.spread, stub_set_spread);
 	if (ino->c.filled)
 		hosts_look_before_log(ino);
 	ret = acquire_refused(ino, writer_open(&ino->w, &ino->c));

@@ -9,6 +9,7 @@
 #include "core/base/stamp.h"
 #include "core/base/sys.h"
 #include "core/file/acquire.h"
+#include "core/backend/stub_lock.h"
 #include "core/file/hosts.h"
 
 /*
@@ -63,10 +64,44 @@ static bool tells(struct inode *ino, bool more)
 	return false;
 }
 
+#define TOLERANCE_NS 20000000 /* the kernel's own clocks differ by a tick */
+
+/* Whether this stamp is later than a time. */
+static bool is_ahead(uint64_t stamp_ns, const struct timespec *ts)
+{
+	return stamp_ns > (uint64_t)ts->tv_sec * 1000000000 + (uint64_t)ts->tv_nsec + TOLERANCE_NS;
+}
+
+/*
+ * The stub has just been touched: it has the time of the file system's server, or of this host. By that a
+ * later writer, who may be on a host whose clock is behind, does not see stamps that are later: the header
+ * says so. They are, if they come behind others of a host that is ahead, or if this host is. Of a log at home
+ * logged_make_writer() has compared this host's clock with the file system's; one elsewhere has the time of
+ * another file system.
+ */
+static void tell_stamps(struct inode *ino, int fd)
+{
+	bool is_elsewhere = ino->w.tail.near || ino->w.tail.backend;
+	uint64_t last_ns = ino->w.last.stamp_ns;
+	struct timespec now;
+	struct stat st;
+
+	if (likely(!ino->m->store.remote) || ino->v.stub.clocks || !ino->writing)
+		return;
+	if (sys.clock_gettime(CLOCK_REALTIME, &now) ||
+	    (!is_ahead(last_ns, &now) &&
+	     (!is_elsewhere || sys.fstat(fd, &st) || !is_ahead(last_ns, &st.st_ctim))) ||
+	    inode_lock_end(ino))
+		return;
+	stub_set_clocks(fd, &ino->v.stub);
+	inode_unlock_end(ino);
+}
+
 void publish_date(struct inode *ino, int fd)
 {
 	stub_touch(fd);
 	ino->v.dated_ns = stamp_coarse_ns();
+	tell_stamps(ino, fd);
 }
 
 int publish_size(struct inode *ino, int fd)
@@ -90,7 +125,9 @@ int publish_size(struct inode *ino, int fd)
 	if (!ret && ino->writing && ino->v.own_end)
 		hosts_enter(ino);
 	if (!ret) {
-		if (ino->v.touched && ino->v.told_len == before)
+		if (ino->v.told_len != before)
+			tell_stamps(ino, fd);
+		else if (ino->v.touched)
 			publish_date(ino, fd);
 		ino->v.touched = false;
 		ino->v.own_end = 0;

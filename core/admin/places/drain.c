@@ -4,6 +4,7 @@
  */
 #include "core/admin/places/drained.h"
 
+#include "core/admin/places/ahead.h"
 #include "core/admin/places/bring.h"
 #include "core/admin/places/leftovers.h"
 #include "core/admin/places/listed.h"
@@ -142,6 +143,7 @@ int plfs_drain_file(struct plfs_mount *m, int dirfd, const char *path, struct pl
 		finish(m, dirfd, path, &c, d, &ends);
 		as_owner_begin(&owner, st.st_uid, st.st_gid);
 		ret = drain_all(&c, &stub, d, &still);
+		ahead_tell(&c, fd, &stub);
 		remove_unlinked(&c, fd);
 		as_owner_end(&owner);
 	}

@@ -263,6 +263,34 @@ Test(stub, of_many_claims_at_once_one_id_comes_out)
 	}
 }
 
+/* Else all ranks that begin a file together have the lock in turn. */
+Test(stub, who_waits_for_the_header_goes_on_when_it_has_been_claimed)
+{
+	struct flock lk = { .l_type = F_WRLCK, .l_start = STUB_LOCK_HEADER, .l_len = 1 };
+	int fd = open(path, O_RDWR), ready[2];
+	struct stub stub = { 0 };
+	pid_t pid;
+	char c;
+
+	cr_assert_eq(pipe(ready), 0);
+	pid = fork_child();
+	if (!pid) {
+		if (stub_claim(fd, &stub, 5, 7, no_make, NULL) || fcntl(fd, F_SETLK, &lk) ||
+		    write(ready[1], "", 1) != 1)
+			_exit(1);
+		pause();
+	}
+	cr_assert_eq(read(ready[0], &c, 1), 1);
+	cr_assert_eq(stub_claim(fd, &stub, 6, 7, no_make, NULL), 0);
+	cr_assert(stub.has_container);
+	cr_assert_eq(stub.created_ns, 5);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(fd);
+	close(ready[0]);
+	close(ready[1]);
+}
+
 Test(stub, a_generation_only_goes_up)
 {
 	int fd = open(path, O_RDWR);

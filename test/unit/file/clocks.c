@@ -10,7 +10,11 @@
 
 #include <criterion/criterion.h>
 
+#include <sys/mman.h>
+
 static bool several_hosts;
+/* The hours of the process that has changed the stub last, which gives it its times. */
+static int *touched_at;
 
 static void setup_hosts(void)
 {
@@ -18,8 +22,24 @@ static void setup_hosts(void)
 	scratch_setup();
 }
 
+static void setup_clients(void)
+{
+	touched_at = mmap(NULL, sizeof(*touched_at), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+			  0);
+	cr_assert(touched_at != MAP_FAILED);
+	scratch_setup();
+}
+
+static void setup_clients_of_hosts(void)
+{
+	several_hosts = true;
+	setup_clients();
+}
+
 TestSuite(clocks, .init = scratch_setup, .fini = scratch_remove);
 TestSuite(clocks_of_hosts, .init = setup_hosts, .fini = scratch_remove);
+TestSuite(clocks_of_clients, .init = setup_clients, .fini = scratch_remove);
+TestSuite(clocks_of_clients_and_hosts, .init = setup_clients_of_hosts, .fini = scratch_remove);
 
 static int (*true_clock)(clockid_t clock, struct timespec *ts);
 static int hours;
@@ -29,6 +49,33 @@ static int clock_elsewhere(clockid_t clock, struct timespec *ts)
 	int ret = true_clock(clock, ts);
 
 	ts->tv_sec += clock == CLOCK_REALTIME ? hours * 3600 : 0;
+	return ret;
+}
+
+static int (*true_fstat)(int fd, struct stat *st);
+static ino_t stub_number;
+
+static int fstat_of_client(int fd, struct stat *st)
+{
+	int ret = true_fstat(fd, st);
+
+	st->st_ctim.tv_sec += (st->st_ino == stub_number ? *touched_at : hours) * 3600;
+	return ret;
+}
+
+/* A file system whose times are those of the hosts' clocks, as CephFS; or a host whose clock was set. */
+static int take_step_as_client(int (*fn)(void))
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int ret;
+
+	lpath("a", path);
+	stub_number = stat(path, &st) ? 0 : st.st_ino;
+	true_fstat = sys.fstat;
+	sys.fstat = fstat_of_client;
+	ret = fn();
+	*touched_at = hours;
 	return ret;
 }
 
@@ -50,7 +97,7 @@ static int take_step(void *arg)
 		be_host(host);
 		lpath("a", path)->store.remote = true;
 	}
-	return step->fn();
+	return touched_at ? take_step_as_client(step->fn) : step->fn();
 }
 
 static void at(int clock_hours, int (*fn)(void))
@@ -179,6 +226,18 @@ Test(clocks_of_hosts, order_is_kept_between_one_that_is_ahead_and_the_file_syste
 Test(clocks_of_hosts, order_is_kept_between_one_that_is_behind_and_one_that_is_ahead) { play(1, -1); }
 Test(clocks_of_hosts, order_is_kept_between_two_that_are_both_ahead) { play(2, 1); }
 Test(clocks_of_hosts, order_is_kept_between_two_that_are_both_behind) { play(-1, -2); }
+
+/* The second leaves no time behind by which the third could see that the first was ahead. */
+static void play_three(int first, int second, int third)
+{
+	at(first, write_all_of_it);
+	at(second, write_a_part);
+	at(third, write_a_part_again);
+	at(second, expect_part_again);
+}
+
+Test(clocks_of_clients, order_is_kept_when_the_clock_was_set_back_twice) { play_three(2, 0, 1); }
+Test(clocks_of_clients_and_hosts, order_is_kept_among_three_if_the_first_is_ahead) { play_three(2, 0, 1); }
 
 /* The same file in one process, whose clock is set while it has the file open. */
 Test(clocks, order_is_kept_in_a_process_whose_clock_jumps)
