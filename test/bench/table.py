@@ -85,8 +85,8 @@ CLUSTER = [
     Row("cluster/N-1/47001", "make bench-cluster: CephFS, 2 hosts: N-1 over direct N-1, 47001 B", 12, True, ""),
     Row("cluster/N-N/4096", "make bench-cluster: CephFS, 2 hosts: N-1 over N-N, 4 KiB", 0.9, True, ""),
     Row("cluster/N-N/47001", "make bench-cluster: CephFS, 2 hosts: N-1 over N-N, 47001 B", 0.9, True, ""),
-    Row("cluster/near/ceph-ec/wait/1048576/home", "make bench-cluster: wait for a checkpoint near over in CephFS", 0.1, False, ""),
-    Row("cluster/near/ceph-ec/wait/1048576/nn", "make bench-cluster: the same over a file for each rank there", 1.2, False, ""),
+    Row("cluster/near/ceph-ec/wait/1048576/512/home", "make bench-cluster: wait for a checkpoint near over in CephFS", 0.1, False, ""),
+    Row("cluster/near/ceph-ec/wait/1048576/512/nn", "make bench-cluster: the same over a file for each rank there", 1.2, False, ""),
     Row("cluster/near/ceph-ec/drain/drain", "make bench-cluster: rate of plfs drain over cp and sync", 0.9, True, ""),
     Row("cluster/near/ceph-ec/compute/without", "make bench-cluster: computing ranks beside a drain, over alone", 1.03, False, ""),
 ]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What near= costs and gives, sourced by bench. 8 ranks, 4 on each of two hosts, write a checkpoint and close it: into near, which is memory
-# of each host, while the helper moves it; directly into CephFS through the library; and a file for each rank in near, without the library.
+# What near= costs and gives, sourced by bench. 8 ranks, 4 on each of two hosts, write a checkpoint of 0.5 and of 4 GiB and close it: into
+# near, which is memory of each host, while the helper moves it; directly into CephFS through the library; and a file for each rank in near,
+# without the library.
 # After the drain all bytes are read on the other host and compared. The drain is timed beside cp of the same bytes, both until
 # they are on stable storage. Ranks compute on all processors, with and without a drain to a local disk at 200 MB/s: CephFS itself
 # runs on these processors. Lines of JSON go to $work/near.runs.
@@ -60,15 +61,15 @@ measure_near_wait() { # BLOCK BLOCKS_PER_RANK
 		for variant in "${order[@]:round % 3}" "${order[@]:0:round % 3}"; do
 			said+=("$variant" "$(near_wait_run $variant "$1" "$2" $round)") || return 1
 		done
-		near_say "wait/$1" $round "${said[@]}"
+		near_say "wait/$1/$2" $round "${said[@]}"
 	done
 }
 
-# Four logs of 64 MiB.
+# Four logs of 256 MiB.
 measure_near_drain() {
 	local round what order said
 	in_host h1 mkdir -p "$near/source" "$fs/plain/copy"
-	in_host h1 sh -c "for i in 1 2 3 4; do head -c 67108864 /dev/urandom >'$near/source/'\$i; done"
+	in_host h1 sh -c "for i in 1 2 3 4; do head -c 268435456 /dev/urandom >'$near/source/'\$i; done"
 	for ((round = 0; round < ${ROUNDS:-5}; round++)); do
 		order=(drain cp) said=()
 		for what in "${order[@]:round % 2}" "${order[@]:0:round % 2}"; do
@@ -117,7 +118,7 @@ measure_near() {
 	for host in h1 h2; do
 		in_host $host mount -t tmpfs -o size=3g none "$near" && in_host $host mkdir "$near/plain" || return 1
 	done
-	for block in 47001:1400 1048576:64; do
+	for block in 47001:1400 1048576:64 1048576:512; do
 		measure_near_wait "${block%:*}" "${block#*:}" || { echo "bench-cluster: a checkpoint near failed" >&2; return 1; }
 	done
 	measure_near_drain || { echo "bench-cluster: the drain failed" >&2; return 1; }

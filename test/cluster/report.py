@@ -70,20 +70,21 @@ for line in open(sys.argv[2]):
     near.setdefault((run["engine"], run["name"]), []).append(run)
 if near:
     print("\n8 ranks on 2 hosts with near= in memory, open to close without fsync; medians (least..greatest)\n")
-    print("%-17s %-72s %-8s | %-22s" % ("engine", "", "goal", "ratio"))
+    print("%-17s %-78s %-8s | %-22s" % ("engine", "", "goal", "ratio"))
 for (engine, name), these in near.items():
-    kind, _, block = name.partition("/")
+    kind, _, size = name.partition("/")
+    block, _, blocks = size.partition("/")
     for text_of, above, below, goal, more in NEAR[kind]:
         r = [run[above] / run[below] for run in these]
         s = spread(r)
         met = s["median"] >= goal if more else s["median"] <= goal
         out["figures"][f"cluster/near/{engine}/{name}/{below}"] = r
-        print("%-17s %-72s %s %-5g | %-22s %s; seconds %.3f, %.3f" % (
-            engine, text_of + (f", {block} B" if block else ""), ">=" if more else "<=", goal, text(s), "met" if met else "MISSED",
+        print("%-17s %-78s %s %-5g | %-22s %s; seconds %.3f, %.3f" % (
+            engine, text_of + (f", {blocks} x {block} B" if blocks else ""), ">=" if more else "<=", goal, text(s), "met" if met else "MISSED",
             *(statistics.median(run[key] for run in these) for key in (above, below))))
     if kind == "compute":
         share = [run["helper_cpu"] / run["helper_wall"] / os.cpu_count() for run in these]
-        print("%-17s %-72s %8s | %-22s" % (engine, f"processor time of the drain, of all {os.cpu_count()}", "", text(spread(share))))
+        print("%-17s %-78s %8s | %-22s" % (engine, f"processor time of the drain, of all {os.cpu_count()}", "", text(spread(share))))
         out["figures"][f"cluster/near/{engine}/compute/share"] = share
 out["near"] = near and [run for these in near.values() for run in these]
 with open(sys.argv[3], "w") as f:
