@@ -27,7 +27,7 @@ static int extend_again(struct inode *ino, int fd)
 {
 	int ret = inode_still_logged(ino, acquire_load(ino));
 
-	return ret ? ret : publish_extend(ino, fd, view_known_size(&ino->v));
+	return ret ? ret : publish_known(ino, fd);
 }
 
 int logged_finish_cut(struct inode *ino, int fd)
@@ -44,12 +44,13 @@ int logged_finish_cut(struct inode *ino, int fd)
 		return ret;
 	if (sys.fstat(fd, &st))
 		return -errno;
-	if (view_is_cut(&ino->v)) {
+	ret = view_is_cut(&ino->v) ? publish_places(ino) : 0; /* the record may be of a killed process */
+	if (!ret && view_is_cut(&ino->v)) {
 		inode_notify(ino, stamp_next());
 		if (stub_body_len(st.st_size) > ino->v.stub.cut_size &&
 		    sys.ftruncate(fd, (off_t)(PLFS_BODY_OFF + ino->v.stub.cut_size)))
 			return -errno;
-		ret = publish_extend(ino, fd, view_known_size(&ino->v));
+		ret = publish_known(ino, fd);
 	}
 	return ret ? ret : stub_set_cut(fd, &ino->v.stub, 0, 0);
 }
@@ -151,6 +152,8 @@ static int mask_older(struct inode *ino, int fd, uint64_t size)
 		ret = writer_truncate(&ino->w, size, now_ns);
 		if (!ret)
 			ret = writer_save(&ino->w);
+		if (!ret) /* else what is cut off might come back */
+			ret = writer_tell(&ino->w);
 		if (ret)
 			stub_set_cut(fd, &ino->v.stub, 0, 0);
 	}
@@ -301,6 +304,6 @@ void logged_publish_found(struct inode *ino, int fd)
 	/* No process truncates it while we have that lock. */
 	if (!publish_look_at_end(ino, fd, true) && (flags & O_APPEND || !logged_finish_cut(ino, fd)) &&
 	    !ino->v.stub.in_body)
-		publish_extend(ino, fd, view_known_size(&ino->v));
+		publish_known(ino, fd);
 	inode_unlock_end(ino);
 }

@@ -360,7 +360,7 @@ int logged_close_writer(struct inode *ino, int fd)
 	publish_recall_end(ino, fd);
 	told = !view_is_unpublished(&ino->v) && !ino->v.end_lost;
 	/* The size before the live file goes: until then that tells appenders where the end is. */
-	if (fd >= 0 && !told)
+	if (fd >= 0 && !told && !(ino->writing && writer_tell_last(&ino->w)))
 		told = !publish_size(ino, fd) && !ino->v.end_lost;
 	if (!ino->writing)
 		return 0;

@@ -11,6 +11,7 @@
 #include "core/file/acquire.h"
 #include "core/backend/stub_lock.h"
 #include "core/file/hosts.h"
+#include "core/write/durable.h"
 
 /*
  * The rest of publish_extend(), when the length has just been looked at. Others may have written and cut the
@@ -118,6 +119,8 @@ int publish_size(struct inode *ino, int fd)
 		ret = acquire_length(ino, fd);
 	inode_heed_cut(ino); /* after the look: a process notifies before it cuts */
 	before = ino->v.told_len;
+	if (!ret && ino->writing && ino->v.own_end > ino->v.told_len)
+		ret = writer_tell(&ino->w);
 	if (!ret)
 		ret = extend(ino, fd, ino->v.own_end);
 	if (telling)
@@ -136,6 +139,24 @@ int publish_size(struct inode *ino, int fd)
 	return ret;
 }
 
+int publish_places(struct inode *ino)
+{
+	struct writer *own = ino->writing ? &ino->w : NULL;
+	int ret;
+
+	if (likely(!ino->v.stub.placed))
+		return 0;
+	ret = own ? writer_tell(own) : 0;
+	return ret ? ret : durable_adopt(&ino->c, own);
+}
+
+int publish_known(struct inode *ino, int fd)
+{
+	int ret = view_known_size(&ino->v) > ino->v.told_len ? publish_places(ino) : 0;
+
+	return ret ? ret : publish_extend(ino, fd, view_known_size(&ino->v));
+}
+
 int publish_look_at_end(struct inode *ino, int fd, bool reload)
 {
 	int ret, writable = inode_any_fd(ino);
@@ -148,9 +169,11 @@ int publish_look_at_end(struct inode *ino, int fd, bool reload)
 	if (ret || !ino->v.end_lost || ino->v.stub.in_body)
 		return ret;
 	if (ino->writing)
+		ret = publish_places(ino);
+	if (!ret && ino->writing)
 		ino->v.own_end = view_known_size(&ino->v);
-	else
-		ret = publish_extend(ino, writable >= 0 ? writable : fd, view_known_size(&ino->v));
+	else if (!ret)
+		ret = publish_known(ino, writable >= 0 ? writable : fd);
 	ino->v.end_lost = ret != 0;
 	return ret;
 }

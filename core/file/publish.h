@@ -18,6 +18,15 @@ void publish_date(struct inode *ino, int fd);
 int publish_extend(struct inode *ino, int fd, uint64_t end);
 
 /*
+ * Say at home, before the stub tells of it, what live files in a place of this host say (writer_tell()):
+ * those of all its processes, killed ones too. 0; -errno.
+ */
+int publish_places(struct inode *ino);
+
+/* Publish all that is known to be there, also from what others have in live files. */
+int publish_known(struct inode *ino, int fd);
+
+/*
  * Look at the end as the stub and the maps say it, with the end locked, so that no process cuts meanwhile. A
  * lost end is known again afterwards, and unpublished: a process that cuts from here on notifies this one. A
  * process without a live file gets no notice, so it publishes that end here.

@@ -118,12 +118,13 @@ static int adopt_live(const struct container *c, const char *path)
 			live_set_adopted(c, path, digest);
 	}
 	mem_free(records);
-	return ret == -EACCES || ret == -EPERM || ret == -ENOENT ? 0 : ret;
+	return ret == -ENOENT ? 0 : ret;
 }
 
 struct adopt_arg {
 	const struct container *c;
 	const char *hostdir, *own; /* own: name of the log whose live file is left out, or "" */
+	bool all; /* else those of another user are left out as well */
 	int ret;
 };
 
@@ -137,9 +138,29 @@ static int adopt_entry(void *arg, const char *name)
 	    snprintf(path, sizeof(path), "%s/%s", aa->hostdir, name) >= (int)sizeof(path))
 		return 0;
 	ret = adopt_live(aa->c, path);
+	if (!aa->all && (ret == -EACCES || ret == -EPERM))
+		ret = 0;
 	aa->ret = aa->ret ? aa->ret : ret;
 	return 0;
 }
+
+static int adopt(const struct container *c, const struct writer *own, bool all)
+{
+	struct store *s = c->store;
+	char hostdir[32], path[CONTAINER_PATH_LEN];
+	struct adopt_arg aa = {
+		.c = c, .hostdir = hostdir, .own = own ? own->tail.log_name : "", .all = all,
+	};
+	int ret;
+
+	snprintf(hostdir, sizeof(hostdir), "hostdir.%u", name_hostdir(c));
+	container_path(c, hostdir, path);
+	ret = s->ops->list(s, path, adopt_entry, &aa);
+	/* no log is open in a backend that is not there */
+	return ret && ret != -EREMOTE ? ret : aa.ret;
+}
+
+int durable_adopt(const struct container *c, const struct writer *own) { return adopt(c, own, true); }
 
 /* ---- what the node index says ---- */
 
@@ -388,16 +409,12 @@ static int sync_locked(const struct container *c, struct writer *own, struct not
 {
 	struct store *s = c->store;
 	char hostdir[32], index[CONTAINER_PATH_LEN], path[CONTAINER_PATH_LEN];
-	struct adopt_arg aa = { .c = c, .hostdir = hostdir, .own = own ? own->tail.log_name : "" };
 	bool first = !mark->index_id, names = own && !own->names_synced;
-	int h, ret;
+	int h, ret = adopt(c, own, false);
 
-	snprintf(hostdir, sizeof(hostdir), "hostdir.%u", name_hostdir(c));
-	container_path(c, hostdir, path);
-	ret = s->ops->list(s, path, adopt_entry, &aa);
-	ret = ret && ret != -EREMOTE ? ret : aa.ret; /* no log is open in a backend that is not there */
 	if (ret)
 		return ret;
+	snprintf(hostdir, sizeof(hostdir), "hostdir.%u", name_hostdir(c));
 	name_index_here(c, index);
 	container_path(c, index, path);
 	h = store_open(s, path, O_RDONLY | STORE_BRIEFLY, 0);

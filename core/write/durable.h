@@ -23,6 +23,12 @@
 int durable_sync(const struct container *c, struct writer *own, bool *insist);
 
 /*
+ * Say in the node index, at home, what live files of other processes of this host say, killed ones too. @own:
+ * as above. 0; -errno: not all of it is there.
+ */
+int durable_adopt(const struct container *c, const struct writer *own);
+
+/*
  * Sync the names of this host's droppings in @c, and that of their directory. 0; -errno.
  */
 int durable_sync_names(const struct container *c);

@@ -182,14 +182,15 @@ static int to_node_index(struct writer *w, struct index_block *block)
 
 /*
  * The same for good. If the disk of a place fails its live file is lost with the log: then the node index, at
- * home, tells which bytes were in them, which are errors and no holes.
+ * home, tells which bytes were in them, which are errors and no holes. *@told: 0: it tells of all; -errno.
  */
-static int spill_last(struct writer *w)
+static int spill_last(struct writer *w, int *told)
 {
 	struct trailer_piece piece = { 0 };
 	struct index_block block;
 	int ret;
 
+	*told = 0;
 	writer_break(w);
 	writer_save(w);
 	if (!w->tail.live.nr_records && !tail_len(&w->tail))
@@ -197,11 +198,12 @@ static int spill_last(struct writer *w)
 	ret = make_block(w, &block);
 	if (!ret) {
 		ret = tail_last_block(&w->tail, &block, &piece);
-		if (ret == -EIO && w->tail.near)
-			to_node_index(w, &block);
+		*told = ret == -EIO && w->tail.near ? to_node_index(w, &block) : ret;
+	} else {
+		*told = ret;
 	}
 	if (!ret)
-		ret = node_index_append(w->tail.c, piece.block_buf, piece.block_len);
+		*told = ret = node_index_append(w->tail.c, piece.block_buf, piece.block_len);
 	if (!ret)
 		resume_remember(&w->tail, &piece, tail_len(&w->tail) - w->begun_len);
 	mem_free((void *)block.records);
@@ -423,6 +425,24 @@ int writer_truncate(struct writer *w, uint64_t size, uint64_t stamp_ns)
 	return 0;
 }
 
+int writer_tell(struct writer *w)
+{
+	if (likely(!w->tail.near) || w->is_ended || !w->tail.live.nr_records)
+		return 0;
+	return spill(w, false);
+}
+
+int writer_tell_last(struct writer *w)
+{
+	int told;
+
+	if (likely(!w->tail.near) || w->is_ended)
+		return 0;
+	w->end_error = spill_last(w, &told);
+	w->is_ended = true;
+	return told;
+}
+
 /* Bytes first: what the node index has can be read. */
 static int release_home(struct writer *w)
 {
@@ -444,9 +464,9 @@ int writer_commit(struct writer *w)
 	writer_break(w);
 	if (unlikely(w->tail.near) && place_releases_home(w->tail.c->store))
 		return release_home(w);
-	/* Other hosts see the node index, and not the live file. */
-	if (unlikely(w->tail.near) && w->tail.c->store->remote && w->tail.live.nr_records)
-		return spill(w, false);
+	ret = writer_tell(w);
+	if (unlikely(ret))
+		return ret;
 	ret = writer_flush(w);
 	ret2 = live_save(&w->tail.live);
 	return ret ? ret : ret2;
@@ -505,7 +525,7 @@ static bool is_lost(struct writer *w)
 int writer_close(struct writer *w)
 {
 	uint64_t written;
-	int ret = spill_last(w);
+	int told, ret = w->is_ended ? w->end_error : spill_last(w, &told);
 
 	if (ret) {
 		msg_debug(MSG_WRITE, "%s: the live index stays: %s", w->tail.log_name, strerror(-ret));

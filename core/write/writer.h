@@ -28,6 +28,8 @@ struct writer {
 	uint64_t begun_len;    /* of the log, when it was opened */
 	uint64_t host_written; /* after writer_close(): lease_close_log() */
 	bool names_synced; /* the log's name, and the kept map's loss of its own, are on stable storage */
+	bool is_ended; /* writer_tell_last() was called; end_error: what writer_close() is to return */
+	int end_error;
 	bool lost; /* see writer_close() */
 	int close_error; /* see tail_close() */
 	int release_error; /* with release=home: why what was written is not home after writer_close() */
@@ -110,6 +112,15 @@ int writer_save(struct writer *w);
  * like: there was no room for that; -EIO: also if the log was removed.
  */
 int writer_sync(struct writer *w);
+
+/*
+ * Before anything at home says that there is more, a size say: of a log near, the records go to the node
+ * index. Else what the place alone tells of would read as zeros, or as what was before, when that is lost.
+ * writer_tell_last(): by the block that ends the log; nothing is written after it but writer_close(). Of a
+ * log at home nothing is done. 0; -errno: they are not there.
+ */
+int writer_tell(struct writer *w);
+int writer_tell_last(struct writer *w);
 
 /*
  * Flush, move the records to the node index, remove the live file. The writer is gone afterwards. 0; -errno:

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A killed process leaves bytes in a place that no record at home tells of. If the place is lost, they are as
+ * if they had not been written: no size covers them, for there they would be zeros.
+ */
+#include "test/lib/near.h"
+
+#include "core/backend/mount.h"
+
+#include <criterion/criterion.h>
+
+#include <signal.h>
+
+#define LEN 300000
+
+static void setup(void) { near_setup(",drain=none"); }
+
+TestSuite(near_killed, .init = setup, .fini = near_remove, .timeout = 120);
+
+#define BEGUN 1000
+
+static int what_else; /* the process does before it is killed */
+
+enum { NOTHING, LOOKS, RELEASES };
+
+/* At home is something of this host, so it does not look as if all of that were lost. */
+static int begin(void *arg)
+{
+	struct lfile l = made("a");
+
+	(void)arg;
+	return lfill(&l, 0, BEGUN, 1) != BEGUN || plfs_sync(l.f) || lclose(&l);
+}
+
+static ssize_t append(struct lfile *l)
+{
+	static char buf[LEN - BEGUN];
+	const struct iovec iov = { buf, sizeof(buf) };
+	off_t end;
+
+	pattern_fill(buf, sizeof(buf), BEGUN, 1);
+	return plfs_appendv(l->f, &iov, 1, &end);
+}
+
+static int write_and_die(void *arg)
+{
+	int flags = *(int *)arg;
+	struct lfile l = lopen("a", O_RDWR | flags);
+	ssize_t n = flags & O_APPEND ? append(&l) : lfill(&l, BEGUN, LEN - BEGUN, 1);
+
+	if (n != LEN - BEGUN)
+		return 1;
+	if (what_else == LOOKS && stat_size("a") != LEN)
+		return 2;
+	if (what_else == RELEASES && plfs_commit(l.f))
+		return 3;
+	return raise(SIGKILL);
+}
+
+enum found { BEGINNING = 1, ALL, ERROR, WRONG };
+
+/* What of the file there is. */
+static int look(void *arg)
+{
+	struct lfile l = lopen("a", O_RDONLY);
+	off_t size = plfs_size(l.f);
+	int rest = size == LEN ? lcheck(&l, BEGUN, LEN - BEGUN, 1) : 0;
+
+	(void)arg;
+	if ((size != LEN && size != BEGUN) || lcheck(&l, 0, BEGUN, 1))
+		return WRONG;
+	return size == BEGUN ? BEGINNING : !rest ? ALL : rest == -EIO ? ERROR : WRONG;
+}
+
+static int stat_a(void *arg)
+{
+	(void)arg;
+	return stat_size("a") != LEN;
+}
+
+static int open_and_close(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+
+	(void)arg;
+	return plfs_size(l.f) != LEN || lclose(&l);
+}
+
+/* @shared: hosts share the backend. There a stat() does not ask live files. */
+static void kill_one(int flags, int what, bool shared)
+{
+	char path[PATH_MAX];
+
+	lpath("a", path)->store.remote = shared;
+	what_else = what;
+	cr_assert_eq(in_child(begin, NULL), 0);
+	cr_assert_eq(in_child(write_and_die, &flags), 256 + SIGKILL);
+	cr_assert_eq(in_child(look, NULL), ALL);
+	cr_assert(shared || !in_child(stat_a, NULL));
+}
+
+static void lose(enum found found)
+{
+	near_lose();
+	cr_assert_eq(in_child(look, NULL), (int)found);
+	cr_assert_eq(lunlink("a"), 0);
+}
+
+Test(near_killed, what_was_not_released_is_as_if_it_had_not_been_written)
+{
+	for (int shared = 0; shared < 2; shared++) {
+		kill_one(0, NOTHING, shared);
+		lose(BEGINNING);
+	}
+}
+
+Test(near_killed, after_another_process_has_published_it_it_is_an_error)
+{
+	for (int shared = 0; shared < 2; shared++) {
+		kill_one(0, NOTHING, shared);
+		cr_assert_eq(in_child(open_and_close, NULL), 0);
+		cr_assert_eq(in_child(look, NULL), ALL);
+		cr_assert_eq(in_child(stat_a, NULL), 0);
+		lose(ERROR);
+	}
+}
+
+Test(near_killed, after_the_process_has_looked_at_its_size_it_is_an_error)
+{
+	for (int shared = 0; shared < 2; shared++) {
+		kill_one(0, LOOKS, shared);
+		lose(ERROR);
+	}
+}
+
+Test(near_killed, what_was_released_is_an_error)
+{
+	for (int shared = 0; shared < 2; shared++) {
+		kill_one(0, RELEASES, shared);
+		lose(ERROR);
+	}
+}
+
+/* Who appends behind it is to know the size. */
+Test(near_killed, what_was_appended_is_an_error)
+{
+	for (int shared = 0; shared < 2; shared++) {
+		kill_one(O_APPEND, NOTHING, shared);
+		lose(ERROR);
+	}
+}
+
+/* ---- truncation ---- */
+
+static int write_and_sync(void *arg)
+{
+	struct lfile l = made("a");
+
+	(void)arg;
+	return lfill(&l, 0, 2 * LEN, 1) != 2 * LEN || plfs_sync(l.f) || lclose(&l);
+}
+
+static int cut_and_die(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+
+	(void)arg;
+	return plfs_truncate(l.f, LEN) || raise(SIGKILL);
+}
+
+static int grow(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+
+	(void)arg;
+	return plfs_truncate(l.f, 2 * LEN) || lcheck(&l, 0, LEN, 1) || !lzeros(&l, LEN, LEN) || lclose(&l);
+}
+
+Test(near_killed, what_was_cut_off_does_not_come_back)
+{
+	for (int shared = 0; shared < 2; shared++) {
+		char path[PATH_MAX];
+
+		lpath("a", path)->store.remote = shared;
+		cr_assert_eq(in_child(write_and_sync, NULL), 0);
+		cr_assert_eq(in_child(cut_and_die, NULL), 256 + SIGKILL);
+		near_lose();
+		cr_assert_eq(in_child(grow, NULL), 0);
+		cr_assert_eq(lunlink("a"), 0);
+	}
+}
