@@ -176,8 +176,36 @@ near_lammps_lost() { # STACK
 near_hdf5_killed() { # STACK FILE
 	rm -f "$work"/killed.*
 	! launch "$1" 4 "$prg" rows "$2" "$work/killed" 1 || return 1
+	near_hdf5_ended
+}
+
+near_hdf5_ended() {
 	near_job_killed hdf5_slab
 	for rank in 0 1 2 3; do echo "rank $rank: $(stat -c %s "$work/killed.$rank") rows"; done
+}
+
+near_hdf5_steps() { stat -c %s "$work/steps" 2>/dev/null || echo 0; }
+
+# The same, by a job that has written a file before, and computes until that is at home.
+near_hdf5_computes() { # STACK FILE FILE2
+	local launcher from
+	rm -f "$work"/killed.* "$work/steps" "$work/enough"
+	(LAUNCH_EXEC=1 launch "$1" 4 "$prg" computes "$mnt/$2" "$work/steps" "$work/enough" "$mnt/$3" "$work/killed") >"$work/log/computes" 2>&1 &
+	launcher=$!
+	until [ "$(near_hdf5_steps)" -gt 0 ]; do
+		kill -0 $launcher || { cat "$work/log/computes"; return 1; }
+		sleep 0.05
+	done
+	from=$(near_hdf5_steps)
+	[ -n "$(near_logs_on h1)" ] # the helper is slow enough
+	plfs_on h1 places --wait --timeout=100 "$store/backend/$2"
+	plfs_on h2 places --wait --timeout=100 "$store/backend/$2"
+	kill -0 $launcher
+	echo "it came home while the job made steps $from to $(near_hdf5_steps)"
+	[ "$(near_hdf5_steps)" -gt $((from + 10)) ]
+	touch "$work/enough"
+	! wait $launcher || return 1
+	near_hdf5_ended
 }
 
 # near_hdf5 STACK [lost]: what was drained before is whole on the other host, which then does the work of the job that was killed. What ranks
@@ -186,18 +214,22 @@ near_hdf5_killed() { # STACK FILE
 near_hdf5() {
 	local dir=near-hdf5-$1$2 plain=$work/plain/h5 prg rank file offset on hosts_of_job
 	prg=$bin/$(stack_dir "$1")/hdf5_slab
-	near_hosts ${2:+drain=none}
+	if [ "$2" = lost ]; then near_hosts drain=none; else near_hosts rate=100K; fi
 	under mkdir "$mnt/$dir"
 	mkdir "$plain"
 	(under_env=(PLFS_TEST_PLAIN=1); launch "$1" 4 "$prg" independent "$plain/field.h5")
 	(cd "$plain" && h5dump field.h5) >"$work/want"
 	offset=$(/usr/bin/python3 -c 'import h5py, sys; print(h5py.File(sys.argv[1])["field"].id.get_offset())' "$plain/field.h5")
-	launch "$1" 4 "$prg" independent "$mnt/$dir/field.h5"
-	[ "$2" != lost ] || near_drained h1 h2
-	plfs_on h2 places --wait --timeout=100 "$store/backend/$dir/field.h5"
 	rm -f "$work"/closed.*
-	[ "$2" != lost ] || launch "$1" 4 "$prg" rows "$mnt/$dir/closed.h5" "$work/closed" 0
-	near_hdf5_killed "$1" "$mnt/$dir/killed.h5"
+	if [ "$2" = lost ]; then
+		launch "$1" 4 "$prg" independent "$mnt/$dir/field.h5"
+		near_drained h1 h2
+		plfs_on h2 places --wait --timeout=100 "$store/backend/$dir/field.h5"
+		launch "$1" 4 "$prg" rows "$mnt/$dir/closed.h5" "$work/closed" 0
+		near_hdf5_killed "$1" "$mnt/$dir/killed.h5"
+	else
+		near_hdf5_computes "$1" "$dir/field.h5" "$dir/killed.h5"
+	fi
 	[ -n "$(near_logs_on h2)" ]
 	near_drained h2
 	[ "$2" = lost ] || near_drained h1
@@ -234,15 +266,15 @@ near_dialogue() {
 		"$(enter_host h1)" "$(enter_host h2)"
 }
 
-# The file system of h1 stands still while the helper copies to it: a process that has its file open writes on. Its
-# close waits.
-near_hangs() {
-	local writer pid
+# The file system of h1 stands still for a minute while the helper copies to it: a process that has its file open writes on, and reads
+# what it wrote. Its close waits.
+near_hangs() { # [SECONDS]
+	local writer pid seconds=${1:-60}
 	near_hosts rate=1M
 	rm -f "$work/go" "$work/written"
 	under python3 -c '
 import os, sys, time
-work, mnt = sys.argv[1:]
+work, mnt, seconds = sys.argv[1:]
 f = os.open(mnt + "/hangs", os.O_RDWR | os.O_CREAT)
 os.write(f, b"f" * 100000)
 with open(mnt + "/moved", "wb") as g:
@@ -250,11 +282,19 @@ with open(mnt + "/moved", "wb") as g:
 open(work + "/open", "w").close()
 while not os.path.exists(work + "/go"):
     time.sleep(0.05)
+end, longest = time.time() + int(seconds), 0
 for i in range(1, 300):
+    while i == 299 and time.time() < end:
+        time.sleep(0.1)
+    began = time.time()
     os.write(f, b"f" * 100000)
-    time.sleep(0.01)
+    if os.pread(f, 200000, (i - 1) * 100000) != b"f" * 200000:
+        sys.exit("read")
+    longest = max(longest, time.time() - began)
+    time.sleep(int(seconds) / 300)
+print(f"a write and a read took {longest:.3f} s at most")
 open(work + "/written", "w").close()
-os.close(f)' "$work" "$mnt" &
+os.close(f)' "$work" "$mnt" "$seconds" &
 	writer=$!
 	until_true [ -e "$work/open" ]
 	until_true eval '[ -n "$(near_helpers_on h1)" ]'
