@@ -200,6 +200,51 @@ os.close(f)' "$work" &
 	"$BUILD/plfs" check -q -r "$fs/d"
 }
 
+# The backend stands still for all of the time in which a process writes: it is thawed when all has been written. (A read in between would
+# end the pattern of the writes. The next one then takes a stamp in memory that processes share, which is frozen too.)
+home_hangs_all_the_time() { # TYPE SECONDS
+	local pid rc=0
+	make_fs "$1"
+	rm "$fs/ballast"
+	near_map "$work/other" "$fs/d"
+	rm -f "$work/open" "$work/frozen" "$work/written"
+	near_run python3 -c '
+import os, sys, time
+work, seconds = sys.argv[1], float(sys.argv[2])
+f = os.open("/p/f", os.O_RDWR | os.O_CREAT)
+os.write(f, b"f" * 100000)
+open(work + "/open", "w").close()
+while not os.path.exists(work + "/frozen"):
+    time.sleep(0.05)
+longest = 0
+for i in range(200):
+    began = time.time()
+    os.write(f, b"f" * 100000)
+    longest = max(longest, time.time() - began)
+    time.sleep(seconds / 200)
+open(work + "/written", "w").close()
+for i in range(201):
+    if os.pread(f, 100000, i * 100000) != b"f" * 100000:
+        sys.exit("read")
+os.close(f)
+print(f"a write took {longest:.3f} s at most")' "$work" "$2" &
+	pid=$!
+	until [ -e "$work/open" ]; do kill -0 $pid && sleep 0.05; done
+	fsfreeze -f "$fs"
+	trap 'fsfreeze -u "$fs" 2>/dev/null' EXIT
+	touch "$work/frozen"
+	until [ -e "$work/written" ] || ! kill -0 $pid; do sleep 0.05; done
+	[ -e "$work/written" ] || echo "the process has waited for the backend until it was killed"
+	fsfreeze -u "$fs"
+	trap - EXIT
+	wait $pid || rc=$?
+	[ $rc = 0 ]
+	near_drain 0
+	[ "$(near_run cat /p/f | tr -d f | wc -c)" = 0 ]
+	[ "$(near_run stat -c %s /p/f)" = 20100000 ]
+	"$BUILD/plfs" check -q -r "$fs/d"
+}
+
 # ---- limits ----
 
 # 1 MB a file, and so a log: a write says so, what was written is there, and is drained.
@@ -266,6 +311,8 @@ near_cases() {
 		case_ "near: $type fails" near_fails $type
 		case_ "near: the backend fails, $type" home_fails $type
 		case_ "near: the backend hangs, $type" home_hangs $type
+		case_ "near: the backend hangs while a process writes, $type" home_hangs_all_the_time $type 2
+		long "near: the backend hangs for a minute while a process writes, $type" home_hangs_all_the_time $type 60
 	done
 	case_ "near: no room in the backend for a sync" home_full_at_a_sync
 	case_ "near: a limit of the size of files" file_size
