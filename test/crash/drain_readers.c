@@ -3,6 +3,12 @@
  * A reader that is stopped at its system calls (turn.h) while all logs move home, and one that is stopped
  * while they come near and move again. It reads all bytes, whichever call it was. The other order, a drain
  * that is stopped at each of its calls while others read, is in drain.c.
+ *
+ * Two things see to that, and each is enough for these readers: the store looks near first (placed_open()),
+ * and who misses a log loads its map anew and looks again (logged_read()). Seen by hand, at each call
+ * (PLFS_TEST_STRIDE=1): with a store that looks at home first, and near afterwards, all tests pass; with a
+ * reader that looks once, all pass; with both, all four fail. The last test is the control: the same move
+ * between two looks of a plain program.
  */
 #include "test/lib/calls.h"
 #include "test/lib/near.h"
@@ -157,4 +163,59 @@ Test(crash_drain_readers, who_looks_again_reads_it_whichever_call_the_drain_met)
 Test(crash_drain_readers, who_opens_the_file_reads_it_whichever_call_two_drains_met)
 {
 	at_each_call(read_newly, true);
+}
+
+/* ---- the control ---- */
+
+struct looks {
+	char path[2][PATH_MAX]; /* in this order */
+	int before;             /* the look before which it is stopped */
+};
+
+/* 0: found; 1: missed. */
+static int look_once_each(void *arg)
+{
+	const struct looks *l = arg;
+	int fd = -1;
+
+	for (int i = 0; i < 2 && fd < 0; i++) {
+		if (i == l->before)
+			raise(SIGSTOP);
+		fd = open(l->path[i], O_RDONLY);
+	}
+	return fd < 0;
+}
+
+static bool misses(int home_first, int before)
+{
+	struct looks l = { .before = before };
+	char *near = l.path[home_first], *home = l.path[!home_first], *rest;
+	pid_t pid;
+	int status;
+
+	make_file();
+	cr_assert(near_find("data.", near));
+	rest = near + strlen(near_dir) + 1; /* plfs.UID/BACKEND-ID/XX/ID/... */
+	rest = strchr(strchr(rest, '/') + 1, '/');
+	snprintf(home, PATH_MAX, "%s/.plfs%.400s", scratch, rest);
+	pid = start_child(look_once_each, &l);
+	cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
+	if (WIFSTOPPED(status)) {
+		cr_assert_eq(in_child(drain, NULL), 0);
+		cr_assert_eq(access(home, F_OK), 0);
+		cr_assert_eq(kill(pid, SIGCONT), 0);
+		status = wait_child(pid);
+	} else {
+		status = WEXITSTATUS(status);
+	}
+	cr_assert_eq(lunlink("f"), 0);
+	return status;
+}
+
+Test(crash_drain_readers, a_look_that_begins_at_home_misses_a_log_on_its_way)
+{
+	for (int before = 0; before < 2; before++) {
+		cr_assert_not(misses(false, before));
+		cr_assert_eq(misses(true, before), before == 1);
+	}
 }
