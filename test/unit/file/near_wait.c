@@ -123,7 +123,8 @@ static int nr_lines(int fd)
 
 	text[n > 0 ? n : 0] = '\0';
 	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-		nr += strncmp(line, "libplfs: ", 9) ? 0 : strstr(line, "not drained") ? 1 : 100;
+		if (!strncmp(line, "libplfs: ", 9))
+			nr += strstr(line, "not drained") && strstr(line, "release=home") ? 1 : 100;
 	return nr;
 }
 
