@@ -39,7 +39,7 @@ static const struct {
 	[APPEND] = { "append", 2 },     [READ] = { "read", 0 },          [TRUNCATE] = { "truncate", 1 },
 	[SYNC] = { "sync", 0 },         [CLOSE] = { "close", 0 },        [SYNC_DIR] = { "dir", 0 },
 	[RENAME] = { "rename", 0 },     [UNLINK] = { "unlink", 0 },      [FLATTEN] = { "flatten", 0 },
-	[MOVE] = { "move", 0 },         [COMPACT] = { "compact", 0 },
+	[MOVE] = { "move", 0 },         [COMPACT] = { "compact", 0 },   [DRAIN] = { "drain", 0 },
 };
 
 static void add(struct step like, long off, long len)
@@ -123,6 +123,7 @@ static void perform(struct lfile *l, int i)
 	const char *name = s->file ? "t" : "f";
 	struct plfs_progress watch = { .arg = NULL };
 	struct plfs_compact k = { .dry = false };
+	struct plfs_drain drain = { .closed_only = false };
 	char path[PATH_MAX];
 	ssize_t n = 0;
 	off_t end;
@@ -172,6 +173,10 @@ static void perform(struct lfile *l, int i)
 		lpath("f", path);
 		ret = plfs_compact(path, &k, &watch);
 		ret = ret < 0 ? ret : 0;
+		break;
+	case DRAIN:
+		ret = plfs_drain_file(lpath("f", path), AT_FDCWD, path, &drain);
+		ret = drain.nr_lost ? -EIO : ret;
 		break;
 	case MOVE:
 		ret = plfs_in_body(l[s->file].f, PLFS_MAP_WRITE) == 1 ? 0 : -EIO;

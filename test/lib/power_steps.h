@@ -15,7 +15,7 @@
 
 enum action {
 	OPEN, OPEN_TRUNC, WRITE, APPEND, READ, TRUNCATE, SYNC, CLOSE, SYNC_DIR, RENAME, UNLINK, FLATTEN, MOVE,
-	COMPACT, NR_ACTIONS
+	COMPACT, DRAIN, NR_ACTIONS
 };
 
 struct step {
@@ -41,8 +41,8 @@ void power_lead_near(const char *tree);
 /*
  * Add steps in words with one space between. "A:" and "B:" choose the process, "f:" and "t:" the file, from
  * there on; it begins with A and f. A step is one of open, rewrite, write OFF LEN, append OFF LEN, read,
- * truncate LEN, sync, close, dir (sync the directory), rename (t to f), unlink, flatten, compact,
- * move (into the body). "each NR OFF LEN APART" stands for NR writes that are APART bytes apart, "irregular NR OFF" for NR
+ * truncate LEN, sync, close, dir (sync the directory), rename (t to f), unlink, flatten, compact, drain (of
+ * f), move (into the body). "each NR OFF LEN APART" stands for NR writes that are APART bytes apart, "irregular NR OFF" for NR
  * writes of BLOCK bytes without an order.
  */
 __attribute__((format(printf, 1, 2))) void add_steps(const char *text, ...);
