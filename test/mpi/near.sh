@@ -266,8 +266,8 @@ near_dialogue() {
 		"$(enter_host h1)" "$(enter_host h2)"
 }
 
-# The file system of h1 stands still for a minute while the helper copies to it: a process that has its file open writes on, and reads
-# what it wrote. Its close waits.
+# The file system of h1 stands still for a minute while the helper copies to it: a process that has its file open writes on. Its close
+# waits. (So do reads, also of what it wrote, and stat(): they look into the backend.)
 near_hangs() { # [SECONDS]
 	local writer pid seconds=${1:-60}
 	near_hosts rate=1M
@@ -288,11 +288,9 @@ for i in range(1, 300):
         time.sleep(0.1)
     began = time.time()
     os.write(f, b"f" * 100000)
-    if os.pread(f, 200000, (i - 1) * 100000) != b"f" * 200000:
-        sys.exit("read")
     longest = max(longest, time.time() - began)
     time.sleep(int(seconds) / 300)
-print(f"a write and a read took {longest:.3f} s at most")
+print(f"a write took {longest:.3f} s at most")
 open(work + "/written", "w").close()
 os.close(f)' "$work" "$mnt" "$seconds" &
 	writer=$!

@@ -148,3 +148,15 @@ drain_progress() {
 	grep -E '4 logs moved home, 8.0 MiB' "$work/got"
 	rm -r "$work/place"
 }
+
+# How much there is nobody has counted.
+stage_progress() {
+	local map
+	mkdir "$work/place"
+	map="/plfs=$back{small=0,near=$work/place,drain=none}"
+	"$plfs" run -m "/plfs=$back{small=0}" sh -c 'for i in 1 2 3 4; do head -c 2M /dev/urandom >/plfs/q$i; done'
+	script -qec "'$plfs' stage -m '$map' --rate=3M '$back'/q*" /dev/null | tr '\r' '\n' >"$work/got"
+	grep -E '[1-4] files, [0-9.]+ MiB, .*/s' "$work/got" || { cat -v "$work/got"; return 1; }
+	grep -E '4 logs staged, 8.0 MiB' "$work/got"
+	rm -r "$work/place"
+}
