@@ -120,6 +120,8 @@ $(O)/flags: FORCE
 	missing=; packages=; lacks() { missing="$$missing $$1" packages="$$packages $$2"; }; \
 	has() { printf '#if !__has_include(<%s>)\n#error\n#endif\n' $$1 >$@.c; \
 		$(CC) $(PLFS_CPPFLAGS) $(CPPFLAGS) -E $@.c >/dev/null 2>&1 || lacks $$1 $$2; rm $@.c; }; \
+	old() { printf '#include <limits.h>\n#if !__GLIBC_PREREQ(2, 28)\n#error\n#endif\n' >$@.c; \
+		! $(CC) $(PLFS_CPPFLAGS) $(CPPFLAGS) -E $@.c >/dev/null 2>&1; set -- $$?; rm $@.c; return $$1; }; \
 	if ! command -v $(firstword $(CC)) >/dev/null; then \
 		lacks $(firstword $(CC)) '$(firstword $(CC)) libc6-dev uthash-dev$(if $(JEMALLOC_OBJ), libjemalloc-dev)'; \
 	else \
@@ -130,6 +132,7 @@ $(O)/flags: FORCE
 	fi; \
 	[ -z "$$missing" ] || { rm $@.new; echo "libplfs: missing:$$missing: install the Debian packages$$packages" \
 		"(scripts/install-deps build does it)$$without" >&2; exit 1; }; \
+	! old || { rm $@.new; echo "libplfs: needs glibc 2.28 or newer" >&2; exit 1; }; \
 	mv $@.new $@
 FORCE:
 

@@ -22,6 +22,9 @@
 #else /* older than clang 13 */
 #define JUMP return
 #endif
+#elif !__has_attribute(no_sanitize) /* gcc 7 */
+#define BY_JUMP __attribute__((optimize("O2")))
+#define JUMP return
 #else
 #define BY_JUMP __attribute__((optimize("O2"), no_sanitize("address", "undefined", "thread")))
 #define JUMP return
