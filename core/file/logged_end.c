@@ -256,6 +256,10 @@ static ssize_t append_locked(struct inode *ino, int fd, const struct iovec *iov,
 
 	if (len > FORM_SIZE_MAX || at > FORM_SIZE_MAX - len)
 		return -EFBIG;
+	/* what others have written there is to be known at home before a size that covers it */
+	n = unlikely(at > ino->v.told_len) && at > ino->v.own_end ? publish_places(ino) : 0;
+	if (n)
+		return n;
 	n = form_write_pieces(logged_write, ino, fd, iov, cnt, at);
 	if (ino->v.own_end > ino->v.told_len)
 		publish_size(ino, fd);

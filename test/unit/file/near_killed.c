@@ -150,6 +150,37 @@ Test(near_killed, what_was_appended_is_an_error)
 	}
 }
 
+static int append_behind(void *arg)
+{
+	static char buf[1000];
+	const struct iovec iov = { buf, sizeof(buf) };
+	struct lfile l = lopen("a", O_RDWR | O_APPEND);
+	off_t end = 0;
+
+	(void)arg;
+	return plfs_appendv(l.f, &iov, 1, &end) != sizeof(buf) || end != LEN + 1000 || lclose(&l);
+}
+
+static int look_before_the_end(void *arg)
+{
+	struct lfile l = lopen("a", O_RDONLY);
+
+	(void)arg;
+	return plfs_size(l.f) != LEN + 1000 ? WRONG : -lcheck(&l, BEGUN, LEN - BEGUN, 1);
+}
+
+Test(near_killed, where_another_process_has_appended_behind_it_it_is_an_error)
+{
+	for (int shared = 0; shared < 2; shared++) {
+		kill_one(0, NOTHING, shared);
+		cr_assert_eq(in_child(append_behind, NULL), 0);
+		cr_assert_eq(in_child(look_before_the_end, NULL), 0);
+		near_lose();
+		cr_assert_eq(in_child(look_before_the_end, NULL), EIO);
+		cr_assert_eq(lunlink("a"), 0);
+	}
+}
+
 /* ---- truncation ---- */
 
 static int write_and_sync(void *arg)
