@@ -266,10 +266,11 @@ near_dialogue() {
 		"$(enter_host h1)" "$(enter_host h2)"
 }
 
-# The file system of h1 stands still for a minute while the helper copies to it: a process that has its file open writes on. Its close
-# waits. (So do reads, also of what it wrote, and stat(): they look into the backend.)
+# The file system of h1 stands still for some seconds while the helper copies to it: a process that has its file open writes on. Its close
+# waits. (So do reads, also of what it wrote, and stat(): they look into the backend. After some 30 seconds the writes wait too, with
+# FUSE: the kernel writes the page of the notice to the backend then, and a store to it waits for that.)
 near_hangs() { # [SECONDS]
-	local writer pid seconds=${1:-60}
+	local writer pid seconds=${1:-15}
 	near_hosts rate=1M
 	rm -f "$work/go" "$work/written"
 	under python3 -c '
