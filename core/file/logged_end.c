@@ -143,6 +143,8 @@ static int mask_older(struct inode *ino, int fd, uint64_t size)
 	unsigned nr_others;
 	uint64_t now_ns;
 
+	if (!ret)
+		ret = writer_tell(&ino->w);
 	if (ret)
 		return ret;
 	now_ns = lease_stamp(&ino->w.leased.lease);
@@ -152,8 +154,6 @@ static int mask_older(struct inode *ino, int fd, uint64_t size)
 		ret = writer_truncate(&ino->w, size, now_ns);
 		if (!ret)
 			ret = writer_save(&ino->w);
-		if (!ret) /* else what is cut off might come back */
-			ret = writer_tell(&ino->w);
 		if (ret)
 			stub_set_cut(fd, &ino->v.stub, 0, 0);
 	}
@@ -261,8 +261,9 @@ static ssize_t append_locked(struct inode *ino, int fd, const struct iovec *iov,
 	if (n)
 		return n;
 	n = form_write_pieces(logged_write, ino, fd, iov, cnt, at);
-	if (ino->v.own_end > ino->v.told_len)
-		publish_size(ino, fd);
+	/* Home may have no room for the records. An appender on another host would write over it all the same. */
+	if (ino->v.own_end > ino->v.told_len && publish_size(ino, fd))
+		publish_extend(ino, fd, ino->v.own_end);
 	*end = at + (uint64_t)(n > 0 ? n : 0);
 	return n;
 }

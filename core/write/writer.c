@@ -412,11 +412,30 @@ void writer_discard(struct writer *w)
 	tail_discard(&w->tail);
 }
 
+/* The record alone, which refers to no bytes of the log. */
+static int tell_record(struct writer *w, const struct index_record *rec)
+{
+	struct index_block block = { .nr_records = 1, .records = rec };
+	void *buf = mem_alloc(index_block_max_len(&block));
+	int ret;
+
+	name_log_numbers(w->tail.log_name, &block.pid, &block.seq);
+	ret = buf ? node_index_append(w->tail.c, buf, index_block_encode(&block, buf)) : -ENOMEM;
+	mem_free(buf);
+	return ret;
+}
+
+/*
+ * The record of a log near is at home first: else what is cut off might come back. Where it cannot be, nothing
+ * is cut off.
+ */
 int writer_truncate(struct writer *w, uint64_t size, uint64_t stamp_ns)
 {
 	struct index_record rec = { .type = INDEX_TRUNCATE, .logical_off = size, .stamp_ns = stamp_ns };
 	int ret = make_room(w, 0);
 
+	if (!ret && unlikely(w->tail.near))
+		ret = tell_record(w, &rec);
 	if (ret)
 		return ret;
 	writer_break(w);
