@@ -120,6 +120,24 @@ static bool has_nothing(const struct inode *ino, int fd, const struct stub *stub
 	       now.generation_ns == stub->generation_ns && stub_hosts_find(hosts, name);
 }
 
+/*
+ * Not while a new generation comes that would not have the entry: a reclaim that carries the hosts over has
+ * locked the container.
+ */
+static void enter_loss(struct inode *ino, int fd, struct stub_hosts *hosts, const char *name)
+{
+	bool locked = !inode_lock_end(ino);
+	struct stub stub;
+
+	if (!stub_hosts_read(fd, &stub, hosts) && stub_hosts_find(hosts, name)) {
+		stub_hosts_saw_all(hosts, &ino->c); /* for the line */
+		tell(fd, hosts);
+		stub_hosts_enter_loss(fd, &stub, name);
+	}
+	if (locked)
+		inode_unlock_end(ino);
+}
+
 /* Its own function: the table takes much of the stack. */
 __attribute__((noinline)) void hosts_look_before_log(struct inode *ino)
 {
@@ -135,18 +153,17 @@ __attribute__((noinline)) void hosts_look_before_log(struct inode *ino)
 		return;
 	name_index_here(&ino->c, index);
 	container_path(&ino->c, index, path);
-	if (!stub_hosts_find(&hosts, name_of(index)) || !ino->m->store.ops->stat(&ino->m->store, path, &st) ||
-	    may_be_late(ino, f->fd) || !has_nothing(ino, f->fd, &stub, &hosts, name_of(index)))
-		return;
-	stub_hosts_saw_all(&hosts, &ino->c); /* for the line: the table was read again */
-	tell(f->fd, &hosts);
-	stub_hosts_enter_loss(f->fd, &stub, name_of(index));
+	if (stub_hosts_find(&hosts, name_of(index)) && ino->m->store.ops->stat(&ino->m->store, path, &st) &&
+	    !may_be_late(ino, f->fd) && has_nothing(ino, f->fd, &stub, &hosts, name_of(index)))
+		enter_loss(ino, f->fd, &hosts, name_of(index));
 }
 
 void hosts_enter(struct inode *ino)
 {
-	uint64_t generation_ns = ino->v.stub.generation_ns;
+	/* since the header was followed others may have begun one: before this log, or with a notice */
+	uint64_t generation_ns = max_u64(ino->v.stub.generation_ns, ino->settled_ns);
 	const struct plfs_file *f;
+	struct stub stub;
 
 	if (likely(ino->entered == generation_ns + 1))
 		return;
@@ -157,7 +174,9 @@ void hosts_enter(struct inode *ino)
 		/* after a power failure it must not seem to have lost what never reached the disk */
 		if (stub_is_synced(f->fd) && durable_sync_names(&ino->c))
 			return;
-		stub_hosts_enter(f->fd, &ino->v.stub, ino->w.tail.log_name);
+		stub = ino->v.stub;
+		stub.generation_ns = generation_ns;
+		stub_hosts_enter(f->fd, &stub, ino->w.tail.log_name);
 		lease_host_entered(&ino->w.leased.lease, generation_ns);
 	}
 	ino->entered = generation_ns + 1;

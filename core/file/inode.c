@@ -230,6 +230,7 @@ int inode_settle(struct inode *ino, int fd)
 	} else if (now.has_container) {
 		ino->v.stub.cut_size = now.cut_size;
 		ino->v.stub.cut_ns = now.cut_ns;
+		ino->settled_ns = now.generation_ns;
 	}
 	return 0;
 }

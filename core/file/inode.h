@@ -30,6 +30,7 @@ struct inode {
 	struct inode_key key;
 	unsigned refs;   /* under the table's lock: one of each description, and those of calls that go on */
 	uint64_t entered; /* 1 + the generation in which the stub has this host (stub_hosts.h) */
+	uint64_t settled_ns; /* the generation of the header by the last inode_settle() */
 	uint64_t number; /* among all of this process, in order */
 	pthread_mutex_t lock; /* for all that follows */
 	struct plfs_file *files;

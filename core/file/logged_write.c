@@ -325,6 +325,7 @@ int logged_make_writer(struct inode *ino, int fd)
 		ino->w.before_spill = before_spill;
 		ino->w.arg = ino;
 		ino->writing = true;
+		ino->entered = 0; /* since the last log a reclaim may have forgotten the host */
 		ino->v.r.own_log = UINT32_MAX;
 		ino->v.published_ns = stamp_coarse_ns();
 		ino->v.dated_ns = ino->m->store.remote ? ino->v.published_ns : 0;
