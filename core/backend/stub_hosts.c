@@ -54,13 +54,18 @@ int stub_hosts_read(int fd, struct stub *stub, struct stub_hosts *hosts)
 	return ret;
 }
 
-/* The place for @host: its own, or else the first that is free; -1: there is none. */
-static int place_for(const struct stub_hosts *hosts, uint32_t host)
+/*
+ * The place for @host: its own, or else the first that is free of @hosts and @others (or NULL); -1: there is
+ * none.
+ */
+static int place_for(const struct stub_hosts *hosts, const struct stub_hosts *others, uint32_t host)
 {
 	bool taken[STUB_HOSTS_NR] = { false };
 
 	for (unsigned i = 0; i < hosts->nr; i++)
 		taken[hosts->hosts[i].place] = true;
+	for (unsigned i = 0; others && i < others->nr; i++)
+		taken[others->hosts[i].place] = true;
 	for (unsigned i = 0; i < STUB_HOSTS_NR; i++)
 		if (!taken[(host / 2 + i) % STUB_HOSTS_NR])
 			return (int)((host / 2 + i) % STUB_HOSTS_NR);
@@ -86,7 +91,8 @@ static unsigned find(const struct stub_hosts *hosts, uint32_t host)
 	return i;
 }
 
-static void enter(int fd, const struct stub *stub, uint32_t host)
+/* Not in a place of @others, if not NULL: these are of another generation. */
+static void enter(int fd, const struct stub *stub, uint32_t host, const struct stub_hosts *others)
 {
 	uint8_t table[STUB_HOSTS_LEN], entry[ENTRY_LEN];
 	struct stub_hosts hosts;
@@ -97,7 +103,7 @@ static void enter(int fd, const struct stub *stub, uint32_t host)
 	decode(stub, table, &hosts);
 	if (find(&hosts, host) < hosts.nr)
 		return;
-	place = place_for(&hosts, host);
+	place = place_for(&hosts, others, host);
 	encode(stub, host, entry);
 	if (place >= 0)
 		io_pwrite_all(fd, entry, ENTRY_LEN, STUB_HOSTS_OFF + (uint64_t)place * ENTRY_LEN);
@@ -108,7 +114,7 @@ void stub_hosts_enter(int fd, const struct stub *stub, const char *name)
 	uint32_t host = key_in(name);
 
 	if (host)
-		enter(fd, stub, host);
+		enter(fd, stub, host, NULL);
 }
 
 void stub_hosts_enter_loss(int fd, const struct stub *stub, const char *name)
@@ -116,7 +122,38 @@ void stub_hosts_enter_loss(int fd, const struct stub *stub, const char *name)
 	uint32_t host = key_in(name);
 
 	if (host)
-		enter(fd, stub, host & ~(uint32_t)1);
+		enter(fd, stub, host & ~(uint32_t)1, NULL);
+}
+
+bool stub_hosts_add(struct stub_hosts *hosts, const char *name)
+{
+	uint32_t host = key_in(name);
+
+	if (!host || find(hosts, host) < hosts->nr)
+		return true;
+	if (hosts->nr == STUB_HOSTS_NR)
+		return false;
+	hosts->hosts[hosts->nr++] = (struct stub_host){ .host = host };
+	return true;
+}
+
+void stub_hosts_enter_all(int fd, const struct stub *stub, const struct stub_hosts *hosts,
+			  const struct stub_hosts *others)
+{
+	for (unsigned i = 0; i < hosts->nr; i++)
+		enter(fd, stub, hosts->hosts[i].host, others);
+}
+
+void stub_hosts_saw_those(struct stub_hosts *hosts, const struct stub_hosts *those)
+{
+	for (unsigned i = 0; i < hosts->nr; i++)
+		hosts->hosts[i].seen |= find(those, hosts->hosts[i].host) < those->nr;
+}
+
+void stub_hosts_saw_losses(struct stub_hosts *hosts)
+{
+	for (unsigned i = 0; i < hosts->nr; i++)
+		hosts->hosts[i].seen |= hosts->hosts[i].host % 2 == 0;
 }
 
 struct stub_host *stub_hosts_find(struct stub_hosts *hosts, const char *name)

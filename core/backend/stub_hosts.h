@@ -7,7 +7,8 @@
  * A host is entered when it first publishes a size in a generation, so when its log and live file are
  * there. If something of the file has been synced their names are, before: else a power failure could leave
  * the entry alone. As long as the generation lasts one of log, live file and node index stays. An entry
- * holds for its container and its generation alone: a truncation to 0 clears the table.
+ * holds for its container and its generation alone: a truncation to 0 clears the table. A reclaim enters the
+ * hosts for its generation before the header has that (core/file/reclaim_hosts.h).
  *
  *   in the header, from byte 512 on: 256 entries
  *   off size field        (little-endian)
@@ -55,6 +56,20 @@ void stub_hosts_enter_loss(int fd, const struct stub *stub, const char *name);
 
 /* The same of the host whose notice is called @name. A notice is no dropping: it does not count as one. */
 struct stub_host *stub_hosts_find_notice(struct stub_hosts *hosts, const char *name);
+
+/* A set of hosts that have no places. false: the host of the dropping @name is not in it, for it is full. */
+bool stub_hosts_add(struct stub_hosts *hosts, const char *name);
+
+/*
+ * Enter all of @hosts in the generation of @stub, which may be one that the header has not yet: @others are
+ * those of the generation that it has, whose places stay. Best effort, as above.
+ */
+void stub_hosts_enter_all(int fd, const struct stub *stub, const struct stub_hosts *hosts,
+			  const struct stub_hosts *others);
+
+/* Those of @hosts that are among @those count as seen; those that say that something is lost. */
+void stub_hosts_saw_those(struct stub_hosts *hosts, const struct stub_hosts *those);
+void stub_hosts_saw_losses(struct stub_hosts *hosts);
 
 /* There is a dropping of this name, the last part of its path: its host has something. */
 void stub_hosts_saw(struct stub_hosts *hosts, const char *name);

@@ -5,8 +5,6 @@
 #include "core/file/reclaim.h"
 
 #include "core/backend/container_dirs.h"
-#include "core/backend/names.h"
-#include "core/backend/stub_hosts.h"
 #include "core/backend/stub_lock.h"
 #include "core/backend/writer_table.h"
 #include "core/base/io.h"
@@ -14,6 +12,7 @@
 #include "core/dropping/notice.h"
 #include "core/file/collect.h"
 #include "core/file/logged.h"
+#include "core/file/reclaim_hosts.h"
 #include "core/gather/void_logs.h"
 #include "core/write/durable.h"
 #include "core/write/resume.h"
@@ -105,16 +104,6 @@ int reclaim_sync(struct reclaim *rc)
 
 /* ---- R5, R6 ---- */
 
-/* Whoever writes the file meanwhile sets its time; else it stays as @before. */
-static void keep_times(struct reclaim *rc, const struct stat *before)
-{
-	struct timespec times[2] = { rc->times[0], rc->alone ? rc->times[1] : before->st_mtim };
-	struct stat after;
-
-	if (!sys.fstat(rc->fd, &after) && after.st_size == before->st_size)
-		sys.futimens(rc->fd, times);
-}
-
 static int store_generation(struct reclaim *rc, uint64_t generation_ns)
 {
 	struct inode *ino = rc->ino;
@@ -126,7 +115,7 @@ static int store_generation(struct reclaim *rc, uint64_t generation_ns)
 	if (!ret && !ino->v.stub.has_container)
 		ret = -EREMCHG;
 	if (!ret)
-		keep_times(rc, &before);
+		reclaim_keep_times(rc, &before);
 	return ret;
 }
 
@@ -140,6 +129,8 @@ static int void_them(struct reclaim *rc, uint64_t generation_ns)
 	if (io_fsync(rc->fd)) /* a body that was cut must not be longer than before */
 		ret = -errno;
 	if (!ret)
+		ret = reclaim_carry_hosts(rc, generation_ns);
+	if (!ret)
 		ret = store_generation(rc, generation_ns);
 	if (!ret && io_fsync(rc->fd))
 		ret = -errno;
@@ -147,113 +138,17 @@ static int void_them(struct reclaim *rc, uint64_t generation_ns)
 	return ret;
 }
 
-static int enter_host(void *arg, const char *path, const char *name, enum dropping_kind kind)
-{
-	const struct reclaim *rc = arg;
-
-	(void)path, (void)kind;
-	stub_hosts_enter(rc->fd, &rc->ino->v.stub, name);
-	return 0;
-}
-
-/*
- * If the generation is that of before, as where only what was left the last time has gone, a host that has
- * nothing any more is entered still.
- */
-static void forget_hosts(struct reclaim *rc)
-{
-	struct stub_hosts *hosts = mem_alloc(sizeof(*hosts)); /* too large for a small stack */
-	struct stub now;
-
-	if (hosts && !stub_hosts_read(rc->fd, &now, hosts) && !stub_hosts_saw_all(hosts, &rc->ino->c))
-		stub_hosts_forget_missing(rc->fd, hosts);
-	mem_free(hosts);
-}
-
-struct seen_arg {
-	struct reclaim *rc;
-	struct stub_hosts *hosts;
-};
-
-static int saw_new(void *arg, const char *path, const char *name, enum dropping_kind kind)
-{
-	const struct seen_arg *seen = arg;
-	const struct reclaim_log *log;
-	char of_live[CONTAINER_PATH_LEN];
-
-	if (kind != DROPPING_DATA && kind != DROPPING_LIVE)
-		return 0;
-	if (kind == DROPPING_LIVE)
-		name_log_of_live(path, of_live);
-	log = reclaim_log_of(seen->rc, kind == DROPPING_LIVE ? of_live : path);
-	if (!log || (kind == DROPPING_LIVE && !log->open))
-		stub_hosts_saw(seen->hosts, name);
-	return 0;
-}
-
-/* Those that have something that counts, and those that have begun a log since R2, or gone on with one. */
-static int saw_needed(struct reclaim *rc, struct stub_hosts *hosts)
-{
-	struct seen_arg seen = { rc, hosts };
-
-	for (struct reclaim_log *log = rc->logs; log; log = log->hh.next)
-		if (log->max_ns > rc->ino->v.stub.generation_ns || (!log->indexed && !log->open))
-			stub_hosts_saw(hosts, name_of(log->path));
-	return container_list(&rc->ino->c, saw_new, &seen);
-}
-
-/*
- * Before the last of a host goes: whoever dies between must not leave the host entered, with nothing there.
- * It has no record that counts. If something of it stays enter_hosts() enters it again.
- */
-static int forget_void_hosts(struct reclaim *rc)
-{
-	struct stub_hosts *hosts = mem_alloc(sizeof(*hosts));
-	struct stat before;
-	struct stub now;
-	int ret = hosts ? stub_hosts_read(rc->fd, &now, hosts) : -ENOMEM;
-
-	if (!ret && hosts->nr)
-		ret = saw_needed(rc, hosts);
-	if (!ret && stub_hosts_missing(hosts)) {
-		ret = sys.fstat(rc->fd, &before) ? -errno : stub_hosts_forget_missing(rc->fd, hosts);
-		if (!ret)
-			keep_times(rc, &before);
-		if (!ret && io_fsync(rc->fd))
-			ret = -errno;
-	}
-	mem_free(hosts);
-	return ret;
-}
-
-/* In the new generation no host is entered. */
-static void enter_hosts(struct reclaim *rc)
-{
-	struct stat before;
-
-	if (sys.fstat(rc->fd, &before))
-		return;
-	if (!container_list(&rc->ino->c, enter_host, rc))
-		forget_hosts(rc);
-	keep_times(rc, &before);
-}
-
-int reclaim_commit(struct reclaim *rc, uint64_t *nr_left)
+/* What the generation has made void goes, and the generation is raised once more. */
+static int remove_void(struct reclaim *rc, uint64_t *nr_left)
 {
 	struct inode *ino = rc->ino;
-	struct void_logs out;
+	struct void_logs out = { 0 };
 	unsigned nr_dead;
-	int ret = void_them(rc, rc->void_ns);
+	int ret = kept_map_revoke(&ino->c);
 
-	*nr_left = 0;
-	if (ret)
-		return ret;
-	reader_release(&ino->v.r);
-	ret = kept_map_revoke(&ino->c);
 	notice_raise(&ino->c);
-	if (ret)
-		return ret;
-	ret = forget_void_hosts(rc);
+	if (!ret)
+		ret = reclaim_forget_hosts(rc);
 	if (ret)
 		return ret;
 	nr_dead = collect_dead(&ino->c, ino->v.stub.generation_ns, rc->marked);
@@ -264,7 +159,18 @@ int reclaim_commit(struct reclaim *rc, uint64_t *nr_left)
 		ret = void_them(rc, rc->next_ns);
 	kept_map_revoke(&ino->c);
 	notice_raise(&ino->c);
-	if (!ret)
-		enter_hosts(rc);
+	return ret;
+}
+
+int reclaim_commit(struct reclaim *rc, uint64_t *nr_left)
+{
+	int ret = void_them(rc, rc->void_ns);
+
+	*nr_left = 0;
+	if (!ret) {
+		reader_release(&rc->ino->v.r);
+		ret = remove_void(rc, nr_left);
+	}
+	reclaim_enter_hosts(rc);
 	return ret;
 }

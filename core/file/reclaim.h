@@ -10,8 +10,9 @@
  *   R3  load the maps
  *   R4  unless the visible bytes all have stamps behind those of all logs that are to go: copy them to a new
  *       log, whose records have the stamp F; sync it before it gets records, and these before R5
- *   R5  with the container's lock, and no truncation under way: sync the stub, store the generation G into
- *       the header, sync that. G is below F and below all visible stamps
+ *   R5  with the container's lock, and no truncation under way: sync the stub, enter the hosts that have
+ *       something later than G for that generation (reclaim_hosts.h), store the generation G into the header,
+ *       sync that. G is below F and below all visible stamps
  *   R6  revoke the kept map, notify readers, remove logs, then blocks, and raise the generation once more: so
  *       a kept map that somebody made of the older indexes meanwhile is not taken for one of the present
  *

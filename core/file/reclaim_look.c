@@ -323,6 +323,15 @@ int reclaim_check_logs(struct reclaim *rc)
 	return 0;
 }
 
+void reclaim_keep_times(struct reclaim *rc, const struct stat *before)
+{
+	struct timespec times[2] = { rc->times[0], rc->alone ? rc->times[1] : before->st_mtim };
+	struct stat after;
+
+	if (!sys.fstat(rc->fd, &after) && after.st_size == before->st_size)
+		sys.futimens(rc->fd, times);
+}
+
 void reclaim_end(struct reclaim *rc)
 {
 	struct reclaim_log *log, *next;

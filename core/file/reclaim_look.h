@@ -84,6 +84,9 @@ struct reclaim_pieces {
 int reclaim_begin_pieces(struct reclaim_pieces *p, struct reclaim *rc, uint32_t nr);
 int reclaim_add_piece(void *arg, const struct index_piece *piece);
 
+/* The header was changed. Whoever writes the file meanwhile sets its time; else it stays as @before. */
+void reclaim_keep_times(struct reclaim *rc, const struct stat *before);
+
 /* Whether all that goes ends as a closed log does. 0; -ESTALE: one does not. */
 int reclaim_check_logs(struct reclaim *rc);
 

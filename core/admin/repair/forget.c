@@ -4,11 +4,9 @@
  */
 #include "core/admin/repair/forget.h"
 
-#include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
 #include "core/base/io.h"
-#include "core/dropping/lease.h"
-#include "core/dropping/notice.h"
+#include "core/dropping/entered.h"
 
 static bool was_missing(const struct stub_hosts *before, uint32_t host)
 {
@@ -16,53 +14,6 @@ static bool was_missing(const struct stub_hosts *before, uint32_t host)
 		if (before->hosts[i].host == host)
 			return !before->hosts[i].seen;
 	return false;
-}
-
-struct told_arg {
-	const struct container *c;
-	struct stub_hosts *hosts;
-};
-
-static bool is_notice_of(const struct container *c, int h)
-{
-	uint8_t head[CONTAINER_ID_OFF + STUB_ID_LEN];
-	struct stat st;
-
-	return !c->store->ops->fstat(c->store, h, &st) && store_may_write(&st) &&
-	       c->store->ops->pread(c->store, h, head, sizeof(head), 0) == sizeof(head) &&
-	       !memcmp(head, NOTICE_MAGIC, strlen(NOTICE_MAGIC)) &&
-	       !memcmp(head + CONTAINER_ID_OFF, c->id, STUB_ID_LEN);
-}
-
-static int tell_notice(void *arg, const char *path, const char *name, enum dropping_kind kind)
-{
-	const struct told_arg *told = arg;
-	const struct stub_host *host = stub_hosts_find_notice(told->hosts, name);
-	char full[CONTAINER_PATH_LEN];
-	int h;
-
-	(void)kind;
-	if (!host || host->seen)
-		return 0;
-	container_path(told->c, path, full);
-	h = store_open(told->c->store, full, O_RDWR | STORE_BRIEFLY, 0);
-	if (h >= 0 && is_notice_of(told->c, h))
-		lease_host_forgotten(told->c->store, h);
-	if (h >= 0)
-		store_close(told->c->store, &h);
-	return 0;
-}
-
-/*
- * By their notices these hosts are entered still: they would not enter themselves when they write again. One
- * that cannot be opened is of no use to its host either.
- */
-static int forget_missing(const struct scan *l, int fd, struct stub_hosts *hosts)
-{
-	struct told_arg told = { l->c, hosts };
-	int ret = stub_hosts_missing(hosts) ? container_list_there(l->c, tell_notice, &told) : 0;
-
-	return ret ? ret : stub_hosts_forget_missing(fd, hosts);
 }
 
 int forget_hosts_of(const struct scan *l, int fd, bool give_up)
@@ -75,7 +26,7 @@ int forget_hosts_of(const struct scan *l, int fd, bool give_up)
 		hosts.hosts[i].seen |= was_missing(&l->hosts, hosts.hosts[i].host);
 	if (!ret)
 		ret = stub_hosts_saw_all(&hosts, l->c);
-	return ret ? ret : forget_missing(l, fd, &hosts);
+	return ret ? ret : entered_forget_missing(l->c, fd, &hosts);
 }
 
 /* Whether something that counts may be in the log. A log without an index may have lost it. */
@@ -107,6 +58,6 @@ int forget_hosts_of_void(const struct scan *l, int fd)
 			stub_hosts_saw(&hosts, name_of(l->logs[i]->path));
 	if (!stub_hosts_missing(&hosts))
 		return 0;
-	ret = forget_missing(l, fd, &hosts);
+	ret = entered_forget_missing(l->c, fd, &hosts);
 	return !ret && io_fsync(fd) ? -errno : ret;
 }
