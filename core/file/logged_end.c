@@ -261,7 +261,7 @@ static ssize_t append_locked(struct inode *ino, int fd, const struct iovec *iov,
 	if (n)
 		return n;
 	n = form_write_pieces(logged_write, ino, fd, iov, cnt, at);
-	/* Home may have no room for the records. An appender on another host would write over it all the same. */
+	/* Home may have no room for the records: an appender on another host would write over it. */
 	if (ino->v.own_end > ino->v.told_len && publish_size(ino, fd))
 		publish_extend(ino, fd, ino->v.own_end);
 	*end = at + (uint64_t)(n > 0 ? n : 0);

@@ -111,6 +111,8 @@ static int store_generation(struct reclaim *rc, uint64_t generation_ns)
 	int ret = sys.fstat(rc->fd, &before) ? -errno : 0;
 
 	if (!ret)
+		ret = reclaim_carry_hosts(rc, generation_ns);
+	if (!ret)
 		ret = stub_set_generation(rc->fd, &ino->v.stub, generation_ns);
 	if (!ret && !ino->v.stub.has_container)
 		ret = -EREMCHG;
@@ -128,8 +130,6 @@ static int void_them(struct reclaim *rc, uint64_t generation_ns)
 		return ret;
 	if (io_fsync(rc->fd)) /* a body that was cut must not be longer than before */
 		ret = -errno;
-	if (!ret)
-		ret = reclaim_carry_hosts(rc, generation_ns);
 	if (!ret)
 		ret = store_generation(rc, generation_ns);
 	if (!ret && io_fsync(rc->fd))

@@ -426,8 +426,8 @@ static int tell_record(struct writer *w, const struct index_record *rec)
 }
 
 /*
- * The record of a log near is at home first: else what is cut off might come back. Where it cannot be, nothing
- * is cut off.
+ * The record of a log near is at home first: else what is cut off might come back. Where it cannot be,
+ * nothing is cut off.
  */
 int writer_truncate(struct writer *w, uint64_t size, uint64_t stamp_ns)
 {
