@@ -9,6 +9,9 @@
 #include "core/base/msg.h"
 #include "core/base/sys.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #define DEPTH_MAX 3 /* of a container, in another backend (backend/spread.h) */
 
 /* The directory @name, of @len bytes, in @dirfd, which is closed unless it is @top. */
@@ -37,6 +40,32 @@ static int open_component(int dirfd, int top, const char *name, size_t len, int 
 	return ret;
 }
 
+/* The number of the mount that @fd lies in. -1: that cannot be told. */
+static long mount_of(int fd)
+{
+	char text[256], *id;
+	ssize_t n;
+	int info;
+
+	snprintf(text, sizeof(text), "/proc/self/fdinfo/%d", fd);
+	info = io_open(text, O_RDONLY | O_CLOEXEC);
+	if (info < 0)
+		return -1;
+	n = io_read(info, text, sizeof(text) - 1);
+	io_close(info);
+	text[n > 0 ? n : 0] = '\0';
+	id = strstr(text, "mnt_id:");
+	return id ? strtol(id + 7, NULL, 10) : -1;
+}
+
+/* Whether there is a mount between @top and @fd; one from the same file system has its device number. */
+static bool is_mounted(int top, int fd)
+{
+	long above = mount_of(top), below = mount_of(fd);
+
+	return above >= 0 && below >= 0 && above != below;
+}
+
 /* Where the kernel has no openat2(): one component after the other, and no link on the way is followed. */
 static int open_by_components(int top, const char *path, int flags)
 {
@@ -48,7 +77,13 @@ static int open_by_components(int top, const char *path, int flags)
 			fd = open_component(fd, top, path, (size_t)(slash - path), O_PATH);
 		path = slash + 1;
 	}
-	return fd < 0 ? fd : open_component(fd, top, *path ? path : ".", *path ? strlen(path) : 1, flags);
+	if (fd >= 0)
+		fd = open_component(fd, top, *path ? path : ".", *path ? strlen(path) : 1, flags);
+	if (fd >= 0 && is_mounted(top, fd)) {
+		io_close(fd);
+		fd = -EXDEV;
+	}
+	return fd;
 }
 
 /* No link is followed. */

@@ -9,6 +9,8 @@
 #include "core/store/dirs.h"
 
 #include <criterion/criterion.h>
+#include <sched.h>
+#include <sys/mount.h>
 
 static int top;
 
@@ -119,6 +121,34 @@ Test(dirs, without_openat2_no_link_on_the_way_is_followed_either)
 	fd = dirs_open_of(top, "f", &name);
 	cr_assert_geq(fd, 0);
 	close(fd);
+}
+
+/* A part of the same file system has its device number: what it hides, or holds, is nobody's to remove. */
+Test(dirs, without_openat2_what_is_mounted_is_not_entered_either)
+{
+	char from[PATH_MAX], to[PATH_MAX];
+	const char *name;
+
+	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		cr_skip_test("needs a mount namespace of its own");
+	close(top);
+	top = open(scratch, O_RDONLY | O_DIRECTORY);
+	make_dir("d");
+	make_dir("d/a");
+	make_dir("other");
+	make_dir("other/below");
+	make_file("other/f", 1);
+	snprintf(from, sizeof(from), "%s/other", scratch);
+	snprintf(to, sizeof(to), "%s/d/a", scratch);
+	cr_assert_eq(mount(from, to, NULL, MS_BIND, NULL), 0);
+	sys.openat2 = no_openat2;
+	cr_assert_eq(dirs_open(top, "d/a"), -EXDEV);
+	cr_assert_eq(dirs_open(top, "d/a/below"), -EXDEV);
+	cr_assert_eq(dirs_open_of(top, "d/a/f", &name), -EXDEV);
+	cr_assert_eq(dirs_remove(top, "d", false, known), -EXDEV);
+	cr_assert_eq(umount2(to, MNT_DETACH), 0);
+	cr_assert(is_there("other/f") && is_there("d/a"));
+	cr_assert_eq(dirs_remove(top, "d", false, known), 0);
 }
 
 Test(dirs, that_are_to_be_empty_go_only_if_they_are)
