@@ -8,6 +8,7 @@
 #include "core/base/stamp.h"
 #include "core/base/bytes.h"
 #include "core/base/crc32c.h"
+#include "core/base/alloc.h"
 #include "core/base/msg.h"
 #include "core/base/io.h"
 #include "core/store/posix.h"
@@ -256,10 +257,11 @@ int stub_look(int fd, struct stub *stub)
 __attribute__((noinline, cold))
 void stub_tell_damaged(int fd)
 {
-	char name[PATH_MAX];
+	char *name = mem_alloc(PATH_MAX); /* too large for a small stack */
 
 	msg_error("%s: damaged stub: its header is neither whole nor empty; the data in %s is untouched",
-		  stub_name(fd, name, sizeof(name)), PLFS_DIR_NAME);
+		  name ? stub_name(fd, name, PATH_MAX) : "(a stub)", PLFS_DIR_NAME);
+	mem_free(name);
 }
 
 /* Its own function, as the two above: who makes an error line has little of the stack in use. */

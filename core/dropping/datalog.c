@@ -11,6 +11,7 @@
 #include "core/backend/twin.h"
 #include "core/base/bytes.h"
 #include "core/base/crc32c.h"
+#include "core/base/alloc.h"
 #include "core/base/msg.h"
 
 #include <stdio.h>
@@ -155,11 +156,14 @@ static int open_checked(const struct container *c, const char *path, int flags)
 
 bool datalog_is_elsewhere(const struct container *c, const char *path)
 {
+	struct place *p = mem_alloc(sizeof(*p)); /* too large for a small stack */
 	char full[CONTAINER_PATH_LEN];
-	struct place p;
+	bool is_elsewhere;
 
 	container_path(c, path, full);
-	return placed_is_elsewhere(c->store, full, &p);
+	is_elsewhere = !p || placed_is_elsewhere(c->store, full, p); /* it is read with care then */
+	mem_free(p);
+	return is_elsewhere;
 }
 
 int datalog_open(const struct container *c, const char *path, bool growing)

@@ -7,6 +7,7 @@
 
 #include "core/file/hosts.h"
 #include "core/dropping/notice.h"
+#include "core/base/alloc.h"
 #include "core/base/msg.h"
 #include "core/base/io.h"
 #include "core/base/stamp.h"
@@ -29,13 +30,12 @@ int acquire_length(struct inode *ino, int fd)
  * what was found there means nothing. -EAGAIN: the file was truncated meanwhile; what was found may be void,
  * or of another time than the length.
  */
-static int loaded(struct inode *ino, int ret)
+static int judge(struct inode *ino, int ret, struct stub_hosts *hosts)
 {
 	int fd = inode_any_fd(ino), ret2;
-	struct stub_hosts hosts = { .nr = 0 };
 	struct stub now;
 
-	ret2 = fd < 0 ? 0 : stub_hosts_read(fd, &now, &hosts);
+	ret2 = fd < 0 ? 0 : stub_hosts_read(fd, &now, hosts);
 	if (fd >= 0 && !ret2 && now.in_body) {
 		inode_follow(ino, &now, NULL);
 		return acquire_length(ino, fd);
@@ -50,7 +50,7 @@ static int loaded(struct inode *ino, int ret)
 	if (fd >= 0 && !ret2)
 		ino->v.stub.moving = now.moving;
 	if (!ret && fd >= 0 && !ret2)
-		hosts_look(ino, fd, &hosts);
+		hosts_look(ino, fd, hosts);
 	/*
 	 * A truncation that was announced before this load watched for it may come after the look at the
 	 * header. Then the map is of before and the length of afterwards: -EAGAIN. What the file has grown by
@@ -76,6 +76,15 @@ static int loaded(struct inode *ino, int ret)
 		msg_error("%s/%s: the data log is not in any index: the index is lost", ino->c.dir,
 			  ino->v.r.lost);
 	return ret == -EIDRM ? -EIO : ret ? ret : ret2;
+}
+
+static int loaded(struct inode *ino, int ret)
+{
+	struct stub_hosts *hosts = mem_alloc(sizeof(*hosts)); /* too large for a small stack */
+
+	ret = hosts ? judge(ino, ret, hosts) : -ENOMEM;
+	mem_free(hosts);
+	return ret;
 }
 
 /*

@@ -165,25 +165,36 @@ uint32_t logset_at_once(struct logset *set)
 	return taken < max ? (max - taken + 1) / 2 : 0;
 }
 
-__attribute__((noinline, cold)) int logset_find_elsewhere(struct logset *set, const struct logset_log *log)
+/* @p is where the log @full is. */
+static int tell_elsewhere(const struct logset *set, const char *full, const struct place *p)
 {
-	char full[CONTAINER_PATH_LEN], host[64];
-	struct place p;
+	char host[64];
 
-	container_path(set->c, log->path, full);
-	if (!placed_is_elsewhere(set->c->store, full, &p))
-		return 0;
-	if (set->waits && !(p.features & PLACE_SHARED))
+	if (set->waits && !(p->features & PLACE_SHARED))
 		return -EREMOTE;
-	place_host(&p, host, sizeof(host));
-	if (p.features & PLACE_SHARED) {
+	place_host(p, host, sizeof(host));
+	if (p->features & PLACE_SHARED) {
 		msg_error("%s: of %s, in another backend, %s, which is not there or cannot be read: bring it back, or give it up with: plfs places --forget %.*s FILE",
-			  full, host, p.path, place_near_len(p.path), p.path);
+			  full, host, p->path, place_near_len(p->path), p->path);
 		return -EIO;
 	}
 	msg_error("%s: on %s in %s, not drained: it cannot be read from here; run plfs drain there (ranks that read what other nodes write need release=home)",
-		  full, host, p.path);
+		  full, host, p->path);
 	return -EIO;
+}
+
+__attribute__((noinline, cold)) int logset_find_elsewhere(struct logset *set, const struct logset_log *log)
+{
+	struct place *p = mem_alloc(sizeof(*p)); /* too large for a small stack */
+	char full[CONTAINER_PATH_LEN];
+	int ret = -ENOMEM;
+
+	if (p) {
+		container_path(set->c, log->path, full);
+		ret = placed_is_elsewhere(set->c->store, full, p) ? tell_elsewhere(set, full, p) : 0;
+	}
+	mem_free(p);
+	return ret;
 }
 
 void logset_take_handle(struct logset *set, struct logset_log *log, struct log_handle *handle, int h)

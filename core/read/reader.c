@@ -9,6 +9,7 @@
 #include "core/gather/attempts.h"
 #include "core/gather/gather.h"
 #include "core/backend/names.h"
+#include "core/base/alloc.h"
 #include "core/base/msg.h"
 #include "core/base/stamp.h"
 #include "core/base/event.h"
@@ -130,51 +131,55 @@ static int own_log_no(struct reader *r, const struct writer *w)
 	return ret;
 }
 
+/* What a load works with. It is too large for a small stack. */
+struct load {
+	char own[CONTAINER_PATH_LEN]; /* path of this process's live file */
+	struct attempts a;
+	struct index_inputs in;
+	struct gathered g;
+};
+
 /* Load from a confirmed map. -errno: the container must be listed. */
-static int load_confirmed(struct reader *r, uint64_t generation_ns)
+static int load_confirmed(struct reader *r, struct load *l)
 {
 	struct index_inputs none = { 0 };
-	struct gathered g;
-	int ret = gather_confirmed(&g, r->c, generation_ns);
+	int ret = gather_confirmed(&l->g, r->c, r->generation_ns);
 
 	if (ret)
 		return ret;
 	watch_lives(&r->watch, r->c, &none);
-	return install(r, &g, &none);
+	return install(r, &l->g, &none);
 }
 
-/*
- * One attempt. @own: path of this process's live file, or NULL. 0; 1: not complete, @a has the reason; -errno
- */
-static int load_listed(struct reader *r, const char *own, uint64_t generation_ns, struct attempts *a)
+/* One attempt. @own: l->own, or NULL. 0; 1: not complete, l->a has the reason; -errno */
+static int load_listed(struct reader *r, const char *own, struct load *l)
 {
-	unsigned how = attempts_flags(a) | (r->seeks_cut ? GATHER_ANEW : 0);
-	struct index_inputs in;
-	struct gathered g;
-	int ret = index_inputs_list(&in, r->c, own);
+	unsigned how = attempts_flags(&l->a) | (r->seeks_cut ? GATHER_ANEW : 0);
+	struct index_inputs *in = &l->in;
+	int ret = index_inputs_list(in, r->c, own);
 
 	if (ret == -ENOENT && !r->c->filled && !own) /* the file is empty, and nobody here has written */
 		ret = 0;
 	if (ret == -ENOENT)
 		return -EIDRM;
-	if (!ret && !own && !in.nr_lives && !in.nr_indexes && container_is_purged(r->c))
+	if (!ret && !own && !in->nr_lives && !in->nr_indexes && container_is_purged(r->c))
 		ret = -EIDRM;
 	if (!ret) {
-		watch_lives(&r->watch, r->c, &in);
-		ret = gather(&g, r->c, &in, own, generation_ns, how);
+		watch_lives(&r->watch, r->c, in);
+		ret = gather(&l->g, r->c, in, own, r->generation_ns, how);
 		if (ret > 0)
-			attempts_note(a, g.reason, g.unknown);
+			attempts_note(&l->a, l->g.reason, l->g.unknown);
 	} else if (ret == -EAGAIN) {
-		attempts_note(a, GATHER_CHANGED, "");
+		attempts_note(&l->a, GATHER_CHANGED, "");
 		ret = 1;
 	}
 	if ((ret == -EMFILE || ret == -ENFILE) && logset_give_back(&r->logs)) {
-		attempts_note(a, GATHER_NO_HANDLES, "");
+		attempts_note(&l->a, GATHER_NO_HANDLES, "");
 		ret = 1;
 	}
 	if (!ret)
-		ret = install(r, &g, &in);
-	index_inputs_release(&in);
+		ret = install(r, &l->g, in);
+	index_inputs_release(in);
 	return ret;
 }
 
@@ -186,31 +191,28 @@ static int give_up(struct reader *r, const struct attempts *a)
 	return -EIO;
 }
 
-int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
+static int load(struct reader *r, struct writer *w, struct load *l)
 {
-	char own[CONTAINER_PATH_LEN];
-	struct attempts a = { 0 };
+	const struct attempts *a = &l->a;
 	int ret;
 
 	if (w) {
 		writer_break(w); /* a record in the base must not grow any more */
-		name_live_of_log(w->tail.log_path, own);
+		name_live_of_log(w->tail.log_path, l->own);
 	}
-	r->generation_ns = generation_ns;
-	*r->lost = '\0';
 	/* A load that fails leaves the maps of before, and a watch that has gone on. */
 	entries_forget(&r->entries, r->c);
 	do {
 		watch_word(&r->watch, r->c, r->may_make);
-		if (!w && !r->seeks_cut && !load_confirmed(r, generation_ns))
+		if (!w && !r->seeks_cut && !load_confirmed(r, l))
 			return 0;
-		ret = load_listed(r, w ? own : NULL, generation_ns, &a);
-	} while (ret > 0 && attempts_go_on(&a));
+		ret = load_listed(r, w ? l->own : NULL, l);
+	} while (ret > 0 && attempts_go_on(a));
 	if (ret > 0)
-		ret = give_up(r, &a);
-	if (!ret && *a.missed && name_is_ours(name_of(a.missed))) /* else it may be the power that failed */
+		ret = give_up(r, a);
+	if (!ret && *a->missed && name_is_ours(name_of(a->missed))) /* else it may be the power that failed */
 		msg_error("%s/%s: the log is not in any index, but describes itself: plfs repair rebuilds the index",
-			  r->c->dir, a.missed);
+			  r->c->dir, a->missed);
 	if (!ret && w) {
 		w->nr_pinned = w->tail.live.nr_records;
 		ret = own_log_no(r, w);
@@ -218,6 +220,18 @@ int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 	}
 	event(EVENT_INDEX_LOADED, .container = r->c->dir, .count = ret ? 0 : r->levels[0].map.nr_records,
 	      .logs = r->logs.nr, .result = ret);
+	return ret;
+}
+
+int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
+{
+	struct load *l = mem_zalloc(sizeof(*l));
+	int ret;
+
+	r->generation_ns = generation_ns;
+	*r->lost = '\0';
+	ret = l ? load(r, w, l) : -ENOMEM;
+	mem_free(l);
 	return ret;
 }
 
