@@ -120,18 +120,28 @@ except OSError as e: print(e.strerror)' $P/$f
 	echo "status $?"
 }
 
+# A copy of cat, which runs when this returns, and ends when $in is closed; $pid is its process.
+_run_on() { # FILE
+	local line
+	coproc "$1"
+	pid=$COPROC_PID in=${COPROC[1]}
+	echo runs >&$in && read -r line <&${COPROC[0]} && echo $line
+}
+
 written_while_run() {
+	local pid in
 	cp /bin/sleep $P/s
 	(exec 5>>$P/s && python3 -c 'import os, sys
 try: os.execv(sys.argv[1], ["s", "0"])
 except OSError as e: print(e.strerror)' $P/s)
 	(exec 5<$P/s && $P/s 0 && echo read meanwhile)
 	$P/s 0 && echo afterwards
-	$P/s 1 &
-	sleep 0.2
+	cp /bin/cat $P/s
+	_run_on $P/s
 	(echo x >>$P/s) 2>&1 | sed 's/.*: //'
-	wait
-	cmp /bin/sleep $P/s && echo unchanged
+	exec {in}>&-
+	wait $pid
+	cmp /bin/cat $P/s && echo unchanged
 	cp /bin/true $P/s && $P/s && echo replaced
 }
 
@@ -285,11 +295,12 @@ END
 }
 
 unlinked_while_run() {
-	cp /bin/sleep $P/s
-	$P/s 0.5 &
-	sleep 0.1
+	local pid in
+	cp /bin/cat $P/s
+	_run_on $P/s
 	rm $P/s
-	wait $! && echo ended
+	exec {in}>&-
+	wait $pid && echo ended
 	cp /bin/echo $P/s && $P/s another
 	mv $P/s $P/t && $P/t moved
 	cp /bin/cat $P/t.new && mv $P/t.new $P/t && echo replaced | $P/t
