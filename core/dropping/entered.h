@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * That a host is entered in the table of a stub (core/backend/stub_hosts.h) is noted in its notice as well: so
- * its processes need not look.
+ * That a host is entered in the table of a stub (core/backend/stub_hosts.h) is noted in its notice as well:
+ * so its processes need not look.
  */
 #ifndef PLFS_ENTERED_H
 #define PLFS_ENTERED_H

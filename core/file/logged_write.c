@@ -309,7 +309,7 @@ int logged_make_writer(struct inode *ino, int fd)
 	ino->c.near = wants_near(ino) && may_be_elsewhere(ino, fd, &ino->v.stub.placed, stub_set_placed);
 	ino->c.spreads = unlikely(ino->m->store.spread) &&
 			 may_be_elsewhere(ino, fd, &ino->v.stub.spread, stub_set_spread);
-	if (ino->c.filled)
+	if (!claimed) /* the length is of before: another process may have written since */
 		hosts_look_before_log(ino);
 	ret = acquire_refused(ino, writer_open(&ino->w, &ino->c));
 	ino->c.made = false;

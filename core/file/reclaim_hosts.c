@@ -43,7 +43,7 @@ static int look_at_block(void *arg, const struct index_block *block)
 	return 0;
 }
 
-/* The index again: a process may have gone on with a log, and have closed it, since the logs were looked at. */
+/* Since the logs were looked at a process may have gone on with one, and have closed it. */
 static bool index_counts(struct tables *t, const char *path)
 {
 	unsigned damaged = 0;
@@ -87,6 +87,17 @@ static int find_needed(struct tables *t)
 	return container_list(&t->rc->ino->c, add_needed, t);
 }
 
+/* The copy itself may have gone, and this host need not be entered. */
+static bool lacks_copy(struct tables *t)
+{
+	char index[CONTAINER_PATH_LEN];
+
+	if (!t->rc->moves && !(t->rc->copies && t->rc->used))
+		return false;
+	name_index_here(&t->rc->ino->c, index);
+	return !t->full && !stub_hosts_find(&t->needed, name_of(index));
+}
+
 int reclaim_carry_hosts(struct reclaim *rc, uint64_t generation_ns)
 {
 	int ret;
@@ -95,11 +106,11 @@ int reclaim_carry_hosts(struct reclaim *rc, uint64_t generation_ns)
 
 	if (!ret && t->now.has_container && t->now.generation_ns < generation_ns) {
 		ret = stub_hosts_saw_all(&t->hosts, &rc->ino->c);
-		if (!ret && stub_hosts_missing(&t->hosts))
-			ret = reclaim_refuse(rc, -EIO, "nothing is left of what a host wrote: plfs check says more");
 		t->generation_ns = generation_ns;
 		if (!ret)
 			ret = find_needed(t);
+		if (!ret && (stub_hosts_missing(&t->hosts) || lacks_copy(t)))
+			ret = reclaim_refuse(rc, -EIO, "nothing is left of what a host wrote: plfs check says more");
 		next = t->now;
 		next.generation_ns = generation_ns;
 		if (!ret)
@@ -143,7 +154,7 @@ int reclaim_forget_hosts(struct reclaim *rc)
 	return ret;
 }
 
-/* Another reclaim may have removed the last of one that has just been entered here: that is forgotten again. */
+/* Another reclaim may have removed the last of one that was just entered here: that is forgotten again. */
 static void enter_needed(struct tables *t)
 {
 	struct stub_hosts *before = mem_alloc(sizeof(*before));
@@ -167,8 +178,8 @@ void reclaim_enter_hosts(struct reclaim *rc)
 	struct tables *t = read_tables(rc, &ret);
 	struct stat before;
 
-	if (!ret && t->now.has_container && t->now.generation_ns >= rc->void_ns && !sys.fstat(rc->fd, &before) &&
-	    !find_needed(t)) {
+	if (!ret && t->now.has_container && t->now.generation_ns >= rc->void_ns &&
+	    !sys.fstat(rc->fd, &before) && !find_needed(t)) {
 		enter_needed(t);
 		reclaim_keep_times(rc, &before);
 	}

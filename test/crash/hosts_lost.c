@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A compact is killed at its system calls (turn.h), fails at them, or meets a host there; and then a host loses
- * all that it has in the container. What it wrote must never read as zeros, nor as older bytes.
+ * A compact is killed at its system calls (turn.h), fails at them, or meets a host there; and then a host
+ * loses all that it has in the container. What it wrote must never read as zeros, nor as older bytes.
  */
 #include "core/base/sys.h"
 #include "test/lib/calls.h"
@@ -228,7 +228,10 @@ static void at_each_call(bool (*at)(long nr, const char *saved), int (*fn)(enum 
 
 Test(crash_hosts_lost, after_a_compact_that_was_killed_are_missed) { at_each_call(at_call, die_at_last); }
 Test(crash_hosts_lost, after_a_compact_that_failed_are_missed) { at_each_call(at_call, fail_at_last); }
-Test(crash_hosts_lost, amid_a_compact_are_missed_though_they_write) { at_each_call(beside_call, stop_at_last); }
+Test(crash_hosts_lost, amid_a_compact_are_missed_though_they_write)
+{
+	at_each_call(beside_call, stop_at_last);
+}
 
 /* ---- a host goes on with a log of which nothing counts ---- */
 
