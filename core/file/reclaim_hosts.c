@@ -17,7 +17,9 @@ struct tables {
 	uint64_t generation_ns;
 	struct stub now;
 	struct stub_hosts hosts, needed;
+	uint32_t pid, seq; /* of the log that is asked about */
 	bool counts; /* a block of the index that is being read */
+	bool named;  /* a block of that log is in the index */
 	bool full;   /* more hosts have something than @needed has room for */
 };
 
@@ -54,6 +56,34 @@ static bool index_counts(struct tables *t, const char *path)
 	return t->counts || damaged || (ret && ret != -ENOENT);
 }
 
+static int look_for_log(void *arg, const struct index_block *block)
+{
+	struct tables *t = arg;
+
+	t->named |= block->pid == t->pid && block->seq == t->seq;
+	return 0;
+}
+
+/*
+ * Of one that was not there, or had neither a block nor a live file. If it has a block now, index_counts()
+ * says it: a log of which nothing counts goes.
+ */
+static bool log_counts(struct tables *t, const char *path, const char *name)
+{
+	const struct reclaim_log *log = reclaim_log_of(t->rc, path);
+	char index[CONTAINER_PATH_LEN];
+	unsigned damaged = 0;
+	int ret;
+
+	if (log && (log->indexed || log->open))
+		return false;
+	t->named = false;
+	name_log_numbers(name, &t->pid, &t->seq);
+	name_index_of(path, index);
+	ret = node_index_each(&t->rc->ino->c, index, look_for_log, t, &damaged);
+	return !t->named || (ret && ret != -ENOENT);
+}
+
 static int add_needed(void *arg, const char *path, const char *name, enum dropping_kind kind)
 {
 	struct tables *t = arg;
@@ -64,8 +94,7 @@ static int add_needed(void *arg, const char *path, const char *name, enum droppi
 	if (stub_hosts_find(&t->needed, name))
 		return 0;
 	if (kind == DROPPING_DATA) {
-		log = reclaim_log_of(t->rc, path);
-		needed = !log || (!log->indexed && !log->open);
+		needed = log_counts(t, path, name);
 	} else if (kind == DROPPING_LIVE) {
 		name_log_of_live(path, of_live);
 		log = reclaim_log_of(t->rc, of_live);
