@@ -69,6 +69,9 @@ static bool allowed(int b)
 			return false;
 		if (shared->got[b] == -EIO && is_lost[b][i])
 			return true;
+		/* a compact that loses a killed process's live file while it copies, copies zeros */
+		if (!shared->got[b] && v->unentered && is_lost[b][i])
+			return true;
 		falls &= v->may_be || v->unentered || (gives_up && is_lost[b][i]);
 	}
 	return shared->got[b] == -EIO ? lost != 0 : shared->got[b] == 0 && falls;
