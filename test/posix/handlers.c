@@ -318,7 +318,7 @@ static void on_names(void)
 {
 	int sub;
 	struct stat st;
-	char buf[600];
+	char buf[PATH_MAX]; /* as _FORTIFY_SOURCE wants it for realpath() */
 
 	THEN(stat(at("f"), &st));
 	THEN(lstat(at("f"), &st));
