@@ -21,7 +21,7 @@ TestSuite(near_killed, .init = setup, .fini = near_remove, .timeout = 120);
 
 static int what_else; /* the process does before it is killed */
 
-enum { NOTHING, LOOKS, RELEASES };
+enum { NOTHING, LOOKS, RELEASES, APPENDS, CUTS };
 
 /* At home is something of this host, so it does not look as if all of that were lost. */
 static int begin(void *arg)
@@ -217,6 +217,57 @@ Test(near_killed, what_was_cut_off_does_not_come_back)
 		cr_assert_eq(in_child(cut_and_die, NULL), 256 + SIGKILL);
 		near_lose();
 		cr_assert_eq(in_child(grow, NULL), 0);
+		cr_assert_eq(lunlink("a"), 0);
+	}
+}
+
+/* ---- a sync by another process ---- */
+
+#define SMALL 100 /* stays in the stage */
+
+static int write_little_and_die(void *arg)
+{
+	struct lfile l = made("a");
+	off_t end;
+
+	(void)arg;
+	if (what_else == LOOKS && (lfill(&l, 0, SMALL, 1) != SMALL || stat_size("a") != SMALL))
+		return 1;
+	if (what_else == RELEASES && (lfill(&l, 0, SMALL, 1) != SMALL || plfs_commit(l.f)))
+		return 2;
+	if (what_else == APPENDS && lappend(&l, "little", 6, &end) != 6)
+		return 3;
+	if (what_else == CUTS && (lfill(&l, 0, LEN, 1) != LEN || plfs_truncate(l.f, SMALL)))
+		return 4;
+	return raise(SIGKILL);
+}
+
+static int sync_a(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+
+	(void)arg;
+	return plfs_sync(l.f) || lclose(&l);
+}
+
+static int read_little(void *arg)
+{
+	struct lfile l = lopen("a", O_RDONLY);
+	char buf[6];
+
+	(void)arg;
+	if (what_else == APPENDS)
+		return plfs_size(l.f) != 6 || plfs_pread(l.f, buf, 6, 0) != 6 || memcmp(buf, "little", 6);
+	return plfs_size(l.f) != SMALL || lcheck(&l, 0, SMALL, 1);
+}
+
+Test(near_killed, what_another_process_has_synced_is_home)
+{
+	for (what_else = LOOKS; what_else <= CUTS; what_else++) {
+		cr_assert_eq(in_child(write_little_and_die, NULL), 256 + SIGKILL);
+		cr_assert_eq(in_child(sync_a, NULL), 0);
+		near_lose();
+		cr_assert_eq(in_child(read_little, NULL), 0, "%d", what_else);
 		cr_assert_eq(lunlink("a"), 0);
 	}
 }
