@@ -159,7 +159,7 @@ static int move_locked(struct inode *ino, int fd)
 	if (ret)
 		return ret;
 	ino->v.told_len = stub_body_len(st.st_size);
-	ret = publish_extend(ino, fd, view_known_size(&ino->v));
+	ret = publish_known(ino, fd);
 	if (!ret)
 		ret = copy_logs(ino, fd, view_known_size(&ino->v), &end);
 	/* What had been synced in a log must not depend on a body that is not. */

@@ -6,10 +6,12 @@
 #include "test/lib/near.h"
 
 #include "core/backend/mount.h"
+#include "core/base/sys.h"
 
 #include <criterion/criterion.h>
 
 #include <signal.h>
+#include <sys/stat.h>
 
 #define LEN 300000
 
@@ -69,6 +71,7 @@ static int look(void *arg)
 	(void)arg;
 	if ((size != LEN && size != BEGUN) || lcheck(&l, 0, BEGUN, 1))
 		return WRONG;
+fprintf(stderr,"XX size %ld rest %d\n",(long)size,rest);
 	return size == BEGUN ? BEGINNING : !rest ? ALL : rest == -EIO ? ERROR : WRONG;
 }
 
@@ -178,6 +181,47 @@ Test(near_killed, where_another_process_has_appended_behind_it_it_is_an_error)
 		near_lose();
 		cr_assert_eq(in_child(look_before_the_end, NULL), EIO);
 		cr_assert_eq(lunlink("a"), 0);
+	}
+}
+
+/* ---- a move into the body ---- */
+
+static ssize_t (*real_pwrite)(int fd, const void *buf, size_t len, off_t off);
+
+static ino_t stub_number;
+
+static ssize_t die_at_body(int fd, const void *buf, size_t len, off_t off)
+{
+	struct stat st;
+
+	if (off >= PLFS_BODY_OFF && !sys.fstat(fd, &st) && st.st_ino == stub_number)
+		raise(SIGKILL);
+	return real_pwrite(fd, buf, len, off);
+}
+
+static int die_in_move(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+	char path[PATH_MAX];
+	struct stat st;
+
+	(void)arg;
+	lpath("a", path);
+	if (stat(path, &st))
+		return 1;
+	stub_number = st.st_ino;
+	real_pwrite = sys.pwrite;
+	sys.pwrite = die_at_body;
+	plfs_in_body(l.f, PLFS_MAP_WRITE);
+	return 2;
+}
+
+Test(near_killed, what_was_not_moved_is_an_error)
+{
+	for (int shared = 0; shared < 2; shared++) {
+		kill_one(0, NOTHING, shared);
+		cr_assert_eq(in_child(die_in_move, NULL), 256 + SIGKILL);
+		lose(ERROR);
 	}
 }
 
