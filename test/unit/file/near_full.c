@@ -10,6 +10,7 @@
 
 #include <criterion/criterion.h>
 
+#include <signal.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -142,4 +143,46 @@ Test(near_full, who_appends_on_another_host_appends_behind_it)
 	cr_assert_eq(in_child(append_without_room, NULL), 0);
 	cr_assert_eq(in_child(append_elsewhere, NULL), 0);
 	cr_assert_eq(in_child(read_both, NULL), 0);
+}
+
+/* ---- unlocking ---- */
+
+/* An unlock that fails leaves the lock where it is, and others wait for it. */
+static int unlock_without_room(void *arg)
+{
+	struct lfile l = made("a");
+
+	(void)arg;
+	fill_home();
+	if (lfill(&l, 0, LEN, 1) != LEN || plfs_commit(l.f))
+		return 1;
+	if (in_child(read_whole, NULL))
+		return 2;
+	is_full = false;
+	if (plfs_commit(l.f))
+		return 3;
+	return raise(SIGKILL);
+}
+
+static int size_at_home(void *arg)
+{
+	struct lfile l;
+
+	(void)arg;
+	be_host("other");
+	near_go_elsewhere();
+	l = lopen("a", O_RDONLY);
+	return plfs_size(l.f) != LEN || lclose(&l);
+}
+
+Test(near_full, an_unlock_does_not_fail_and_the_next_makes_it_good)
+{
+	for (int shared = 0; shared < 2; shared++) {
+		share(shared);
+		cr_assert_eq(in_child(unlock_without_room, NULL), 256 + SIGKILL);
+		share(true);
+		cr_assert_eq(in_child(size_at_home, NULL), 0);
+		cr_assert_eq(in_child(read_whole, NULL), 0);
+		cr_assert_eq(lunlink("a"), 0);
+	}
 }
