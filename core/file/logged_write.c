@@ -515,8 +515,8 @@ bool inode_write_next(struct inode *ino, const void *buf, size_t len, uint64_t l
 }
 
 /*
- * Bytes that cannot be flushed now stay in the stage, where readers find them: no error yet. So it is with a log
- * near for whose records home has no room. An unlock that failed would leave the lock where it is.
+ * Bytes that cannot be flushed now stay in the stage, where readers find them: no error yet. Nor is it one if
+ * home has no room for the records of a log near: an unlock that failed would leave the lock where it is.
  */
 int logged_commit(struct inode *ino, int fd)
 {

@@ -142,8 +142,9 @@ static int spill(struct writer *w, bool table)
 	if (w->before_spill)
 		w->before_spill(w->arg);
 	/*
-	 * The node index must not refer to bytes that only this process, or only this host, can see. Nor, of a log
-	 * near, to staged bytes: who syncs the file brings those home of which a record in the live file tells.
+	 * The node index must not refer to bytes that only this process, or only this host, can see. Nor, of
+	 * a log near, to staged bytes: who syncs the file brings home those of which the live file has a
+	 * record.
 	 */
 	if (table || w->tail.near || !live_is_open_to_all(s))
 		ret = writer_flush(w);
