@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Logged files: the bytes are in logs, the body of the stub is the oldest layer. logged_write.c has the
- * process's own log, logged_read.c the reads, logged_end.c truncation and appending.
+ * Logged files: the bytes are in logs, the body of the stub is the oldest layer. logged_claim.c has the
+ * container, logged_write.c the process's own log, logged_read.c the reads, logged_end.c truncation and
+ * appending.
  *
  * All with the inode's lock held. @fd is a descriptor of the stub, writable and without O_APPEND where
  * something is written. Any of these may find that the file has moved into its body; v.stub.in_body then says
@@ -41,6 +42,12 @@ ssize_t logged_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t l
 
 /* Have a container, or learn that the file is in its body. 0; -errno. */
 int logged_claim(struct inode *ino, int fd);
+
+/* Whether logs may be elsewhere: of a file of this process's user, for what is there belongs to him. */
+bool logged_is_ours(const struct container *c);
+
+/* Whether new logs are to be near. */
+bool logged_wants_near(const struct inode *ino);
 
 /* Have a container and a log. 0; -EREMCHG: the file is in its body; -errno. */
 int logged_make_writer(struct inode *ino, int fd);
