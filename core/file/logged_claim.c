@@ -159,7 +159,9 @@ int logged_claim(struct inode *ino, int fd)
 {
 	uint8_t acl[ACL_LEN_MAX];
 	struct stat st;
-	struct claim_arg ca = { .m = ino->m, .st = &st, .acl = acl, .fd = fd, .near = logged_wants_near(ino) };
+	struct claim_arg ca = {
+		.m = ino->m, .st = &st, .acl = acl, .fd = fd, .near = logged_wants_near(ino),
+	};
 	struct stub now;
 	ssize_t n;
 	int ret = mount_prepare(ino->m);
