@@ -18,7 +18,8 @@
 
 /*
  * Claim the stub: write a header with a container id unless there is one. Racing processes all get the same
- * id. @make first makes the container with stub->id, so a stub with an id has a container; it sets the maker.
+ * id. @make first makes the container with stub->id, so a stub with an id has a container; it sets the maker
+ * and the features.
  * @number: the stub's inode number. @fd is writable and without O_APPEND. The caller excludes the process's
  * other threads. 0; -EBUSY: byte 0 cannot be had, or the word "claim" is set; -errno.
  */

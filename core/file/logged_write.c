@@ -45,8 +45,6 @@ static void before_spill(void *arg)
 		reader_release(&ino->v.r); /* no memory: made anew when next needed */
 }
 
-#define TOLERANCE_NS 20000000 /* the kernel's own clocks differ by a tick */
-
 /* How far a file's last change is in the future, by this process's clock; below 0: in the past. */
 static int64_t ahead_of_us(const struct stat *st)
 {

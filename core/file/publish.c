@@ -11,6 +11,7 @@
 #include "core/file/acquire.h"
 #include "core/backend/stub_lock.h"
 #include "core/file/hosts.h"
+#include "core/store/dirs.h"
 #include "core/write/durable.h"
 
 /*
@@ -65,20 +66,19 @@ static bool tells(struct inode *ino, bool more)
 	return false;
 }
 
-#define TOLERANCE_NS 20000000 /* the kernel's own clocks differ by a tick */
-
 /* Whether this stamp is later than a time. */
 static bool is_ahead(uint64_t stamp_ns, const struct timespec *ts)
 {
-	return stamp_ns > (uint64_t)ts->tv_sec * 1000000000 + (uint64_t)ts->tv_nsec + TOLERANCE_NS;
+	return stamp_ns > dirs_time_ns(ts) + TOLERANCE_NS;
 }
 
 /*
- * The stub has just been touched: it has the time of the file system's server, or of this host. By that a
- * later writer, who may be on a host whose clock is behind, does not see stamps that are later: the header
- * says so. They are, if they come behind others of a host that is ahead, or if this host is. Of a log at home
- * logged_make_writer() has compared this host's clock with the file system's; one elsewhere has the time of
- * another file system.
+ * The stub has just been touched, so its time is now, by the clock of the file system's server or of this
+ * host. A later writer on another host compares his clock with that time. If our stamps are later than it, he
+ * would not notice that his are older: so the header says so. There are two reasons for such stamps. They
+ * come behind those of a host whose clock is ahead: then they are later than this host's clock too. Or this
+ * host's clock is ahead of the file system's. For a log at home tell_clock() in logged_write.c has looked for
+ * that, by the time of its live file; a live file elsewhere has the time of another file system.
  */
 static void tell_stamps(struct inode *ino, int fd)
 {

@@ -8,6 +8,8 @@
 
 #include "core/file/inode.h"
 
+#define TOLERANCE_NS 20000000 /* of two clocks: those of one kernel differ by a tick */
+
 /* Publish the size, and the time of the last write. 0 or -errno: the stub lacks something still. */
 int publish_size(struct inode *ino, int fd);
 

@@ -6,6 +6,7 @@
 #include "core/base/io.h"
 #include "core/base/sys.h"
 #include "core/dropping/node_index.h"
+#include "core/store/dirs.h"
 
 #include <fcntl.h>
 
@@ -20,7 +21,7 @@ static int find_last(void *arg, const struct index_block *block)
 void ahead_tell(const struct container *c, int fd, struct stub *stub)
 {
 	char index[CONTAINER_PATH_LEN], full[CONTAINER_PATH_LEN];
-	uint64_t last_ns = 0, time_ns;
+	uint64_t last_ns = 0;
 	unsigned damaged = 0;
 	struct stat st;
 	int h;
@@ -32,8 +33,7 @@ void ahead_tell(const struct container *c, int fd, struct stub *stub)
 	if (node_index_each(c, index, find_last, &last_ns, &damaged) ||
 	    c->store->ops->stat(c->store, full, &st))
 		return;
-	time_ns = (uint64_t)st.st_ctim.tv_sec * 1000000000 + (uint64_t)st.st_ctim.tv_nsec;
-	if (last_ns <= time_ns)
+	if (last_ns <= dirs_time_ns(&st.st_ctim))
 		return;
 	h = stub_reopen(fd, O_RDWR);
 	if (h >= 0)
