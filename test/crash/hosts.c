@@ -107,19 +107,12 @@ static int work_and_die(void *arg)
 	return work(arg);
 }
 
-static void put_back(const char *saved)
-{
-	/* the stub stays the same inode, which its container knows */
-	shell("rm -rf %s/.plfs && cp -a %s/.plfs %s && cp %s/f %s/f", scratch, saved, scratch, saved,
-	      scratch);
-}
-
 /* Returns whether the work came to its end. */
 static bool at_call(long nr, const char *saved)
 {
 	int status;
 
-	put_back(saved);
+	scratch_put_back(saved);
 	calls_left = nr;
 	status = in_child(work_and_die, NULL);
 	cr_assert(!status || status == 256 + SIGKILL, "call %ld: %d", nr, status);
@@ -158,7 +151,7 @@ static bool beside_call(long nr, const char *saved)
 	int status, compacted;
 	pid_t pid;
 
-	put_back(saved);
+	scratch_put_back(saved);
 	calls_left = nr;
 	pid = start_child(write_and_stop, NULL);
 	cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);

@@ -140,13 +140,6 @@ static void make_file(bool copies)
 	written("one", 0, 2);
 }
 
-static void put_back(const char *saved)
-{
-	/* the stub stays the same inode, which its container knows */
-	shell("rm -rf %s/.plfs && cp -a %s/.plfs %s && cp %s/f %s/f", scratch, saved, scratch, saved,
-	      scratch);
-}
-
 static const char *const hosts[] = { "one", "two", "three" };
 
 /* Returns whether the compact came to its end. */
@@ -155,7 +148,7 @@ static bool at_call(long nr, const char *saved)
 	int status = 0;
 
 	for (int i = 0; i < 3; i++) {
-		put_back(saved);
+		scratch_put_back(saved);
 		calls_left = nr;
 		status = in_child(compact_to_call, NULL);
 		cr_assert_eq(in_child(look_all, NULL), 0, "call %ld", nr);
@@ -185,7 +178,7 @@ static bool beside_call(long nr, const char *saved)
 	pid_t pid, two;
 	int status;
 
-	put_back(saved);
+	scratch_put_back(saved);
 	calls_left = nr;
 	pid = start_child(compact_to_call, NULL);
 	cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);

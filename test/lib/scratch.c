@@ -244,6 +244,12 @@ static int name_elsewhere(char *name, size_t len)
 	return 0;
 }
 
+void scratch_put_back(const char *saved)
+{
+	shell("rm -rf %s/.plfs && cp -a %s/.plfs %s && cp %s/f %s/f", scratch, saved, scratch, saved,
+	      scratch);
+}
+
 void be_host(const char *name)
 {
 	snprintf(host, sizeof(host), "%s", name);

@@ -129,6 +129,12 @@ void be_threaded(void);
 /* Run a command of the shell, which must succeed. */
 void shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/*
+ * Put the file "f" back as it is in @saved, a copy of the scratch directory. The stub stays the same inode,
+ * which its container knows.
+ */
+void scratch_put_back(const char *saved);
+
 /* This process is on the host @name from here on. Before the library asks for the name: it does so once. */
 void be_host(const char *name);
 
