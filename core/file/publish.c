@@ -123,6 +123,8 @@ int publish_size(struct inode *ino, int fd)
 		ret = writer_tell(&ino->w);
 	if (!ret)
 		ret = extend(ino, fd, ino->v.own_end);
+	if (ret == -EBADF) /* what may write is closed, and that close could not publish it */
+		ret = -EIO;
 	if (telling)
 		tells(ino, false);
 	if (!ret && ino->writing && ino->v.own_end)
@@ -157,23 +159,31 @@ int publish_known(struct inode *ino, int fd)
 	return ret ? ret : publish_extend(ino, fd, view_known_size(&ino->v));
 }
 
+/* A log stays open for descriptions that only read. With them nothing can be published. */
+static bool can_publish(int fd)
+{
+	return (sys.fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY;
+}
+
 int publish_look_at_end(struct inode *ino, int fd, bool reload)
 {
 	int ret, writable = inode_any_fd(ino);
 	struct stat st;
 
+	if (writable < 0)
+		writable = fd;
 	if (reload)
 		reader_doubt(&ino->v.r);
 	ret = sys.fstat(fd, &st) ? -errno : acquire_look_again(ino, fd, &st, reload);
 
-	if (ret || !ino->v.end_lost || ino->v.stub.in_body)
+	if (ret || !ino->v.end_lost || ino->v.stub.in_body || !can_publish(writable))
 		return ret;
 	if (ino->writing)
 		ret = publish_places(ino);
 	if (!ret && ino->writing)
 		ino->v.own_end = view_known_size(&ino->v);
 	else if (!ret)
-		ret = publish_known(ino, writable >= 0 ? writable : fd);
+		ret = publish_known(ino, writable);
 	ino->v.end_lost = ret != 0;
 	return ret;
 }

@@ -5,6 +5,8 @@
  */
 #include "test/lib/scratch.h"
 
+#include "test/lib/calls.h"
+
 #include <criterion/criterion.h>
 
 #define LEN 200000
@@ -72,4 +74,29 @@ Test(close, of_anything_else_is_nobodys_business)
 {
 	cr_assert_eq(close_with("/notice.", EIO), 0);
 	cr_assert_eq(count_files("live."), 0);
+}
+
+static int no_room_for_the_size(enum call call)
+{
+	return call == CALL_FALLOCATE || call == CALL_FTRUNCATE ? ENOSPC : 0;
+}
+
+Test(close, that_could_not_publish_the_size_is_told_by_a_sync_through_what_only_reads)
+{
+	struct lfile l = made("a"), r;
+
+	cr_assert_eq(lfill(&l, 0, 100, 1), 100);
+	cr_assert_eq(plfs_commit(l.f), 0);
+	cr_assert_eq(lfill(&l, 0, LEN, 1), LEN);
+	r = lopen("a", O_RDONLY);
+	calls_intercept();
+	on_call = no_room_for_the_size;
+	lclose(&l);
+	on_call = NULL;
+	cr_assert_eq(plfs_sync(r.f), -EIO);
+	cr_assert_eq(lcheck(&r, 0, LEN, 1), 0);
+	lclose(&r);
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, LEN, 1), 0);
+	lclose(&l);
 }

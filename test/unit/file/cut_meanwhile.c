@@ -314,6 +314,62 @@ Test(cut_meanwhile, the_size_does_not_come_back_whichever_call_of_a_close_met_it
 	cr_assert_gt(nth, 20);
 }
 
+/* It cuts the file, and writes behind that: the second write it does not publish yet. */
+static int cut_and_write_when_asked(void *arg)
+{
+	struct lfile l = lopen("file", O_RDWR);
+	off_t len;
+
+	(void)arg;
+	while (read(ask[0], &len, sizeof(len)) == sizeof(len) && len >= 0)
+		if (plfs_truncate(l.f, len) || lfill(&l, len, 100, 3) != 100 ||
+		    lfill(&l, len + 100, 3000, 4) != 3000 || write(answer[1], "d", 1) != 1)
+			return 1;
+	return lclose(&l);
+}
+
+/* The log stays open for the description that only reads, with which nothing can be published. */
+static bool cut_when_only_a_reader_stays(int nth)
+{
+	struct lfile l = made("file"), r = lopen("file", O_RDONLY);
+	pid_t pid;
+	char c;
+
+	cr_assert(!pipe(ask) && !pipe(answer));
+	pid = start_child(cut_and_write_when_asked, NULL);
+	cr_assert_eq(lfill(&l, 0, 5000, 1), 5000);
+	cut_len = 200;
+	to_go = nth;
+	due = true;
+	is_cut = true;
+	patience_ms = 5;
+	on_call = cut_when_it_can;
+	cr_assert_eq(lclose(&l), 0);
+	on_call = NULL;
+	patience_ms = 300;
+	if (!is_cut)
+		cr_assert_eq(read(answer[0], &c, 1), 1);
+	if (due)
+		cr_assert(have_it_cut(200) || is_done_soon());
+	cr_assert_eq(plfs_sync(r.f), 0, "at call %d", nth);
+	cr_assert_eq(plfs_size(r.f), 3300, "at call %d", nth);
+	cr_assert_eq(lclose(&r), 0);
+	end_cutter(pid);
+	look(3300);
+	cr_assert_eq(lunlink("file"), 0);
+	return !due;
+}
+
+Test(cut_meanwhile, a_sync_through_what_only_reads_does_not_fail_whichever_call_of_the_writers_close_met_it)
+{
+	int nth = 1;
+
+	calls_intercept();
+	while (cut_when_only_a_reader_stays(nth))
+		nth++;
+	cr_assert_gt(nth, 5);
+}
+
 /* ---- while one that cuts has said so in its log, and nowhere else yet ---- */
 
 static int written_before_others_are_told(enum call call)

@@ -17,6 +17,7 @@ TestSuite(size_histories, .fini = scratch_remove, .timeout = 600);
 enum act {
 	OPEN,
 	OPEN_READ,
+	KEEP_READING,
 	CLOSE,
 	PWRITE,
 	APPEND,
@@ -36,11 +37,15 @@ enum act {
 	NR_ACTS
 };
 
-static const char *const act_names[NR_ACTS] = { "open",	       "open to read", "close",	   "pwrite",
-						"append",      "ftruncate",    "truncate", "open O_TRUNC",
-						"fallocate",   "commit",       "refresh",  "fsync",
-						"lseek END",   "fstat",	       "stat",	   "pread",
-						"map to read", "unlink" };
+static const char *const act_names[NR_ACTS] = {
+	"open",		"open to read", "open to read, close what may write",
+	"close",	"pwrite",	"append",
+	"ftruncate",	"truncate",	"open O_TRUNC",
+	"fallocate",	"commit",	"refresh",
+	"fsync",	"lseek END",	"fstat",
+	"stat",		"pread",	"map to read",
+	"unlink"
+};
 
 /* ---- the processes: they do what they are told, and answer ---- */
 
@@ -80,6 +85,16 @@ static long open_and(int flags, off_t cut)
 	return ret;
 }
 
+/* What the process has written stays in its log, and it has no description that may write any more. */
+static long keep_reading(void)
+{
+	struct lfile l;
+	long ret = ltry(&l, "file", O_RDONLY), ret2 = close_mine();
+
+	mine = l;
+	return ret ? ret : ret2;
+}
+
 static long fstat_size(void)
 {
 	struct plfs_name n = { mine.fd, "", AT_EMPTY_PATH, UINT64_MAX };
@@ -101,6 +116,8 @@ static long act(const struct order *o, unsigned char *bytes)
 		return ltry(&mine, "file", O_RDWR | O_CREAT);
 	case OPEN_READ:
 		return ltry(&mine, "file", O_RDONLY);
+	case KEEP_READING:
+		return keep_reading();
 	case CLOSE:
 		return close_mine();
 	case PWRITE:
@@ -499,12 +516,13 @@ static const struct {
 	{ OPEN_TRUNC, 0, 0, false }, { FALLOCATE, 10, 100, true },   { COMMIT, 0, 0, false },
 	{ SYNC, 0, 0, false },	     { SIZE, 0, 0, false },	     { FSTAT, 0, 0, false },
 	{ STAT, 0, 0, false },	     { READ, 0, 0, false },	     { MAP_READ, 0, 0, false },
-	{ REFRESH, 0, 0, false },    { CLOSE, 0, 0, false }, /* and opened again */
+	{ REFRESH, 0, 0, false },    { KEEP_READING, 0, 0, false },
+	{ CLOSE, 0, 0, false }, /* and opened again */
 };
 
 #define NR_LETTERS ((int)(sizeof(letters) / sizeof(*letters)))
 
-static bool only_reads[2];
+static bool only_reads[2], keeps_reading[2]; /* as it opened the file; since it closed what may write */
 
 static bool play(enum who who, int letter)
 {
@@ -516,9 +534,10 @@ static bool play(enum who who, int letter)
 		s.off = (off_t)model_size;
 	if ((size_t)s.off + s.len > SIZE_MAX_HERE || (s.act == APPEND && model_size + s.len > SIZE_MAX_HERE))
 		s = (struct step){ who, OPEN_TRUNC, 0, 0 };
-	if (only_reads[who] &&
+	if ((only_reads[who] || keeps_reading[who]) &&
 	    (s.act == PWRITE || s.act == APPEND || s.act == TRUNCATE || s.act == FALLOCATE))
 		s = (struct step){ who, FSTAT, 0, 0 };
+	keeps_reading[who] = s.act == KEEP_READING || (keeps_reading[who] && s.act != CLOSE);
 	if (s.act == CLOSE)
 		return step(s) && step((struct step){ who, only_reads[who] ? OPEN_READ : OPEN, 0, 0 });
 	return step(s);
@@ -544,7 +563,7 @@ static bool start(int no)
 	bool ok = true;
 
 	begin();
-	only_reads[A] = only_reads[B] = false;
+	only_reads[A] = only_reads[B] = keeps_reading[A] = keeps_reading[B] = false;
 	for (int i = 0; i < 6 && ok && (!i || starts[no][i].act != OPEN || starts[no][i].who); i++) {
 		only_reads[starts[no][i].who] |= starts[no][i].act == OPEN_READ;
 		ok = step(starts[no][i]);
