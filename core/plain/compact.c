@@ -119,6 +119,50 @@ static int put(void *arg, const char *buf, size_t len, uint64_t logical_off)
 	return 0;
 }
 
+/* What was copied lies in logs still, as far as these records and these bytes. */
+struct still {
+	const struct compact *k;
+	size_t nr;
+	uint64_t at;
+};
+
+static int is_still_there(void *arg, uint64_t logical_off, uint64_t len, const char *log, uint64_t log_off)
+{
+	struct still *s = arg;
+	uint64_t end = logical_off + len;
+
+	(void)log_off;
+	if (!log || log == plfs_in_stub || log == plfs_lost)
+		return 0;
+	while (s->nr < s->k->nr) {
+		const struct index_record *r = &s->k->records[s->nr];
+		uint64_t r_end = r->logical_off + r->length, from = max_u64(s->at, r->logical_off);
+
+		if (from < logical_off)
+			return -EAGAIN;
+		if (from >= end)
+			break;
+		s->at = min_u64(end, r_end);
+		if (s->at == r_end)
+			s->nr++;
+	}
+	return 0;
+}
+
+/*
+ * A log that goes after the map was made, by a truncation or since its host loses what it has, reads as what
+ * is below it, which may be a hole. The zeros of that must not become bytes that somebody wrote.
+ */
+static int look_again(struct compact *k)
+{
+	struct still s = { .k = k };
+	int ret = plfs_get_map(k->file, is_still_there, &s);
+
+	if (ret != -EAGAIN && (ret || s.nr == k->nr))
+		return ret;
+	return progress_explained(k->watch, -EAGAIN, "a log has gone while it was copied: compact it again");
+}
+
 static int copy(struct compact *k)
 {
 	int ret;
@@ -129,6 +173,8 @@ static int copy(struct compact *k)
 	if (ret)
 		return ret;
 	ret = copy_logs(k->file, put, k, k->watch);
+	if (!ret)
+		ret = look_again(k);
 	file_begin(k->file);
 	ret = reclaim_end_copy(&k->rc, k->records, k->nr, ret);
 	file_end(k->file);
