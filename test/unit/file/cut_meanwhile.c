@@ -275,28 +275,35 @@ static int cut_when_it_can(enum call call)
 	return 0;
 }
 
-/* It was cut to 30 before, which the process that closes it has not heeded yet. */
-static bool cut_at_call_of_close(int nth)
+/* Another process is told to cut it to @len at the @nth call of the close, or behind it; and has done so. */
+static void close_while_cut(struct lfile *l, int nth, off_t len)
 {
-	struct lfile l = made("file");
-	pid_t pid = start_cutter();
 	char c;
 
-	cr_assert_eq(lfill(&l, 0, 100, 1), 100);
-	cr_assert(have_it_cut(30) || is_done_soon());
-	cut_len = 0;
+	cut_len = len;
 	to_go = nth;
 	due = true;
 	is_cut = true;
 	patience_ms = 5;
 	on_call = cut_when_it_can;
-	cr_assert_eq(lclose(&l), 0);
+	cr_assert_eq(lclose(l), 0);
 	on_call = NULL;
 	patience_ms = 300;
 	if (!is_cut)
 		cr_assert_eq(read(answer[0], &c, 1), 1);
 	if (due)
-		cr_assert(have_it_cut(0) || is_done_soon());
+		cr_assert(have_it_cut(len) || is_done_soon());
+}
+
+/* It was cut to 30 before, which the process that closes it has not heeded yet. */
+static bool cut_at_call_of_close(int nth)
+{
+	struct lfile l = made("file");
+	pid_t pid = start_cutter();
+
+	cr_assert_eq(lfill(&l, 0, 100, 1), 100);
+	cr_assert(have_it_cut(30) || is_done_soon());
+	close_while_cut(&l, nth, 0);
 	cr_assert_eq(stat_size("file"), 0, "at call %d", nth);
 	end_cutter(pid);
 	look(0);
@@ -333,24 +340,11 @@ static bool cut_when_only_a_reader_stays(int nth)
 {
 	struct lfile l = made("file"), r = lopen("file", O_RDONLY);
 	pid_t pid;
-	char c;
 
 	cr_assert(!pipe(ask) && !pipe(answer));
 	pid = start_child(cut_and_write_when_asked, NULL);
 	cr_assert_eq(lfill(&l, 0, 5000, 1), 5000);
-	cut_len = 200;
-	to_go = nth;
-	due = true;
-	is_cut = true;
-	patience_ms = 5;
-	on_call = cut_when_it_can;
-	cr_assert_eq(lclose(&l), 0);
-	on_call = NULL;
-	patience_ms = 300;
-	if (!is_cut)
-		cr_assert_eq(read(answer[0], &c, 1), 1);
-	if (due)
-		cr_assert(have_it_cut(200) || is_done_soon());
+	close_while_cut(&l, nth, 200);
 	cr_assert_eq(plfs_sync(r.f), 0, "at call %d", nth);
 	cr_assert_eq(plfs_size(r.f), 3300, "at call %d", nth);
 	cr_assert_eq(lclose(&r), 0);
