@@ -154,6 +154,8 @@ int logged_make_writer(struct inode *ino, int fd)
 		ino->v.published_ns = stamp_coarse_ns();
 		ino->v.dated_ns = ino->m->store.remote ? ino->v.published_ns : 0;
 		ino->v.notified_ns = ino->v.heeded_ns = live_notified(&ino->w.tail.live);
+		/* no word told this process of others of the host that began before it */
+		ino->v.acquired |= ino->v.r.loaded && !ino->v.r.watch.word;
 		tell_clock(ino, fd);
 	}
 	if (ret)

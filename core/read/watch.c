@@ -12,7 +12,10 @@
 
 #include <fcntl.h>
 
-/* A word that has no bytes yet cannot be looked at. It gets some here with @make, in a file made for that. */
+/*
+ * A word that has no bytes yet cannot be looked at. It gets some here with @make, in a file made for that.
+ * Where hosts share the store no other look finds the first writer of the host: there its hostdir is made too.
+ */
 static int open_word(const struct container *c, bool make)
 {
 	int h = notice_open(c, O_RDONLY);
@@ -22,7 +25,9 @@ static int open_word(const struct container *c, bool make)
 		return h;
 	if (h >= 0)
 		store_close(c->store, &h);
-	h = make ? notice_open(c, O_RDWR | O_CREAT) : -ENODATA;
+	if (!make)
+		return -ENODATA;
+	h = c->store->remote ? notice_open_here(c) : notice_open(c, O_RDWR | O_CREAT);
 	if (h >= 0 && notice_change(c, h)) { /* a full disk: nothing can be mapped */
 		store_close(c->store, &h);
 		h = -ENODATA;

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Random histories of processes of three hosts that keep one file open: what each reads is not older than
+ * what it has acquired, and of two writes with a release and an acquire in between the later one wins. One
+ * call comes after the other. PLFS_TEST_ROUNDS: so many times as many; PLFS_TEST_SEED: the one of this seed.
+ */
+#include "test/lib/near.h"
+
+#include "core/backend/mount.h"
+
+#include <criterion/criterion.h>
+
+enum { PROCS = 4, LEN = 3000, VERSIONS = 60, STEPS = 40, TRIES = 250 };
+
+enum act { OPEN, OPEN_READ, PAUSE, CLOSE, WRITE, APPEND, CUT, READ, COMMIT, REFRESH, SYNC, COMPACT, UNLINK, NR_ACTS };
+
+static const char *const act_names[NR_ACTS] = { "open",   "open to read", "pause",  "close", "write",
+						"append", "ftruncate",	  "read",   "unlock", "lock",
+						"fsync",  "compact",	  "unlink" };
+
+/* The first two are of one host. */
+static const char *const host_of[PROCS] = { "one", "one", "two", "three" };
+
+/* ---- the processes: they do what they are told, and answer ---- */
+
+struct order {
+	enum act act;
+	off_t off;
+	size_t len;
+	unsigned char byte;
+};
+
+struct answer {
+	long ret;
+	unsigned char bytes[LEN];
+};
+
+static struct {
+	int order[2], answer[2];
+	pid_t pid;
+} procs[PROCS];
+
+static bool is_near; /* host one has a place for logs, and the others none */
+
+static long act(struct lfile *mine, const struct order *o, unsigned char *bytes)
+{
+	off_t end;
+	long ret;
+
+	memset(bytes, o->byte, LEN);
+	switch (o->act) {
+	case OPEN:
+		return ltry(mine, "a", O_RDWR | O_CREAT);
+	case OPEN_READ:
+		return ltry(mine, "a", O_RDONLY);
+	case PAUSE:
+		return usleep((useconds_t)o->off);
+	case CLOSE:
+		ret = lclose(mine);
+		mine->f = NULL;
+		return ret;
+	case WRITE:
+		return plfs_pwrite(mine->f, bytes, o->len, o->off);
+	case APPEND:
+		ret = lappend(mine, bytes, o->len, &end);
+		return ret == (long)o->len ? end - ret : ret; /* where it begins */
+	case CUT:
+		return plfs_truncate(mine->f, o->off);
+	case READ:
+		memset(bytes, 0, LEN);
+		return plfs_pread(mine->f, bytes, LEN, 0);
+	case COMMIT:
+		return plfs_commit(mine->f);
+	case REFRESH:
+		return plfs_refresh(mine->f);
+	case SYNC:
+		return plfs_sync(mine->f);
+	case COMPACT:
+		return lcompact("a");
+	default:
+		return lunlink("a");
+	}
+}
+
+static int obey(void *arg)
+{
+	int who = *(int *)arg;
+	static struct answer a;
+	struct lfile mine = { .f = NULL };
+	char path[PATH_MAX];
+	struct order o;
+
+	for (int i = 0; i < PROCS; i++)
+		if (procs[i].order[1])
+			close(procs[i].order[1]);
+	be_host(host_of[who]);
+	if (is_near && who >= 2)
+		near_go_elsewhere();
+	lpath("a", path)->store.remote = true;
+	while (read(procs[who].order[0], &o, sizeof(o)) == sizeof(o)) {
+		a.ret = act(&mine, &o, a.bytes);
+		if (write(procs[who].answer[1], &a, sizeof(a)) != sizeof(a))
+			return 1;
+	}
+	return 0;
+}
+
+static void start_all(void)
+{
+	for (int who = 0; who < PROCS; who++) {
+		cr_assert(!pipe(procs[who].order) && !pipe(procs[who].answer));
+		procs[who].pid = start_child(obey, &who);
+	}
+}
+
+static void end_all(void)
+{
+	for (int who = 0; who < PROCS; who++)
+		close(procs[who].order[1]);
+	for (int who = 0; who < PROCS; who++)
+		cr_assert_eq(wait_child(procs[who].pid), 0);
+}
+
+static struct answer last;
+
+static long tell(int who, struct order o)
+{
+	if (write(procs[who].order[1], &o, sizeof(o)) != sizeof(o))
+		die("write");
+	for (size_t have = 0; have < sizeof(last);) {
+		ssize_t n = read(procs[who].answer[0], (char *)&last + have, sizeof(last) - have);
+
+		if (n <= 0)
+			die("read");
+		have += (size_t)n;
+	}
+	return last.ret;
+}
+
+/* ---- the model ---- */
+
+/* A write or a truncation, of which zeros are read. As its byte it has its number and one more. */
+static struct version {
+	size_t off, end;
+	bool cuts, appends;
+	int who;
+	uint64_t before; /* bits of those that are earlier: seen by its process, or 20 ms older */
+} versions[VERSIONS];
+static int nr_versions;
+static uint64_t knows[PROCS], released, older; /* bits of versions */
+static bool is_open[PROCS], only_reads[PROCS];
+static bool untold[PROCS]; /* it only reads, and has acquired nothing since its host began to write */
+static bool at_once; /* all hosts see a write as soon as those of its own */
+
+static struct {
+	int who;
+	struct order o;
+	long ret;
+} history[STEPS];
+static int nr_steps;
+static uint64_t state; /* of the random numbers */
+
+static void show(void)
+{
+	for (int i = 0; i < nr_steps; i++)
+		fprintf(stderr, "  %d (%s): %s %ld+%zu (%d) -> %ld\n", history[i].who,
+			host_of[history[i].who], act_names[history[i].o.act], (long)history[i].o.off,
+			history[i].o.len, history[i].o.byte, history[i].ret);
+}
+
+static void release(int who)
+{
+	for (int v = 0; v < nr_versions; v++)
+		if (versions[v].who == who)
+			released |= 1ull << v;
+}
+
+static bool are_together(int a, int b) { return at_once || !strcmp(host_of[a], host_of[b]); }
+
+/* What was written on its host before it is seen as well, and from then on all that is. */
+static void acquire(int who)
+{
+	knows[who] |= released;
+	untold[who] = only_reads[who];
+	for (int v = 0; v < nr_versions; v++) {
+		if (!are_together(versions[v].who, who))
+			continue;
+		knows[who] |= 1ull << v;
+		untold[who] = false;
+	}
+}
+
+static void add_version(int who, size_t off, size_t end, bool cuts, bool appends)
+{
+	versions[nr_versions] = (struct version){ off, end, cuts, appends, who, knows[who] | older };
+	for (int i = 0; i < PROCS; i++)
+		if (are_together(i, who) && !untold[i])
+			knows[i] |= 1ull << nr_versions;
+	nr_versions++;
+}
+
+/* Of @known versions, whether none that is later than version @v has byte @at. */
+static bool is_newest(uint64_t known, int v, size_t at)
+{
+	for (int k = 0; k < nr_versions; k++)
+		if (known >> k & 1 && versions[k].off <= at && at < versions[k].end && k != v &&
+		    (v < 0 || versions[k].before >> v & 1))
+			return false;
+	return true;
+}
+
+/* What may be read of byte @at by whoever knows these. */
+static bool allows(uint64_t known, size_t at, unsigned char byte)
+{
+	if (byte)
+		return byte <= nr_versions && !versions[byte - 1].cuts && versions[byte - 1].off <= at &&
+		       at < versions[byte - 1].end && is_newest(known, byte - 1, at);
+	if (is_newest(known, -1, at))
+		return true;
+	for (int v = 0; v < nr_versions; v++)
+		if (versions[v].cuts && versions[v].off <= at && is_newest(known, v, at))
+			return true;
+	return false;
+}
+
+/* Bytes of host one that no release has brought home are an error elsewhere, and not older ones. */
+static bool may_fail(int who)
+{
+	for (int v = 0; v < nr_versions; v++)
+		if (is_near && who >= 2 && versions[v].who < 2 && !(released >> v & 1))
+			return true;
+	return false;
+}
+
+/* The size has at least what must be read of it. */
+static bool is_read_well(int who)
+{
+	uint64_t known = knows[who];
+	long size = last.ret;
+
+	if (size == -EIO && may_fail(who))
+		return true;
+	for (size_t at = 0; at < LEN; at++)
+		if (size < 0 || !allows(known, at, (long)at < size ? last.bytes[at] : 0)) {
+			fprintf(stderr, "%ld bytes, byte %zu is %d:\n", size, at, last.bytes[at]);
+			return false;
+		}
+	return true;
+}
+
+/* No other append has the bytes of this one, unless a truncation took them. */
+static bool is_appended_well(size_t off, size_t end)
+{
+	bool cut = false;
+
+	for (int v = nr_versions - 1; v >= 0 && !cut; v--) {
+		cut = versions[v].cuts;
+		if (versions[v].appends && versions[v].off < end && off < versions[v].end)
+			return false;
+	}
+	return true;
+}
+
+/* Do it, in the model as well. False, and the history is shown: they differ. */
+static bool step(int who, enum act what, size_t off, size_t len)
+{
+	struct order o = { what, (off_t)off, len, (unsigned char)(nr_versions + 1) };
+	long ret;
+	bool ok;
+
+	if (what == OPEN || what == OPEN_READ)
+		only_reads[who] = what == OPEN_READ;
+	if (what == OPEN || what == OPEN_READ || what == REFRESH)
+		acquire(who);
+	ret = tell(who, o);
+	history[nr_steps].who = who;
+	history[nr_steps].o = o;
+	history[nr_steps++].ret = ret;
+	ok = ret == 0;
+	switch (what) {
+	case WRITE:
+		ok = ret == (long)len;
+		add_version(who, off, off + len, false, false);
+		break;
+	case APPEND:
+		ok = ret >= 0 && is_appended_well((size_t)ret, (size_t)ret + len);
+		for (size_t at = 0; at < len && ok; at++) /* behind all that it knows */
+			ok = allows(knows[who], (size_t)ret + at, 0);
+		add_version(who, ret < 0 ? 0 : (size_t)ret, (size_t)(ret < 0 ? 0 : ret) + len, false, true);
+		break;
+	case CUT:
+		add_version(who, off, LEN, true, false);
+		break;
+	case READ:
+		ok = is_read_well(who);
+		break;
+	case SYNC:
+		release(who);
+		acquire(who);
+		break;
+	case COMMIT:
+	case CLOSE:
+		release(who);
+		break;
+	case PAUSE:
+		older |= off > 20000 ? (1ull << nr_versions) - 1 : 0;
+		break;
+	case COMPACT:
+		ok = ret >= 0 || ret == -EBUSY || ret == -EAGAIN;
+		break;
+	default:
+		break;
+	}
+	is_open[who] = what == OPEN || what == OPEN_READ || (is_open[who] && what != CLOSE);
+	if (!ok)
+		show();
+	return ok;
+}
+
+static void begin(uint64_t seed)
+{
+	state = seed * 7919;
+	nr_versions = nr_steps = 0;
+	released = older = 0;
+	memset(knows, 0, sizeof(knows));
+	memset(is_open, 0, sizeof(is_open));
+	memset(untold, 0, sizeof(untold));
+}
+
+/* ---- what was wrong once ---- */
+
+/*
+ * Process 1 has read the file before any process of its host wrote it. There was nothing by which it could
+ * learn that process 0 began; @writes: and then it wrote itself.
+ */
+static void reads_what_another_of_its_host_begins(bool writes)
+{
+	start_all();
+	begin(0);
+	cr_assert(step(3, OPEN, 0, 0) && step(3, WRITE, 1000, 180) && step(3, CLOSE, 0, 0));
+	cr_assert(step(1, OPEN, 0, 0) && step(1, READ, 0, 0));
+	cr_assert(step(0, OPEN, 0, 0) && step(0, WRITE, 900, 49));
+	cr_assert(!writes || step(1, WRITE, 0, 10));
+	cr_assert(step(1, READ, 0, 0));
+	end_all();
+}
+
+/* ---- histories ---- */
+
+static size_t rnd(size_t below)
+{
+	state = mix64(state + 1);
+	return (size_t)(state >> 16) % below;
+}
+
+static bool random_step(bool cuts)
+{
+	static const enum act acts[] = { CLOSE, WRITE, WRITE, WRITE, WRITE, APPEND, READ, READ, READ,
+					 COMMIT, COMMIT, REFRESH, REFRESH, SYNC, COMPACT, CUT };
+	int who = (int)rnd(PROCS);
+	enum act what = acts[rnd(ARRAY_SIZE(acts) - !cuts)];
+	size_t off = rnd(8) ? rnd(12) * 100 : rnd(LEN - 1200), len = 1 + rnd(rnd(2) ? 200 : 1200);
+
+	if (!rnd(60)) /* longer than a lease lasts, or than clocks differ */
+		return step(who, PAUSE, rnd(2) ? 9000 : 25000, 0);
+	if (!is_open[who])
+		return step(who, rnd(4) ? OPEN : OPEN_READ, 0, 0);
+	if (only_reads[who] && (what == WRITE || what == APPEND || what == CUT))
+		what = READ;
+	if (what == APPEND)
+		len = 30;
+	return step(who, what, what == CUT && rnd(2) ? 0 : off, len);
+}
+
+/* All see the same when all have closed it. */
+static bool ends_well(void)
+{
+	static struct answer first;
+	bool ok = true;
+
+	for (int who = 0; who < PROCS && ok; who++)
+		ok = !is_open[who] || step(who, CLOSE, 0, 0);
+	for (int who = 0; who < PROCS && ok; who++) {
+		ok = step(who, OPEN, 0, 0) && step(who, READ, 0, 0);
+		if (!who)
+			first = last;
+		if (ok && (first.ret != last.ret || memcmp(first.bytes, last.bytes, LEN))) {
+			fprintf(stderr, "not the same for all in the end:\n");
+			show();
+			ok = false;
+		}
+	}
+	for (int who = 0; who < PROCS; who++)
+		if (is_open[who])
+			tell(who, (struct order){ .act = CLOSE });
+	return ok;
+}
+
+static bool is_played(uint64_t seed, bool cuts)
+{
+	int nr;
+	bool ok;
+
+	begin(seed);
+	nr = 4 + (int)rnd(STEPS - 3 * PROCS - 4);
+	ok = step((int)rnd(PROCS), OPEN, 0, 0);
+	for (int i = 1; i < nr && ok; i++)
+		ok = random_step(cuts);
+	ok = ok && ends_well();
+	if (!ok)
+		fprintf(stderr, "PLFS_TEST_SEED=%lu\n", (unsigned long)seed);
+	return tell(0, (struct order){ .act = UNLINK }) == 0 && ok;
+}
+
+static void play(bool cuts)
+{
+	const char *rounds = getenv("PLFS_TEST_ROUNDS"), *given = getenv("PLFS_TEST_SEED");
+	uint64_t seed = given ? strtoull(given, NULL, 0) : rounds ? (uint64_t)time(NULL) * 1000 : 1;
+	int nr = given ? 1 : TRIES * (rounds ? atoi(rounds) : 1);
+	bool ok = true;
+
+	start_all();
+	for (int i = 0; i < nr && ok; i++)
+		ok = is_played(seed + (uint64_t)i, cuts);
+	cr_assert(ok);
+	end_all();
+}
+
+static void setup(void)
+{
+	scratch_in_memory = true;
+	scratch_setup();
+}
+
+static void setup_at_once(void)
+{
+	setenv("PLFS_CONSISTENCY", "posix", 1);
+	at_once = true;
+	setup();
+}
+
+static void setup_near(void)
+{
+	scratch_in_memory = is_near = true;
+	near_setup(",drain=none,release=home");
+}
+
+static void setup_spread(void)
+{
+	scratch_in_memory = true;
+	near_spread("process");
+}
+
+TestSuite(hosts_order, .init = setup, .fini = scratch_remove, .timeout = 3600);
+TestSuite(hosts_order_at_once, .init = setup_at_once, .fini = scratch_remove, .timeout = 3600);
+TestSuite(hosts_order_near, .init = setup_near, .fini = near_remove, .timeout = 3600);
+TestSuite(hosts_order_spread, .init = setup_spread, .fini = near_remove, .timeout = 3600);
+
+Test(hosts_order, what_another_of_the_host_begins_is_read) { reads_what_another_of_its_host_begins(false); }
+Test(hosts_order, what_another_of_the_host_began_is_read_by_one_that_writes)
+{
+	reads_what_another_of_its_host_begins(true);
+}
+Test(hosts_order, what_was_acquired_is_read_and_the_later_write_wins) { play(false); }
+Test(hosts_order, also_if_it_is_truncated) { play(true); }
+Test(hosts_order_at_once, is_that_of_all_calls_with_posix) { play(true); }
+Test(hosts_order_near, is_the_same_with_logs_that_a_release_brings_home) { play(true); }
+Test(hosts_order_spread, is_the_same_with_logs_in_several_backends) { play(true); }
