@@ -14,7 +14,7 @@
 
 /*
  * A word that has no bytes yet cannot be looked at. It gets some here with @make, in a file made for that.
- * Where hosts share the store no other look finds the first writer of the host: there its hostdir is made too.
+ * Where hosts share the store no other look finds the first writer of the host: its hostdir is made too.
  */
 static int open_word(const struct container *c, bool make)
 {

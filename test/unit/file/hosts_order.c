@@ -12,11 +12,15 @@
 
 enum { PROCS = 4, LEN = 3000, VERSIONS = 60, STEPS = 40, TRIES = 250 };
 
-enum act { OPEN, OPEN_READ, PAUSE, CLOSE, WRITE, APPEND, CUT, READ, COMMIT, REFRESH, SYNC, COMPACT, UNLINK, NR_ACTS };
+enum act {
+	OPEN, OPEN_READ, PAUSE, CLOSE, WRITE, APPEND, CUT, READ, COMMIT, REFRESH, SYNC, COMPACT, UNLINK,
+	NR_ACTS
+};
 
-static const char *const act_names[NR_ACTS] = { "open",   "open to read", "pause",  "close", "write",
-						"append", "ftruncate",	  "read",   "unlock", "lock",
-						"fsync",  "compact",	  "unlink" };
+static const char *const act_names[NR_ACTS] = { "open",   "open to read", "pause",  "close",
+						"write",  "append",	  "ftruncate", "read",
+						"unlock", "lock",	  "fsync",  "compact",
+						"unlink" };
 
 /* The first two are of one host. */
 static const char *const host_of[PROCS] = { "one", "one", "two", "three" };
