@@ -58,6 +58,19 @@ int inode_read_header(struct inode *ino, int fd, const struct stat *st)
 	return ret;
 }
 
+int inode_set_feature(struct inode *ino, int fd, int (*set)(int fd, struct stub *stub))
+{
+	struct stub now = ino->v.stub;
+	int ret = set(fd, &now);
+
+	if (ret || !now.has_container)
+		return ret;
+	ino->v.stub.clocks = now.clocks;
+	ino->v.stub.placed = now.placed;
+	ino->v.stub.spread = now.spread;
+	return 0;
+}
+
 static bool take_mount(struct inode *ino, struct plfs_mount *m)
 {
 	if (!m)
@@ -231,6 +244,7 @@ int inode_settle(struct inode *ino, int fd)
 		ino->v.stub.cut_size = now.cut_size;
 		ino->v.stub.cut_ns = now.cut_ns;
 		ino->settled_ns = now.generation_ns;
+		stamp_seen(now.generation_ns);
 	}
 	return 0;
 }

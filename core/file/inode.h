@@ -160,6 +160,12 @@ void inode_follow(struct inode *ino, const struct stub *now, const struct stat *
 int inode_read_header(struct inode *ino, int fd, const struct stat *st);
 
 /*
+ * Set a feature in the header by @set, of stub_lock.h. Of the header only features are taken over: what else
+ * has changed there, the next look finds, and follows. 0 or -errno.
+ */
+int inode_set_feature(struct inode *ino, int fd, int (*set)(int fd, struct stub *stub));
+
+/*
  * container_check(), for the stub as it is. A container that is missing, or is the first's of a copied stub,
  * is looked for in other backends (nested.h): the inode then has their mount.
  */

@@ -167,10 +167,12 @@ static int mask_older(struct inode *ino, int fd, uint64_t size)
 	return carry_out(ino, fd, size, nr_others);
 }
 
+/* A host whose clock is ahead may have truncated it since the header was read: then this is later still. */
 static int truncate_locked(struct inode *ino, int fd, uint64_t size)
 {
-	int ret = logged_finish_cut(ino, fd);
+	int ret = ino->m->store.remote ? inode_read_header(ino, fd, NULL) : 0;
 
+	ret = ret ? ret : logged_finish_cut(ino, fd);
 	if (!size && ret != -EREMCHG)
 		ret = 0; /* a file that cannot be read can be emptied all the same */
 	if (!ret)

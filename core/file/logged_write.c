@@ -90,7 +90,7 @@ static void tell_clock(struct inode *ino, int fd)
 		return; /* else the live file was made just now, in the file system of the stub */
 	if (ahead_of_us(&st) > -TOLERANCE_NS || inode_lock_end(ino))
 		return;
-	stub_set_clocks(fd, &ino->v.stub);
+	inode_set_feature(ino, fd, stub_set_clocks);
 	inode_unlock_end(ino);
 }
 
@@ -107,7 +107,7 @@ static bool may_be_elsewhere(struct inode *ino, int fd, const bool *has,
 	ret = inode_lock_end(ino);
 	if (ret)
 		return false;
-	ret = set(fd, &ino->v.stub);
+	ret = inode_set_feature(ino, fd, set);
 	inode_unlock_end(ino);
 	return !ret && *has;
 }

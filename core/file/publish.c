@@ -94,7 +94,7 @@ static void tell_stamps(struct inode *ino, int fd)
 	     (!is_elsewhere || sys.fstat(fd, &st) || !is_ahead(last_ns, &st.st_ctim))) ||
 	    inode_lock_end(ino))
 		return;
-	stub_set_clocks(fd, &ino->v.stub);
+	inode_set_feature(ino, fd, stub_set_clocks);
 	inode_unlock_end(ino);
 }
 

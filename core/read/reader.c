@@ -252,7 +252,7 @@ int reader_reload(struct reader *r, struct writer *w, uint64_t generation_ns, bo
 	*changed = true;
 	*r->lost = '\0';
 	entries_forget(&r->entries, r->c); /* as in a load */
-	if (r->loaded && !(r->seeks_cut && r->global.base)) {
+	if (r->loaded && r->generation_ns == generation_ns && !(r->seeks_cut && r->global.base)) {
 		if (w)
 			name_live_of_log(w->tail.log_path, own);
 		watch_word(&r->watch, r->c, r->may_make);

@@ -38,16 +38,16 @@ near_wiped() { # HOST
 	in_host "$1" mount -t tmpfs -o size=1g none "$near"
 }
 
-# SIGKILL for all ranks of this name, of both hosts, and for the helpers: as a batch system ends a job.
+# SIGKILL for all ranks of this name, of both hosts, and for the helpers: as a batch system ends a job. One may have ended meanwhile.
 near_job_killed() { # NAME
 	local pid pids=() host
 	for pid in $(pgrep -x "$1"); do
 		! grep -qz "^HOSTS=$HOSTS\$" "/proc/$pid/environ" || pids+=("$pid")
 	done
-	[ ${#pids[@]} = 0 ] || kill -KILL "${pids[@]}"
+	[ ${#pids[@]} = 0 ] || kill -KILL "${pids[@]}" || true
 	for host in h1 h2; do
 		mapfile -t pids < <(near_helpers_on $host)
-		[ ${#pids[@]} = 0 ] || in_host $host kill -KILL "${pids[@]}"
+		[ ${#pids[@]} = 0 ] || in_host $host kill -KILL "${pids[@]}" || true
 	done
 }
 

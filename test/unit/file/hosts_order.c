@@ -2,7 +2,8 @@
 /*
  * Random histories of processes of three hosts that keep one file open: what each reads is not older than
  * what it has acquired, and of two writes with a release and an acquire in between the later one wins. One
- * call comes after the other. PLFS_TEST_ROUNDS: so many times as many; PLFS_TEST_SEED: the one of this seed.
+ * call comes after the other. PLFS_TEST_ROUNDS: so many times as many; PLFS_TEST_SEED: the one of
+ * this seed, or so many from there on.
  */
 #include "test/lib/near.h"
 
@@ -13,14 +14,14 @@
 enum { PROCS = 4, LEN = 3000, VERSIONS = 60, STEPS = 40, TRIES = 250 };
 
 enum act {
-	OPEN, OPEN_READ, PAUSE, CLOSE, WRITE, APPEND, CUT, READ, COMMIT, REFRESH, SYNC, COMPACT, UNLINK,
+	OPEN, OPEN_READ, PAUSE, CLOSE, WRITE, APPEND, CUT, READ, COMMIT, REFRESH, SYNC, COMPACT, KILL, UNLINK,
 	NR_ACTS
 };
 
 static const char *const act_names[NR_ACTS] = { "open",   "open to read", "pause",  "close",
 						"write",  "append",	  "ftruncate", "read",
 						"unlock", "lock",	  "fsync",  "compact",
-						"unlink" };
+						"kill",	  "unlink" };
 
 /* The first two are of one host. */
 static const char *const host_of[PROCS] = { "one", "one", "two", "three" };
@@ -44,6 +45,8 @@ static struct {
 	pid_t pid;
 } procs[PROCS];
 
+static bool is_apart; /* their clocks are an hour apart, which closes and opens bridge */
+static bool is_local; /* hosts are containers that share a local file system */
 static bool is_near; /* host one has a place for logs, and the others none */
 
 static long act(struct lfile *mine, const struct order *o, unsigned char *bytes)
@@ -86,6 +89,16 @@ static long act(struct lfile *mine, const struct order *o, unsigned char *bytes)
 	}
 }
 
+static int hours;
+
+static int clock_of_host(clockid_t clock, struct timespec *ts)
+{
+	int ret = clock_gettime(clock, ts);
+
+	ts->tv_sec += clock == CLOCK_REALTIME ? hours * 3600 : 0;
+	return ret;
+}
+
 static int obey(void *arg)
 {
 	int who = *(int *)arg;
@@ -98,9 +111,11 @@ static int obey(void *arg)
 		if (procs[i].order[1])
 			close(procs[i].order[1]);
 	be_host(host_of[who]);
+	hours = is_apart && who ? who - 1 : 0;
+	sys.clock_gettime = clock_of_host;
 	if (is_near && who >= 2)
 		near_go_elsewhere();
-	lpath("a", path)->store.remote = true;
+	lpath("a", path)->store.remote = !is_local;
 	while (read(procs[who].order[0], &o, sizeof(o)) == sizeof(o)) {
 		a.ret = act(&mine, &o, a.bytes);
 		if (write(procs[who].answer[1], &a, sizeof(a)) != sizeof(a))
@@ -109,12 +124,31 @@ static int obey(void *arg)
 	return 0;
 }
 
+static void start(int who)
+{
+	cr_assert(!pipe(procs[who].order) && !pipe(procs[who].answer));
+	procs[who].pid = start_child(obey, &who);
+}
+
 static void start_all(void)
 {
-	for (int who = 0; who < PROCS; who++) {
-		cr_assert(!pipe(procs[who].order) && !pipe(procs[who].answer));
-		procs[who].pid = start_child(obey, &who);
+	for (int who = 0; who < PROCS; who++)
+		start(who);
+}
+
+/* Another comes in its place. */
+static long kill_and_start(int who)
+{
+	long ret;
+
+	kill(procs[who].pid, SIGKILL);
+	ret = wait_child(procs[who].pid) - 256 - SIGKILL;
+	for (int i = 0; i < 2; i++) {
+		close(procs[who].order[i]);
+		close(procs[who].answer[i]);
 	}
+	start(who);
+	return ret;
 }
 
 static void end_all(void)
@@ -152,6 +186,7 @@ static struct version {
 } versions[VERSIONS];
 static int nr_versions;
 static uint64_t knows[PROCS], released, older; /* bits of versions */
+static uint64_t closed, opened[PROCS]; /* of those in closed files, and before the last open */
 static bool is_open[PROCS], only_reads[PROCS];
 static bool untold[PROCS]; /* it only reads, and has acquired nothing since its host began to write */
 static bool at_once; /* all hosts see a write as soon as those of its own */
@@ -194,9 +229,22 @@ static void acquire(int who)
 	}
 }
 
+/* What is earlier than a write now. */
+static uint64_t before(int who)
+{
+	uint64_t all = opened[who];
+
+	if (!is_apart)
+		return knows[who] | older;
+	for (int v = 0; v < nr_versions; v++)
+		if (are_together(versions[v].who, who))
+			all |= knows[who] & 1ull << v;
+	return all;
+}
+
 static void add_version(int who, size_t off, size_t end, bool cuts, bool appends)
 {
-	versions[nr_versions] = (struct version){ off, end, cuts, appends, who, knows[who] | older };
+	versions[nr_versions] = (struct version){ off, end, cuts, appends, who, before(who) };
 	for (int i = 0; i < PROCS; i++)
 		if (are_together(i, who) && !untold[i])
 			knows[i] |= 1ull << nr_versions;
@@ -272,11 +320,13 @@ static bool step(int who, enum act what, size_t off, size_t len)
 	long ret;
 	bool ok;
 
-	if (what == OPEN || what == OPEN_READ)
+	if (what == OPEN || what == OPEN_READ) {
 		only_reads[who] = what == OPEN_READ;
+		opened[who] = closed;
+	}
 	if (what == OPEN || what == OPEN_READ || what == REFRESH)
 		acquire(who);
-	ret = tell(who, o);
+	ret = what == KILL ? kill_and_start(who) : tell(who, o);
 	history[nr_steps].who = who;
 	history[nr_steps].o = o;
 	history[nr_steps++].ret = ret;
@@ -302,8 +352,13 @@ static bool step(int who, enum act what, size_t off, size_t len)
 		release(who);
 		acquire(who);
 		break;
-	case COMMIT:
 	case CLOSE:
+		release(who);
+		for (int v = 0; v < nr_versions; v++)
+			closed |= versions[v].who == who ? 1ull << v : 0;
+		break;
+	case COMMIT:
+	case KILL:
 		release(who);
 		break;
 	case PAUSE:
@@ -315,17 +370,19 @@ static bool step(int who, enum act what, size_t off, size_t len)
 	default:
 		break;
 	}
-	is_open[who] = what == OPEN || what == OPEN_READ || (is_open[who] && what != CLOSE);
+	is_open[who] = what == OPEN || what == OPEN_READ || (is_open[who] && what != CLOSE && what != KILL);
 	if (!ok)
 		show();
 	return ok;
 }
 
+static bool ends_well(void);
+
 static void begin(uint64_t seed)
 {
 	state = seed * 7919;
 	nr_versions = nr_steps = 0;
-	released = older = 0;
+	released = older = closed = 0;
 	memset(knows, 0, sizeof(knows));
 	memset(is_open, 0, sizeof(is_open));
 	memset(untold, 0, sizeof(untold));
@@ -349,6 +406,36 @@ static void reads_what_another_of_its_host_begins(bool writes)
 	end_all();
 }
 
+/* Its unlock has learnt of the truncation; the map of its last read has not. */
+static void reads_nothing_that_was_cut(void)
+{
+	start_all();
+	begin(0);
+	cr_assert(step(0, OPEN, 0, 0) && step(0, READ, 0, 0));
+	cr_assert(step(1, OPEN, 0, 0) && step(1, WRITE, 800, 56) && step(1, READ, 0, 0));
+	cr_assert(step(0, CUT, 0, 0));
+	cr_assert(step(1, COMMIT, 0, 0) && step(1, READ, 0, 0));
+	end_all();
+}
+
+/*
+ * Host three, whose clock is ahead, truncates it; host two does so after that, and writes, without a look in
+ * between. When it truncates that away, no host has lost anything.
+ */
+static void truncates_behind_one_that_is_ahead(void)
+{
+	start_all();
+	begin(0);
+	cr_assert(step(1, OPEN, 0, 0) && step(1, WRITE, 200, 106));
+	cr_assert(step(2, OPEN, 0, 0) && step(3, OPEN, 0, 0) && step(3, READ, 0, 0));
+	cr_assert(step(3, WRITE, 900, 67) && step(3, CUT, 0, 0));
+	cr_assert(step(2, CUT, 0, 0) && step(1, CLOSE, 0, 0));
+	cr_assert(step(2, WRITE, 496, 171) && step(3, WRITE, 1432, 66));
+	cr_assert(step(2, CUT, 0, 0) && step(3, WRITE, 0, 27) && step(2, CLOSE, 0, 0));
+	cr_assert(ends_well());
+	end_all();
+}
+
 /* ---- histories ---- */
 
 static size_t rnd(size_t below)
@@ -361,6 +448,7 @@ static bool random_step(bool cuts)
 {
 	static const enum act acts[] = { CLOSE, WRITE, WRITE, WRITE, WRITE, APPEND, READ, READ, READ,
 					 COMMIT, COMMIT, REFRESH, REFRESH, SYNC, COMPACT, CUT };
+	bool kills = !rnd(30) && !is_near; /* else other hosts know nothing until a drain */
 	int who = (int)rnd(PROCS);
 	enum act what = acts[rnd(ARRAY_SIZE(acts) - !cuts)];
 	size_t off = rnd(8) ? rnd(12) * 100 : rnd(LEN - 1200), len = 1 + rnd(rnd(2) ? 200 : 1200);
@@ -369,6 +457,8 @@ static bool random_step(bool cuts)
 		return step(who, PAUSE, rnd(2) ? 9000 : 25000, 0);
 	if (!is_open[who])
 		return step(who, rnd(4) ? OPEN : OPEN_READ, 0, 0);
+	if (kills)
+		return step(who, KILL, 0, 0);
 	if (only_reads[who] && (what == WRITE || what == APPEND || what == CUT))
 		what = READ;
 	if (what == APPEND)
@@ -420,7 +510,7 @@ static void play(bool cuts)
 {
 	const char *rounds = getenv("PLFS_TEST_ROUNDS"), *given = getenv("PLFS_TEST_SEED");
 	uint64_t seed = given ? strtoull(given, NULL, 0) : rounds ? (uint64_t)time(NULL) * 1000 : 1;
-	int nr = given ? 1 : TRIES * (rounds ? atoi(rounds) : 1);
+	int nr = given && !rounds ? 1 : TRIES * (rounds ? atoi(rounds) : 1);
 	bool ok = true;
 
 	start_all();
@@ -449,6 +539,24 @@ static void setup_near(void)
 	near_setup(",drain=none,release=home");
 }
 
+static void setup_apart(void)
+{
+	is_apart = true;
+	setup();
+}
+
+static void setup_local(void)
+{
+	is_local = true;
+	setup();
+}
+
+static void setup_small(void)
+{
+	scratch_in_memory = is_local = true;
+	scratch_setup_small();
+}
+
 static void setup_spread(void)
 {
 	scratch_in_memory = true;
@@ -458,6 +566,9 @@ static void setup_spread(void)
 TestSuite(hosts_order, .init = setup, .fini = scratch_remove, .timeout = 3600);
 TestSuite(hosts_order_at_once, .init = setup_at_once, .fini = scratch_remove, .timeout = 3600);
 TestSuite(hosts_order_near, .init = setup_near, .fini = near_remove, .timeout = 3600);
+TestSuite(hosts_order_apart, .init = setup_apart, .fini = scratch_remove, .timeout = 3600);
+TestSuite(hosts_order_local, .init = setup_local, .fini = scratch_remove, .timeout = 3600);
+TestSuite(hosts_order_small, .init = setup_small, .fini = scratch_remove, .timeout = 3600);
 TestSuite(hosts_order_spread, .init = setup_spread, .fini = near_remove, .timeout = 3600);
 
 Test(hosts_order, what_another_of_the_host_begins_is_read) { reads_what_another_of_its_host_begins(false); }
@@ -465,8 +576,16 @@ Test(hosts_order, what_another_of_the_host_began_is_read_by_one_that_writes)
 {
 	reads_what_another_of_its_host_begins(true);
 }
+Test(hosts_order, what_another_of_the_host_cut_off_is_not_read_behind_an_unlock) { reads_nothing_that_was_cut(); }
 Test(hosts_order, what_was_acquired_is_read_and_the_later_write_wins) { play(false); }
 Test(hosts_order, also_if_it_is_truncated) { play(true); }
 Test(hosts_order_at_once, is_that_of_all_calls_with_posix) { play(true); }
 Test(hosts_order_near, is_the_same_with_logs_that_a_release_brings_home) { play(true); }
 Test(hosts_order_spread, is_the_same_with_logs_in_several_backends) { play(true); }
+Test(hosts_order_local, is_the_same_on_a_local_file_system) { play(true); }
+Test(hosts_order_small, is_the_same_with_bytes_in_the_stub) { play(true); }
+Test(hosts_order_apart, is_the_same_with_clocks_that_differ_if_it_is_closed_and_opened) { play(true); }
+Test(hosts_order_apart, a_truncation_behind_that_of_a_host_that_is_ahead_loses_nothing)
+{
+	truncates_behind_one_that_is_ahead();
+}
