@@ -576,7 +576,7 @@ Test(hosts_order, what_another_of_the_host_began_is_read_by_one_that_writes)
 {
 	reads_what_another_of_its_host_begins(true);
 }
-Test(hosts_order, what_another_of_the_host_cut_off_is_not_read_behind_an_unlock) { reads_nothing_that_was_cut(); }
+Test(hosts_order, what_another_of_the_host_cut_off_is_not_read) { reads_nothing_that_was_cut(); }
 Test(hosts_order, what_was_acquired_is_read_and_the_later_write_wins) { play(false); }
 Test(hosts_order, also_if_it_is_truncated) { play(true); }
 Test(hosts_order_at_once, is_that_of_all_calls_with_posix) { play(true); }
