@@ -221,10 +221,14 @@ static int list_again(struct inode *ino, bool acquired)
 static int revalidate(struct inode *ino, int fd, const struct stat *st, bool acquired)
 {
 	uint64_t generation = ino->v.stub.generation_ns;
+	bool was_cut = view_is_cut(&ino->v);
 	int ret = st->st_size && fd >= 0 ? inode_read_header(ino, fd, st) : 0;
 
 	if (!ret && ino->v.stub.in_body)
 		return acquire_length(ino, fd); /* @st may be older than the move */
+	/* The truncation that the last look met is over, and the file may have grown since. */
+	if (!ret && was_cut && !view_is_cut(&ino->v))
+		ret = acquire_length(ino, fd);
 	if (ret || !ino->v.stub.has_container || !ino->v.r.loaded)
 		return ret;
 	if (ino->v.stub.generation_ns != generation)
@@ -264,6 +268,7 @@ int acquire_look_again(struct inode *ino, int fd, const struct stat *st, bool re
 		return 0;
 	}
 	reload |= inode_heed_cut(ino);
+	reload |= ino->v.stub.cut_ns != 0; /* who finishes that for a killed process tells nobody afterwards */
 	if (len < ino->v.told_len)
 		view_forget_end(&ino->v);
 	if (len != ino->v.told_len || may_have_grown(ino) || ino->v.acquired ||
