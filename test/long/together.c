@@ -1,64 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Processes that do everything to the same few names at once: create, O_TRUNC, write, append, truncate,
- * rename over, link, unlink, flatten, fsync, read. A model in shared memory knows what must be there: what
- * names lead to which file, and what the bytes of each file are. Whoever changes a file, or compares it,
- * holds its lock in the model, and whoever changes names that of the names: so what one process has done must
- * be what the next one sees, through descriptors opened long ago and through new ones; and files are renamed,
- * linked and removed while others are at them. With "locks" they lock the file itself (fcntl) for each change
- * and comparison, as programs do that overwrite each other's bytes; with "trust" they do not; with "apart"
- * neither, but each overwrites its own part only.
+ * rename over, link, unlink, fsync, read, and the verbs of the command. Each has a child now and then, with
+ * the descriptors that are open then; it ends in one way or another, or is killed. A model in shared memory
+ * knows what must be there: what names lead to which file, and what the bytes of each file are. Whoever
+ * changes a file, or compares it, holds its lock in the model, and whoever changes names that of the names:
+ * so what one process has done must be what the next one sees, through descriptors opened long ago and
+ * through new ones; and files are renamed, linked and removed while others are at them. With "locks" they
+ * lock the file itself (fcntl) for each change and comparison, as programs do that overwrite each other's
+ * bytes; with "trust" they do not; with "apart" neither, but each overwrites its own part only.
  *
- *     together locks|trust|apart DIR SECONDS PROCESSES SEED [PLFS]     PLFS: the command, to flatten files
- *                                                                      with
+ *     together locks|trust|apart DIR SECONDS PROCESSES SEED [PLFS]     PLFS: the command
+ *
+ * With an odd SEED files are also mapped shared and flattened. From then on they are as plain ones, and a
+ * truncation may be found half done. The calls on bytes are in together_bytes.c.
  */
 #define _GNU_SOURCE
+#include "together.h"
+
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "../lib/job.h"
+struct model *model;
+struct open_file *opened;
+int me, nr_processes;
+bool locks, apart, plain, becomes_plain;
+char what[200];
 
-enum { NR_NAMES = 6, NR_FILES = 64, FILE_LEN = 200 * 1024, NR_FDS = 6, NO_FILE = -1 };
-
-struct file {
-	pthread_mutex_t lock;
-	int links, users; /* under the names' lock: 0 and 0: free */
-	off_t size;
-	unsigned char bytes[FILE_LEN];
-};
-
-struct model {
-	pthread_mutex_t lock; /* of the names; a file's is taken inside it, never the other way */
-	int name[NR_NAMES];   /* which file, or NO_FILE */
-	volatile int failed;
-	struct file file[NR_FILES];
-	long nr_ops[32];
-};
-
-struct open_file {
-	int fd, file;
-	bool append, readable, writable;
-};
-
-static struct model *model;
-static struct open_file opened[NR_FDS];
 static const char *dir, *plfs;
 static uint64_t state;
-static int me, nr_processes;
-static bool locks, apart;
-static char what[200]; /* the present operation, for messages */
+static pid_t child; /* of this process, with descriptors that it got from it */
 
-static uint64_t rnd(uint64_t below)
+uint64_t rnd(uint64_t below)
 {
 	state = mix64(state);
 	return (state >> 8) % below;
 }
 
-__attribute__((format(printf, 1, 2), noreturn)) static void fail(const char *fmt, ...)
+__attribute__((format(printf, 1, 2), noreturn)) void fail(const char *fmt, ...)
 {
 	char line[400];
 	va_list ap;
@@ -72,8 +54,6 @@ __attribute__((format(printf, 1, 2), noreturn)) static void fail(const char *fmt
 	die("process %d, %s: %s", me, what, line);
 }
 
-#define DOING(...) snprintf(what, sizeof(what), __VA_ARGS__)
-
 static const char *path_of(int name)
 {
 	static char path[2][4096];
@@ -84,13 +64,18 @@ static const char *path_of(int name)
 	return path[turn];
 }
 
-static void lock(pthread_mutex_t *m)
+/* One that was killed with the lock held has left what the model says of a change. */
+void lock(pthread_mutex_t *m)
 {
-	if (pthread_mutex_lock(m))
-		fail("lock");
+	int ret = pthread_mutex_lock(m);
+
+	if (ret == EOWNERDEAD)
+		ret = pthread_mutex_consistent(m);
+	if (ret)
+		fail("lock: %s", strerror(ret));
 }
 
-static void unlock(pthread_mutex_t *m) { pthread_mutex_unlock(m); }
+void unlock(pthread_mutex_t *m) { pthread_mutex_unlock(m); }
 
 static void init_lock(pthread_mutex_t *m)
 {
@@ -98,118 +83,9 @@ static void init_lock(pthread_mutex_t *m)
 
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
 	if (pthread_mutex_init(m, &attr))
 		die("pthread_mutex_init");
-}
-
-/* ---- bytes: the file's lock is held ---- */
-
-static void compare_size(const struct file *f, int fd)
-{
-	struct stat st;
-
-	if (fstat(fd, &st))
-		fail("fstat");
-	errno = 0;
-	if (st.st_size != f->size)
-		fail("size %lld, not %lld", (long long)st.st_size, (long long)f->size);
-}
-
-static void compare(const struct file *f, int fd)
-{
-	static unsigned char buf[FILE_LEN + 100];
-	off_t off = rnd(2) ? 0 : (off_t)rnd((uint64_t)f->size + 1);
-	size_t len = rnd(2) ? sizeof(buf) : 1 + rnd(5000);
-	size_t want = (size_t)(f->size - off) < len ? (size_t)(f->size - off) : len,
-	       n = read_all(fd, buf, len, off, what);
-
-	errno = 0;
-	if (n != want)
-		fail("%zu bytes at %lld, not %zu (size %lld)", n, (long long)off, want, (long long)f->size);
-	for (size_t i = 0; i < n; i++)
-		if (buf[i] != f->bytes[off + (off_t)i])
-			fail("byte %lld is %02x, not %02x (size %lld)", (long long)off + (long long)i, buf[i],
-			     f->bytes[off + (off_t)i], (long long)f->size);
-	compare_size(f, fd);
-}
-
-static size_t some_length(void)
-{
-	return rnd(8) ? 1 + rnd(3000) : 1 + rnd(90000);
-}
-
-static void change(struct file *f, const struct open_file *o)
-{
-	static unsigned char buf[FILE_LEN];
-	size_t len = some_length();
-	off_t off = o->append ? f->size : (off_t)rnd(rnd(3) ? (uint64_t)f->size + 1 : FILE_LEN);
-	ssize_t n;
-
-	if (apart && !o->append) {
-		off_t part = FILE_LEN / nr_processes, mine = me * part;
-
-		len = len < (size_t)part ? len : (size_t)part;
-		off = mine + (off_t)rnd((uint64_t)part - len + 1);
-	}
-	if (off + (off_t)len > FILE_LEN)
-		return;
-	for (size_t i = 0; i < len; i++)
-		buf[i] = (unsigned char)(i % 8 ? buf[i - 1] + 1u : (unsigned)rnd(256));
-	n = o->append ? write(o->fd, buf, len) : pwrite(o->fd, buf, len, off);
-	if (n != (ssize_t)len)
-		fail("%zd of %zu bytes at %lld", n, len, (long long)off);
-	if (off > f->size)
-		memset(f->bytes + f->size, 0, (size_t)(off - f->size));
-	memcpy(f->bytes + off, buf, len);
-	f->size = off + (off_t)len > f->size ? off + (off_t)len : f->size;
-}
-
-static void resize(struct file *f, int fd)
-{
-	off_t size = rnd(3) ? (off_t)rnd((uint64_t)f->size + 1) : rnd(2) ? 0 : (off_t)rnd(FILE_LEN);
-
-	if (ftruncate(fd, size))
-		fail("to %lld", (long long)size);
-	if (size > f->size)
-		memset(f->bytes + f->size, 0, (size_t)(size - f->size));
-	f->size = size;
-}
-
-static void lock_bytes(const struct open_file *o, short type)
-{
-	struct flock fl = { .l_type = type, .l_whence = SEEK_SET };
-
-	if (locks && fcntl(o->fd, F_SETLKW, &fl))
-		fail("fcntl");
-}
-
-static void at_bytes(void)
-{
-	struct open_file *o = &opened[rnd(NR_FDS)];
-	struct file *f;
-
-	if (o->fd < 0)
-		return;
-	f = &model->file[o->file];
-	lock(&f->lock);
-	DOING("lock");
-	lock_bytes(o, o->writable ? F_WRLCK : F_RDLCK);
-	if (o->writable && rnd(2)) {
-		DOING("%s", o->append ? "append" : "pwrite");
-		change(f, o);
-	} else if (o->writable && !rnd(12)) {
-		DOING("ftruncate");
-		resize(f, o->fd);
-	} else if (!rnd(15)) {
-		DOING("fsync");
-		if (fsync(o->fd))
-			fail("failed");
-	} else if (o->readable) {
-		DOING("read through an old descriptor");
-		compare(f, o->fd);
-	}
-	lock_bytes(o, F_UNLCK);
-	unlock(&f->lock);
 }
 
 /* ---- names: their lock is held ---- */
@@ -232,43 +108,86 @@ static void drop_name(int name)
 static void open_one(struct open_file *o, int name)
 {
 	static const int modes[] = { O_RDONLY, O_WRONLY, O_RDWR, O_RDWR };
-	int mode = modes[rnd(4)], flags = 0, file = model->name[name];
-	bool made = file == NO_FILE;
+	int mode = modes[rnd(4)], flags = 0, no = model->name[name], fd;
+	bool made = no == NO_FILE;
+	struct file *f;
 
-	flags |= made || rnd(2) ? O_CREAT : 0;
-	flags |= mode != O_RDONLY && !rnd(5) ? O_TRUNC : 0;
-	flags |= mode != O_RDONLY && !apart && !rnd(3) ? O_APPEND : 0;
-	file = made ? free_file() : file;
-	if (file == NO_FILE)
+	no = made ? free_file() : no;
+	if (no == NO_FILE)
 		return;
+	f = &model->file[no];
+	lock(&f->lock);
+	flags |= made || rnd(2) ? O_CREAT : 0;
+	flags |= mode != O_RDONLY && !rnd(5) && f->changing < 0 ? O_TRUNC : 0;
+	flags |= mode != O_RDONLY && !apart && !rnd(3) ? O_APPEND : 0;
 	DOING("open%s%s", made ? ", new" : "", flags & O_TRUNC ? ", O_TRUNC" : "");
-	lock(&model->file[file].lock);
-	o->fd = open(path_of(name), mode | flags, 0644);
-	if (o->fd < 0)
+	fd = open(path_of(name), mode | flags, 0644);
+	if (fd < 0)
 		fail("%s", path_of(name));
-	*o = (struct open_file){ o->fd, file, flags & O_APPEND, mode != O_WRONLY, mode != O_RDONLY };
+	*o = (struct open_file){ fd, no, flags & O_APPEND, mode != O_WRONLY, mode != O_RDONLY };
 	if (made) {
-		model->file[file].links = 1;
-		model->file[file].size = 0;
-		model->name[name] = file;
-	} else if (flags & O_TRUNC) {
-		model->file[file].size = 0;
+		f->links = 1;
+		f->mode = 0644;
+		model->name[name] = no;
 	}
-	model->file[file].users++;
+	if (made || flags & O_TRUNC) {
+		f->size = 0;
+		memset(f->bytes, 0, FILE_LEN);
+		f->changing = NOBODY;
+	}
+	f->users++;
 	if (o->readable)
-		compare(&model->file[file], o->fd);
-	unlock(&model->file[file].lock);
+		compare(f, o->fd);
+	unlock(&f->lock);
 }
 
 static void close_one(struct open_file *o)
 {
+	struct file *f = &model->file[o->file];
+
 	DOING("close");
-	lock(&model->file[o->file].lock);
+	lock(&f->lock);
 	if (close(o->fd))
 		fail("failed");
-	unlock(&model->file[o->file].lock);
-	model->file[o->file].users--;
+	unlock(&f->lock);
+	f->users--;
 	o->fd = -1;
+}
+
+static void dup_one(const struct open_file *from, struct open_file *to)
+{
+	if (from->fd < 0 || to->fd >= 0)
+		return;
+	DOING("dup");
+	*to = *from;
+	to->fd = dup(from->fd);
+	if (to->fd < 0)
+		fail("failed");
+	model->file[to->file].users++;
+}
+
+static void exchange(int a, int b)
+{
+	int other = model->name[b];
+
+	if (model->name[a] == NO_FILE || other == NO_FILE)
+		return;
+	DOING("renameat2, RENAME_EXCHANGE");
+	if (renameat2(AT_FDCWD, path_of(a), AT_FDCWD, path_of(b), RENAME_EXCHANGE))
+		fail("%s and %s", path_of(a), path_of(b));
+	model->name[b] = model->name[a];
+	model->name[a] = other;
+}
+
+static void cut_one(int name)
+{
+	struct file *f = &model->file[model->name[name]];
+
+	if (model->name[name] == NO_FILE)
+		return;
+	lock(&f->lock);
+	cut_by_name(f, path_of(name));
+	unlock(&f->lock);
 }
 
 static void rename_one(int from, int to)
@@ -310,28 +229,44 @@ static void unlink_one(int name)
 	drop_name(name);
 }
 
-/* What cannot be flattened now, since somebody has it open or it has several names, stays as it is. */
-static void flatten_one(int name)
+/* ---- the command: with the names' lock or without ---- */
+
+static void tell(int fd)
 {
+	char text[2000];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+	text[n < 0 ? 0 : n] = 0;
+	errno = 0;
+	fail("%s", text);
+}
+
+/* What it refuses, as of a file that is open or has several names, stays as it is. Nothing is damaged. */
+static void run_verb(int name)
+{
+	static const char *const verbs[] = { "compact", "drain", "stage", "check", "repair", "gc", "flatten" };
+	int verb = (int)rnd(becomes_plain ? 7 : 6), out = memfd_create("output", MFD_CLOEXEC), status;
+	bool looks = !strcmp(verbs[verb], "check") || !strcmp(verbs[verb], "repair");
 	pid_t pid;
 
-	if (!plfs || model->name[name] == NO_FILE)
-		return;
-	DOING("flatten");
+	DOING("plfs %s %s", verbs[verb], path_of(name));
 	pid = fork();
 	if (pid == 0) {
-		int null = open("/dev/null", O_WRONLY);
-
-		dup2(null, 1);
-		dup2(null, 2);
+		dup2(out, 1);
+		dup2(out, 2);
 		for (int i = 0; i < NR_FDS; i++)
 			if (opened[i].fd >= 0)
 				close(opened[i].fd);
-		execl(plfs, plfs, "flatten", path_of(name), (char *)NULL);
+		if (!strcmp(verbs[verb], "gc"))
+			execl(plfs, plfs, "gc", "-a", "0", dir, (char *)NULL);
+		execl(plfs, plfs, verbs[verb], path_of(name), (char *)NULL);
 		_exit(127);
 	}
-	while (waitpid(pid, NULL, 0) < 0)
+	while (waitpid(pid, &status, 0) < 0)
 		;
+	if (!WIFEXITED(status) || (looks && WEXITSTATUS(status) == 1))
+		tell(out);
+	close(out);
 }
 
 static void look_by_name(int name)
@@ -358,7 +293,7 @@ static void at_names(void)
 	int a = (int)rnd(NR_NAMES), b = (int)rnd(NR_NAMES);
 
 	lock(&model->lock);
-	switch (rnd(11)) {
+	switch (rnd(15)) {
 	case 0: case 1: case 2: case 3:
 		if (o->fd >= 0)
 			close_one(o);
@@ -372,30 +307,119 @@ static void at_names(void)
 	case 7: link_one(a, b); break;
 	case 8: unlink_one(a); break;
 	case 9: look_by_name(a); break;
-	case 10:
-		if (!rnd(8))
-			flatten_one(a);
+	case 10: dup_one(&opened[rnd(NR_FDS)], o); break;
+	case 11: exchange(a, b); break;
+	case 12: cut_one(a); break;
+	case 13:
+		if (plfs && me < nr_processes && !rnd(8))
+			run_verb(a);
 		break;
+	case 14:
+		unlock(&model->lock);
+		if (plfs && me < nr_processes && !rnd(8))
+			run_verb(a);
+		return;
 	}
 	unlock(&model->lock);
+}
+
+/* ---- processes ---- */
+
+static void close_all(void)
+{
+	lock(&model->lock);
+	for (int i = 0; i < NR_FDS; i++)
+		if (opened[i].fd >= 0)
+			close_one(&opened[i]);
+	unlock(&model->lock);
+}
+
+__attribute__((noreturn)) static void live_as_child(void)
+{
+	me += nr_processes;
+	opened = model->opened[me];
+	child = 0;
+	alarm(120);
+	for (long i = (long)rnd(500); !model->failed && i > 0; i--, model->nr_ops[me]++)
+		if (rnd(5))
+			at_bytes();
+		else
+			at_names();
+	if (rnd(2))
+		close_all();
+	else if (rnd(2))
+		execl("/bin/true", "true", (char *)NULL); /* it inherits them */
+	_exit(0);
+}
+
+static void begin_child(void)
+{
+	struct open_file *its = model->opened[me + nr_processes];
+
+	DOING("fork");
+	lock(&model->lock);
+	memcpy(its, opened, NR_FDS * sizeof(*opened));
+	for (int i = 0; i < NR_FDS; i++)
+		if (opened[i].fd >= 0)
+			model->file[opened[i].file].users++;
+	state = mix64(state);
+	child = fork();
+	if (child < 0)
+		fail("failed");
+	if (child == 0) {
+		state = mix64(state + 1);
+		live_as_child();
+	}
+	unlock(&model->lock);
+}
+
+/* At a name it is not killed, for the model would not know what became of that. */
+static void end_child(bool kills)
+{
+	struct open_file *its = model->opened[me + nr_processes];
+	int status;
+
+	DOING("%s a child", kills ? "kill" : "wait for");
+	if (kills) {
+		lock(&model->lock);
+		kill(child, SIGKILL);
+	}
+	while (waitpid(child, &status, 0) < 0)
+		;
+	if (!kills)
+		lock(&model->lock);
+	for (int i = 0; i < NR_FDS; i++)
+		if (its[i].fd >= 0)
+			model->file[its[i].file].users--;
+	for (int i = 0; i < NR_FILES; i++)
+		if (model->file[i].changing == me + nr_processes)
+			model->file[i].changing = DEAD;
+	unlock(&model->lock);
+	child = 0;
+	errno = 0;
+	if (status && !(kills && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
+		fail("status %x", status);
 }
 
 static void live(double seconds)
 {
 	double end = now_s() + seconds;
 
+	opened = model->opened[me];
 	for (int i = 0; i < NR_FDS; i++)
 		opened[i].fd = -1;
 	for (long i = 0; !model->failed && (i % 64 || now_s() < end); i++, model->nr_ops[me]++)
-		if (rnd(5))
+		if (!child && !rnd(300))
+			begin_child();
+		else if (child && !rnd(100))
+			end_child(rnd(2));
+		else if (rnd(5))
 			at_bytes();
 		else
 			at_names();
-	lock(&model->lock);
-	for (int i = 0; i < NR_FDS; i++)
-		if (opened[i].fd >= 0)
-			close_one(&opened[i]);
-	unlock(&model->lock);
+	if (child)
+		end_child(false);
+	close_all();
 }
 
 static void look_at_the_end(void)
@@ -406,6 +430,8 @@ static void look_at_the_end(void)
 		if (model->name[i] != NO_FILE) {
 			int fd = open(path_of(i), O_RDONLY);
 
+			if (fd < 0)
+				fail("%s", path_of(i));
 			compare(&model->file[model->name[i]], fd);
 			close(fd);
 		}
@@ -425,15 +451,19 @@ int main(int argc, char **argv)
 	apart = !strcmp(argv[1], "apart");
 	nr_processes = nr;
 	dir = argv[2];
-	plfs = argv[6];
+	plain = getenv("PLFS_TEST_PLAIN");
+	becomes_plain = plain || atoi(argv[5]) % 2;
+	plfs = plain ? NULL : argv[6];
 	if (mkdir(dir, 0755))
 		die("%s", dir);
 	model = mmap(NULL, sizeof(*model), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (model == MAP_FAILED)
 		die("mmap");
 	init_lock(&model->lock);
-	for (int i = 0; i < NR_FILES; i++)
+	for (int i = 0; i < NR_FILES; i++) {
 		init_lock(&model->file[i].lock);
+		model->file[i].changing = NOBODY;
+	}
 	for (int i = 0; i < NR_NAMES; i++)
 		model->name[i] = NO_FILE;
 	for (me = 0; me < nr; me++) {
@@ -449,13 +479,13 @@ int main(int argc, char **argv)
 
 		wait(&status);
 		bad |= status;
-		ops += model->nr_ops[i];
+		ops += model->nr_ops[i] + model->nr_ops[i + nr];
 		if (status) {
 			signal(SIGTERM, SIG_IGN);
 			kill(0, SIGTERM);
 		}
 	}
-	if (bad)
+	if (bad || model->failed)
 		return 1;
 	look_at_the_end();
 	if (rmdir(dir))
