@@ -268,7 +268,8 @@ int acquire_look_again(struct inode *ino, int fd, const struct stat *st, bool re
 		return 0;
 	}
 	reload |= inode_heed_cut(ino);
-	reload |= ino->v.stub.cut_ns != 0; /* who finishes that for a killed process tells nobody afterwards */
+	/* who finishes one of a killed process tells nobody afterwards */
+	reload |= ino->v.stub.cut_ns != 0;
 	if (len < ino->v.told_len)
 		view_forget_end(&ino->v);
 	if (len != ino->v.told_len || may_have_grown(ino) || ino->v.acquired ||

@@ -244,7 +244,8 @@ static void tell(int fd)
 /* What it refuses, as of a file that is open or has several names, stays as it is. Nothing is damaged. */
 static void run_verb(int name)
 {
-	static const char *const verbs[] = { "compact", "drain", "stage", "check", "repair", "gc", "flatten" };
+	static const char *const verbs[] = { "compact", "drain", "stage", "check",
+					     "repair",	"gc",	 "flatten" };
 	int verb = (int)rnd(becomes_plain ? 7 : 6), out = memfd_create("output", MFD_CLOEXEC), status;
 	bool looks = !strcmp(verbs[verb], "check") || !strcmp(verbs[verb], "repair");
 	pid_t pid;

@@ -2,178 +2,15 @@
 /*
  * Random histories of processes of three hosts that keep one file open: what each reads is not older than
  * what it has acquired, and of two writes with a release and an acquire in between the later one wins. One
- * call comes after the other. PLFS_TEST_ROUNDS: so many times as many; PLFS_TEST_SEED: the one of
- * this seed, or so many from there on.
+ * call comes after the other. PLFS_TEST_ROUNDS: so many times as many; PLFS_TEST_SEED: the one of this seed,
+ * or so many from there on.
  */
 #include "test/lib/near.h"
-
-#include "core/backend/mount.h"
+#include "test/lib/told.h"
 
 #include <criterion/criterion.h>
 
-enum { PROCS = 4, LEN = 3000, VERSIONS = 60, STEPS = 40, TRIES = 250 };
-
-enum act {
-	OPEN, OPEN_READ, PAUSE, CLOSE, WRITE, APPEND, CUT, READ, COMMIT, REFRESH, SYNC, COMPACT, KILL, UNLINK,
-	NR_ACTS
-};
-
-static const char *const act_names[NR_ACTS] = { "open",   "open to read", "pause",  "close",
-						"write",  "append",	  "ftruncate", "read",
-						"unlock", "lock",	  "fsync",  "compact",
-						"kill",	  "unlink" };
-
-/* The first two are of one host. */
-static const char *const host_of[PROCS] = { "one", "one", "two", "three" };
-
-/* ---- the processes: they do what they are told, and answer ---- */
-
-struct order {
-	enum act act;
-	off_t off;
-	size_t len;
-	unsigned char byte;
-};
-
-struct answer {
-	long ret;
-	unsigned char bytes[LEN];
-};
-
-static struct {
-	int order[2], answer[2];
-	pid_t pid;
-} procs[PROCS];
-
-static bool is_apart; /* their clocks are an hour apart, which closes and opens bridge */
-static bool is_local; /* hosts are containers that share a local file system */
-static bool is_near; /* host one has a place for logs, and the others none */
-
-static long act(struct lfile *mine, const struct order *o, unsigned char *bytes)
-{
-	off_t end;
-	long ret;
-
-	memset(bytes, o->byte, LEN);
-	switch (o->act) {
-	case OPEN:
-		return ltry(mine, "a", O_RDWR | O_CREAT);
-	case OPEN_READ:
-		return ltry(mine, "a", O_RDONLY);
-	case PAUSE:
-		return usleep((useconds_t)o->off);
-	case CLOSE:
-		ret = lclose(mine);
-		mine->f = NULL;
-		return ret;
-	case WRITE:
-		return plfs_pwrite(mine->f, bytes, o->len, o->off);
-	case APPEND:
-		ret = lappend(mine, bytes, o->len, &end);
-		return ret == (long)o->len ? end - ret : ret; /* where it begins */
-	case CUT:
-		return plfs_truncate(mine->f, o->off);
-	case READ:
-		memset(bytes, 0, LEN);
-		return plfs_pread(mine->f, bytes, LEN, 0);
-	case COMMIT:
-		return plfs_commit(mine->f);
-	case REFRESH:
-		return plfs_refresh(mine->f);
-	case SYNC:
-		return plfs_sync(mine->f);
-	case COMPACT:
-		return lcompact("a");
-	default:
-		return lunlink("a");
-	}
-}
-
-static int hours;
-
-static int clock_of_host(clockid_t clock, struct timespec *ts)
-{
-	int ret = clock_gettime(clock, ts);
-
-	ts->tv_sec += clock == CLOCK_REALTIME ? hours * 3600 : 0;
-	return ret;
-}
-
-static int obey(void *arg)
-{
-	int who = *(int *)arg;
-	static struct answer a;
-	struct lfile mine = { .f = NULL };
-	char path[PATH_MAX];
-	struct order o;
-
-	for (int i = 0; i < PROCS; i++)
-		if (procs[i].order[1])
-			close(procs[i].order[1]);
-	be_host(host_of[who]);
-	hours = is_apart && who ? who - 1 : 0;
-	sys.clock_gettime = clock_of_host;
-	if (is_near && who >= 2)
-		near_go_elsewhere();
-	lpath("a", path)->store.remote = !is_local;
-	while (read(procs[who].order[0], &o, sizeof(o)) == sizeof(o)) {
-		a.ret = act(&mine, &o, a.bytes);
-		if (write(procs[who].answer[1], &a, sizeof(a)) != sizeof(a))
-			return 1;
-	}
-	return 0;
-}
-
-static void start(int who)
-{
-	cr_assert(!pipe(procs[who].order) && !pipe(procs[who].answer));
-	procs[who].pid = start_child(obey, &who);
-}
-
-static void start_all(void)
-{
-	for (int who = 0; who < PROCS; who++)
-		start(who);
-}
-
-/* Another comes in its place. */
-static long kill_and_start(int who)
-{
-	long ret;
-
-	kill(procs[who].pid, SIGKILL);
-	ret = wait_child(procs[who].pid) - 256 - SIGKILL;
-	for (int i = 0; i < 2; i++) {
-		close(procs[who].order[i]);
-		close(procs[who].answer[i]);
-	}
-	start(who);
-	return ret;
-}
-
-static void end_all(void)
-{
-	for (int who = 0; who < PROCS; who++)
-		close(procs[who].order[1]);
-	for (int who = 0; who < PROCS; who++)
-		cr_assert_eq(wait_child(procs[who].pid), 0);
-}
-
-static struct answer last;
-
-static long tell(int who, struct order o)
-{
-	if (write(procs[who].order[1], &o, sizeof(o)) != sizeof(o))
-		die("write");
-	for (size_t have = 0; have < sizeof(last);) {
-		ssize_t n = read(procs[who].answer[0], (char *)&last + have, sizeof(last) - have);
-
-		if (n <= 0)
-			die("read");
-		have += (size_t)n;
-	}
-	return last.ret;
-}
+enum { VERSIONS = 60, STEPS = 40, TRIES = 250 };
 
 /* ---- the model ---- */
 
@@ -185,15 +22,16 @@ static struct version {
 	uint64_t before; /* bits of those that are earlier: seen by its process, or 20 ms older */
 } versions[VERSIONS];
 static int nr_versions;
-static uint64_t knows[PROCS], released, older; /* bits of versions */
-static uint64_t closed, opened[PROCS]; /* of those in closed files, and before the last open */
-static bool is_open[PROCS], only_reads[PROCS];
-static bool untold[PROCS]; /* it only reads, and has acquired nothing since its host began to write */
+static uint64_t knows[TOLD_PROCS], released, older; /* bits of versions */
+static uint64_t closed, opened[TOLD_PROCS]; /* of those in closed files, and before the last open */
+static const struct told_answer *last;
+static bool is_open[TOLD_PROCS], only_reads[TOLD_PROCS];
+static bool untold[TOLD_PROCS]; /* it only reads, and has acquired nothing since its host began to write */
 static bool at_once; /* all hosts see a write as soon as those of its own */
 
 static struct {
 	int who;
-	struct order o;
+	struct told_order o;
 	long ret;
 } history[STEPS];
 static int nr_steps;
@@ -203,7 +41,7 @@ static void show(void)
 {
 	for (int i = 0; i < nr_steps; i++)
 		fprintf(stderr, "  %d (%s): %s %ld+%zu (%d) -> %ld\n", history[i].who,
-			host_of[history[i].who], act_names[history[i].o.act], (long)history[i].o.off,
+			told_hosts[history[i].who], told_act_names[history[i].o.act], (long)history[i].o.off,
 			history[i].o.len, history[i].o.byte, history[i].ret);
 }
 
@@ -214,7 +52,7 @@ static void release(int who)
 			released |= 1ull << v;
 }
 
-static bool are_together(int a, int b) { return at_once || !strcmp(host_of[a], host_of[b]); }
+static bool are_together(int a, int b) { return at_once || !strcmp(told_hosts[a], told_hosts[b]); }
 
 /* What was written on its host before it is seen as well, and from then on all that is. */
 static void acquire(int who)
@@ -234,7 +72,7 @@ static uint64_t before(int who)
 {
 	uint64_t all = opened[who];
 
-	if (!is_apart)
+	if (!told_apart)
 		return knows[who] | older;
 	for (int v = 0; v < nr_versions; v++)
 		if (are_together(versions[v].who, who))
@@ -245,7 +83,7 @@ static uint64_t before(int who)
 static void add_version(int who, size_t off, size_t end, bool cuts, bool appends)
 {
 	versions[nr_versions] = (struct version){ off, end, cuts, appends, who, before(who) };
-	for (int i = 0; i < PROCS; i++)
+	for (int i = 0; i < TOLD_PROCS; i++)
 		if (are_together(i, who) && !untold[i])
 			knows[i] |= 1ull << nr_versions;
 	nr_versions++;
@@ -279,7 +117,7 @@ static bool allows(uint64_t known, size_t at, unsigned char byte)
 static bool may_fail(int who)
 {
 	for (int v = 0; v < nr_versions; v++)
-		if (is_near && who >= 2 && versions[v].who < 2 && !(released >> v & 1))
+		if (told_near && who >= 2 && versions[v].who < 2 && !(released >> v & 1))
 			return true;
 	return false;
 }
@@ -288,13 +126,13 @@ static bool may_fail(int who)
 static bool is_read_well(int who)
 {
 	uint64_t known = knows[who];
-	long size = last.ret;
+	long size = last->ret;
 
 	if (size == -EIO && may_fail(who))
 		return true;
-	for (size_t at = 0; at < LEN; at++)
-		if (size < 0 || !allows(known, at, (long)at < size ? last.bytes[at] : 0)) {
-			fprintf(stderr, "%ld bytes, byte %zu is %d:\n", size, at, last.bytes[at]);
+	for (size_t at = 0; at < TOLD_LEN; at++)
+		if (size < 0 || !allows(known, at, (long)at < size ? last->bytes[at] : 0)) {
+			fprintf(stderr, "%ld bytes, byte %zu is %d:\n", size, at, last->bytes[at]);
 			return false;
 		}
 	return true;
@@ -314,9 +152,9 @@ static bool is_appended_well(size_t off, size_t end)
 }
 
 /* Do it, in the model as well. False, and the history is shown: they differ. */
-static bool step(int who, enum act what, size_t off, size_t len)
+static bool step(int who, enum told_act what, size_t off, size_t len)
 {
-	struct order o = { what, (off_t)off, len, (unsigned char)(nr_versions + 1) };
+	struct told_order o = { what, (off_t)off, len, (unsigned char)(nr_versions + 1) };
 	long ret;
 	bool ok;
 
@@ -326,7 +164,8 @@ static bool step(int who, enum act what, size_t off, size_t len)
 	}
 	if (what == OPEN || what == OPEN_READ || what == REFRESH)
 		acquire(who);
-	ret = what == KILL ? kill_and_start(who) : tell(who, o);
+	last = tell(who, o);
+	ret = last->ret;
 	history[nr_steps].who = who;
 	history[nr_steps].o = o;
 	history[nr_steps++].ret = ret;
@@ -343,7 +182,7 @@ static bool step(int who, enum act what, size_t off, size_t len)
 		add_version(who, ret < 0 ? 0 : (size_t)ret, (size_t)(ret < 0 ? 0 : ret) + len, false, true);
 		break;
 	case CUT:
-		add_version(who, off, LEN, true, false);
+		add_version(who, off, TOLD_LEN, true, false);
 		break;
 	case READ:
 		ok = is_read_well(who);
@@ -396,26 +235,26 @@ static void begin(uint64_t seed)
  */
 static void reads_what_another_of_its_host_begins(bool writes)
 {
-	start_all();
+	told_start();
 	begin(0);
 	cr_assert(step(3, OPEN, 0, 0) && step(3, WRITE, 1000, 180) && step(3, CLOSE, 0, 0));
 	cr_assert(step(1, OPEN, 0, 0) && step(1, READ, 0, 0));
 	cr_assert(step(0, OPEN, 0, 0) && step(0, WRITE, 900, 49));
 	cr_assert(!writes || step(1, WRITE, 0, 10));
 	cr_assert(step(1, READ, 0, 0));
-	end_all();
+	told_end();
 }
 
 /* Its unlock has learnt of the truncation; the map of its last read has not. */
 static void reads_nothing_that_was_cut(void)
 {
-	start_all();
+	told_start();
 	begin(0);
 	cr_assert(step(0, OPEN, 0, 0) && step(0, READ, 0, 0));
 	cr_assert(step(1, OPEN, 0, 0) && step(1, WRITE, 800, 56) && step(1, READ, 0, 0));
 	cr_assert(step(0, CUT, 0, 0));
 	cr_assert(step(1, COMMIT, 0, 0) && step(1, READ, 0, 0));
-	end_all();
+	told_end();
 }
 
 /*
@@ -424,7 +263,7 @@ static void reads_nothing_that_was_cut(void)
  */
 static void truncates_behind_one_that_is_ahead(void)
 {
-	start_all();
+	told_start();
 	begin(0);
 	cr_assert(step(1, OPEN, 0, 0) && step(1, WRITE, 200, 106));
 	cr_assert(step(2, OPEN, 0, 0) && step(3, OPEN, 0, 0) && step(3, READ, 0, 0));
@@ -433,7 +272,7 @@ static void truncates_behind_one_that_is_ahead(void)
 	cr_assert(step(2, WRITE, 496, 171) && step(3, WRITE, 1432, 66));
 	cr_assert(step(2, CUT, 0, 0) && step(3, WRITE, 0, 27) && step(2, CLOSE, 0, 0));
 	cr_assert(ends_well());
-	end_all();
+	told_end();
 }
 
 /* ---- histories ---- */
@@ -446,12 +285,12 @@ static size_t rnd(size_t below)
 
 static bool random_step(bool cuts)
 {
-	static const enum act acts[] = { CLOSE, WRITE, WRITE, WRITE, WRITE, APPEND, READ, READ, READ,
+	static const enum told_act acts[] = { CLOSE, WRITE, WRITE, WRITE, WRITE, APPEND, READ, READ, READ,
 					 COMMIT, COMMIT, REFRESH, REFRESH, SYNC, COMPACT, CUT };
-	bool kills = !rnd(30) && !is_near; /* else other hosts know nothing until a drain */
-	int who = (int)rnd(PROCS);
-	enum act what = acts[rnd(ARRAY_SIZE(acts) - !cuts)];
-	size_t off = rnd(8) ? rnd(12) * 100 : rnd(LEN - 1200), len = 1 + rnd(rnd(2) ? 200 : 1200);
+	bool kills = !rnd(30) && !told_near; /* else other hosts know nothing until a drain */
+	int who = (int)rnd(TOLD_PROCS);
+	enum told_act what = acts[rnd(ARRAY_SIZE(acts) - !cuts)];
+	size_t off = rnd(8) ? rnd(12) * 100 : rnd(TOLD_LEN - 1200), len = 1 + rnd(rnd(2) ? 200 : 1200);
 
 	if (!rnd(60)) /* longer than a lease lasts, or than clocks differ */
 		return step(who, PAUSE, rnd(2) ? 9000 : 25000, 0);
@@ -469,24 +308,24 @@ static bool random_step(bool cuts)
 /* All see the same when all have closed it. */
 static bool ends_well(void)
 {
-	static struct answer first;
+	static struct told_answer first;
 	bool ok = true;
 
-	for (int who = 0; who < PROCS && ok; who++)
+	for (int who = 0; who < TOLD_PROCS && ok; who++)
 		ok = !is_open[who] || step(who, CLOSE, 0, 0);
-	for (int who = 0; who < PROCS && ok; who++) {
+	for (int who = 0; who < TOLD_PROCS && ok; who++) {
 		ok = step(who, OPEN, 0, 0) && step(who, READ, 0, 0);
 		if (!who)
-			first = last;
-		if (ok && (first.ret != last.ret || memcmp(first.bytes, last.bytes, LEN))) {
+			first = *last;
+		if (ok && (first.ret != last->ret || memcmp(first.bytes, last->bytes, TOLD_LEN))) {
 			fprintf(stderr, "not the same for all in the end:\n");
 			show();
 			ok = false;
 		}
 	}
-	for (int who = 0; who < PROCS; who++)
+	for (int who = 0; who < TOLD_PROCS; who++)
 		if (is_open[who])
-			tell(who, (struct order){ .act = CLOSE });
+			tell(who, (struct told_order){ .act = CLOSE });
 	return ok;
 }
 
@@ -496,14 +335,14 @@ static bool is_played(uint64_t seed, bool cuts)
 	bool ok;
 
 	begin(seed);
-	nr = 4 + (int)rnd(STEPS - 3 * PROCS - 4);
-	ok = step((int)rnd(PROCS), OPEN, 0, 0);
+	nr = 4 + (int)rnd(STEPS - 3 * TOLD_PROCS - 4);
+	ok = step((int)rnd(TOLD_PROCS), OPEN, 0, 0);
 	for (int i = 1; i < nr && ok; i++)
 		ok = random_step(cuts);
 	ok = ok && ends_well();
 	if (!ok)
 		fprintf(stderr, "PLFS_TEST_SEED=%lu\n", (unsigned long)seed);
-	return tell(0, (struct order){ .act = UNLINK }) == 0 && ok;
+	return tell(0, (struct told_order){ .act = UNLINK })->ret == 0 && ok;
 }
 
 static void play(bool cuts)
@@ -513,11 +352,11 @@ static void play(bool cuts)
 	int nr = given && !rounds ? 1 : TRIES * (rounds ? atoi(rounds) : 1);
 	bool ok = true;
 
-	start_all();
+	told_start();
 	for (int i = 0; i < nr && ok; i++)
 		ok = is_played(seed + (uint64_t)i, cuts);
 	cr_assert(ok);
-	end_all();
+	told_end();
 }
 
 static void setup(void)
@@ -535,25 +374,25 @@ static void setup_at_once(void)
 
 static void setup_near(void)
 {
-	scratch_in_memory = is_near = true;
+	scratch_in_memory = told_near = true;
 	near_setup(",drain=none,release=home");
 }
 
 static void setup_apart(void)
 {
-	is_apart = true;
+	told_apart = true;
 	setup();
 }
 
 static void setup_local(void)
 {
-	is_local = true;
+	told_local = true;
 	setup();
 }
 
 static void setup_small(void)
 {
-	scratch_in_memory = is_local = true;
+	scratch_in_memory = told_local = true;
 	scratch_setup_small();
 }
 

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Processes of three hosts that do what they are told with the file "a", one call after the other, and
+ * answer. The first two are of one host.
+ */
+#ifndef TEST_TOLD_H
+#define TEST_TOLD_H
+
+#include "test/lib/scratch.h"
+
+enum { TOLD_PROCS = 4, TOLD_LEN = 3000 };
+
+/* COMMIT is what an unlock does, REFRESH what a lock does. READ: all. PAUSE: @off microseconds. */
+enum told_act {
+	OPEN, OPEN_READ, PAUSE, CLOSE, WRITE, APPEND, CUT, READ, COMMIT, REFRESH, SYNC, COMPACT, KILL, UNLINK,
+	NR_ACTS
+};
+
+extern const char *const told_act_names[NR_ACTS];
+extern const char *const told_hosts[TOLD_PROCS]; /* of which host each is */
+
+/* Set before told_start(). */
+extern bool told_apart; /* the clocks of the hosts are an hour apart */
+extern bool told_local; /* hosts are containers that share a local file system */
+extern bool told_near;  /* host one has a place for logs (near_setup()), and the others none */
+
+struct told_order {
+	enum told_act act;
+	off_t off;
+	size_t len;
+	unsigned char byte; /* that is written */
+};
+
+/* APPEND: where it begins. -errno. */
+struct told_answer {
+	long ret;
+	unsigned char bytes[TOLD_LEN];
+};
+
+void told_start(void);
+
+/* The answer stays till the next one. KILL: another process comes in its place. */
+const struct told_answer *tell(int who, struct told_order o);
+
+void told_end(void);
+
+#endif
