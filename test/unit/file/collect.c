@@ -283,7 +283,7 @@ static int look(void *arg)
 	return 0;
 }
 
-Test(collect, a_kill_at_any_call_leaves_a_file_that_works, .timeout = 100)
+Test(collect, a_kill_at_any_call_leaves_a_file_that_works, .timeout = 600)
 {
 	int code = 256 + SIGKILL, n;
 

@@ -22,7 +22,7 @@ static void setup_with(const char *options)
 
 static void setup(void) { setup_with(",drain=none,release=home"); }
 
-TestSuite(near_release, .init = setup, .fini = near_remove, .timeout = 120);
+TestSuite(near_release, .init = setup, .fini = near_remove, .timeout = 600);
 
 /* ---- a process that is asked ---- */
 

@@ -13,7 +13,7 @@
 
 static void setup(void) { near_setup(",drain=none,sync=near"); }
 
-TestSuite(near_sync, .init = setup, .fini = near_remove, .timeout = 120);
+TestSuite(near_sync, .init = setup, .fini = near_remove, .timeout = 600);
 
 static int write_synced(void *arg)
 {
