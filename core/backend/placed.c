@@ -227,6 +227,8 @@ static int list_places(struct store *s, const char *dir, const struct name_list 
 		}
 		any = true;
 		ret = there.store.ops->list(&there.store, ".", add_movable, near);
+		if (ret == -ENOENT) /* removed since it was entered: what was there is at home */
+			ret = 0;
 		place_leave(&there);
 	}
 	return ret ? ret : any;
