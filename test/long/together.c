@@ -64,11 +64,20 @@ static const char *path_of(int name)
 	return path[turn];
 }
 
-/* One that was killed with the lock held has left what the model says of a change. */
+/*
+ * One that was killed with the lock held has left what the model says of a change. One that was killed while it
+ * waited may have taken along the wake-up of the next: so no wait is for long.
+ */
 void lock(pthread_mutex_t *m)
 {
-	int ret = pthread_mutex_lock(m);
+	struct timespec until;
+	int ret;
 
+	do {
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec++;
+		ret = pthread_mutex_timedlock(m, &until);
+	} while (ret == ETIMEDOUT);
 	if (ret == EOWNERDEAD)
 		ret = pthread_mutex_consistent(m);
 	if (ret)
