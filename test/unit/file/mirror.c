@@ -447,6 +447,31 @@ Test(mirror, a_chmod_holds_and_a_copy_is_its_owners_alone)
 	cr_assert_eq(image_look(), 0);
 }
 
+/* Whoever replaces it is in the middle of that. */
+static void begin_to_replace(const char *kind, char *tmp, size_t len)
+{
+	char path[PATH_MAX], text[3 * PATH_MAX];
+
+	cr_assert(find_file(kind, path));
+	snprintf(tmp, len, "%s.tmp.0123456789abcdef", path);
+	snprintf(text, sizeof(text), "cp -p '%s' '%s'", path, tmp);
+	cr_assert_eq(system(text), 0);
+}
+
+Test(mirror, a_chmod_takes_what_replaces_a_file_of_the_container_for_what_it_will_be)
+{
+	char log[PATH_MAX], copy[PATH_MAX], copies[PATH_MAX + 32], index[PATH_MAX + 32];
+	mode_t mode = 0640;
+
+	make_both(log, copy);
+	begin_to_replace("copies.", copies, sizeof(copies));
+	begin_to_replace("index.", index, sizeof(index));
+	cr_assert_eq(in_child(image_chmod, &mode), 0);
+	cr_assert_eq(mode_of(copies) & 0777, 0640);
+	cr_assert_eq(mode_of(index) & 0777, 0640);
+	cr_assert_eq(mode_of(log), 0640);
+}
+
 Test(mirror, a_truncation_to_zero_frees_the_copies)
 {
 	char log[PATH_MAX], copy[PATH_MAX];
