@@ -65,8 +65,8 @@ static const char *path_of(int name)
 }
 
 /*
- * One that was killed with the lock held has left what the model says of a change. One that was killed while it
- * waited may have taken along the wake-up of the next: so no wait is for long.
+ * One that was killed with the lock held has left what the model says of a change. One that was killed while
+ * it waited may have taken along the wake-up of the next: so no wait is for long.
  */
 void lock(pthread_mutex_t *m)
 {
