@@ -64,20 +64,14 @@ static const char *path_of(int name)
 	return path[turn];
 }
 
-/*
- * One that was killed with the lock held has left what the model says of a change. One that was killed while
- * it waited may have taken along the wake-up of the next: so no wait is for long.
- */
+/* Who was killed with the lock left a change in the model; who waited may have taken a wake-up along. */
 void lock(pthread_mutex_t *m)
 {
-	struct timespec until;
 	int ret;
 
-	do {
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_sec++;
-		ret = pthread_mutex_timedlock(m, &until);
-	} while (ret == ETIMEDOUT);
+	do
+		ret = pthread_mutex_timedlock(m, &(struct timespec){ .tv_sec = time(NULL) + 1 });
+	while (ret == ETIMEDOUT);
 	if (ret == EOWNERDEAD)
 		ret = pthread_mutex_consistent(m);
 	if (ret)
@@ -320,14 +314,13 @@ static void at_names(void)
 	case 10: dup_one(&opened[rnd(NR_FDS)], o); break;
 	case 11: exchange(a, b); break;
 	case 12: cut_one(a); break;
-	case 13:
-		if (plfs && me < nr_processes && !rnd(8))
+	case 13: case 14:
+		if (!plfs || me >= nr_processes || rnd(8))
+			break;
+		if (rnd(2))
 			run_verb(a);
-		break;
-	case 14:
 		unlock(&model->lock);
-		if (plfs && me < nr_processes && !rnd(8))
-			run_verb(a);
+		run_verb(b);
 		return;
 	}
 	unlock(&model->lock);
