@@ -215,7 +215,29 @@ static bool step(int who, enum told_act what, size_t off, size_t len)
 	return ok;
 }
 
-static bool ends_well(void);
+/* All see the same when all have closed it. */
+static bool ends_well(void)
+{
+	static struct told_answer first;
+	bool ok = true;
+
+	for (int who = 0; who < TOLD_PROCS && ok; who++)
+		ok = !is_open[who] || step(who, CLOSE, 0, 0);
+	for (int who = 0; who < TOLD_PROCS && ok; who++) {
+		ok = step(who, OPEN, 0, 0) && step(who, READ, 0, 0);
+		if (!who)
+			first = *last;
+		if (ok && (first.ret != last->ret || memcmp(first.bytes, last->bytes, TOLD_LEN))) {
+			fprintf(stderr, "not the same for all in the end:\n");
+			show();
+			ok = false;
+		}
+	}
+	for (int who = 0; who < TOLD_PROCS; who++)
+		if (is_open[who])
+			tell(who, (struct told_order){ .act = CLOSE });
+	return ok;
+}
 
 static void begin(uint64_t seed)
 {
@@ -303,30 +325,6 @@ static bool random_step(bool cuts)
 	if (what == APPEND)
 		len = 30;
 	return step(who, what, what == CUT && rnd(2) ? 0 : off, len);
-}
-
-/* All see the same when all have closed it. */
-static bool ends_well(void)
-{
-	static struct told_answer first;
-	bool ok = true;
-
-	for (int who = 0; who < TOLD_PROCS && ok; who++)
-		ok = !is_open[who] || step(who, CLOSE, 0, 0);
-	for (int who = 0; who < TOLD_PROCS && ok; who++) {
-		ok = step(who, OPEN, 0, 0) && step(who, READ, 0, 0);
-		if (!who)
-			first = *last;
-		if (ok && (first.ret != last->ret || memcmp(first.bytes, last->bytes, TOLD_LEN))) {
-			fprintf(stderr, "not the same for all in the end:\n");
-			show();
-			ok = false;
-		}
-	}
-	for (int who = 0; who < TOLD_PROCS; who++)
-		if (is_open[who])
-			tell(who, (struct told_order){ .act = CLOSE });
-	return ok;
 }
 
 static bool is_played(uint64_t seed, bool cuts)
