@@ -4,7 +4,7 @@
  * model, one call after the other. First what was wrong once, then all short histories, then random long
  * ones.
  */
-#include "test/lib/scratch.h"
+#include "test/lib/asked.h"
 
 #include <criterion/criterion.h>
 
@@ -161,44 +161,25 @@ static long act(const struct order *o, unsigned char *bytes)
 	}
 }
 
-static struct {
-	int order[2], answer[2];
-	pid_t pid;
-} procs[2];
-
-static int obey(void *arg)
+static void begin_alone(int who)
 {
-	enum who who = *(enum who *)arg;
-	static struct answer a;
-	struct order o;
-
+	(void)who;
 	be_single_threaded();
-	for (int i = 0; i < 2; i++)
-		if (procs[i].order[1])
-			close(procs[i].order[1]);
-	while (read(procs[who].order[0], &o, sizeof(o)) == sizeof(o)) {
-		a.ret = act(&o, a.bytes);
-		if (write(procs[who].answer[1], &a, sizeof(a)) != sizeof(a))
-			return 1;
-	}
-	return 0;
 }
 
-static void start_both(void)
+static void act_and_answer(const void *order, void *answer)
 {
-	for (enum who who = A; who <= B; who++) {
-		cr_assert(!pipe(procs[who].order) && !pipe(procs[who].answer));
-		procs[who].pid = start_child(obey, &who);
-	}
+	struct answer *a = answer;
+
+	a->ret = act(order, a->bytes);
 }
 
-static void end_both(void)
-{
-	for (enum who who = A; who <= B; who++)
-		close(procs[who].order[1]);
-	for (enum who who = A; who <= B; who++)
-		cr_assert_eq(wait_child(procs[who].pid), 0);
-}
+static struct asked procs = { .nr = 2, .order_len = sizeof(struct order),
+			      .answer_len = sizeof(struct answer), .begin = begin_alone,
+			      .act = act_and_answer };
+
+static void start_both(void) { asked_start(&procs); }
+static void end_both(void) { asked_end(&procs); }
 
 static struct answer last;
 
@@ -206,15 +187,7 @@ static long tell(enum who who, enum act act, off_t off, size_t len, unsigned cha
 {
 	struct order o = { act, off, len, byte };
 
-	if (write(procs[who].order[1], &o, sizeof(o)) != sizeof(o))
-		die("write");
-	for (size_t have = 0; have < sizeof(last);) {
-		ssize_t n = read(procs[who].answer[0], (char *)&last + have, sizeof(last) - have);
-
-		if (n <= 0)
-			die("read");
-		have += (size_t)n;
-	}
+	asked_ask(&procs, (int)who, &o, &last);
 	return last.ret;
 }
 
