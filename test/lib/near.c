@@ -4,6 +4,8 @@
  */
 #include "test/lib/near.h"
 
+#include "test/lib/asked.h"
+
 #include "core/base/sys.h"
 
 #include <ftw.h>
@@ -87,6 +89,33 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 }
 
 void near_lose(void) { nftw(near_dir, remove_one, 16, FTW_PHYS | FTW_DEPTH); }
+
+static void begin_draining(int who) { (void)who; }
+
+static void drain_a(const void *order, void *answer)
+{
+	struct plfs_drain d = { 0 };
+	char path[PATH_MAX];
+	struct plfs_mount *m = lpath("a", path);
+	int ret = plfs_drain_file(m, AT_FDCWD, path, &d);
+
+	(void)order;
+	*(int *)answer = ret ? ret : (int)d.nr_logs;
+}
+
+static struct asked drainer = { .nr = 1, .order_len = 1, .answer_len = sizeof(int),
+				.begin = begin_draining, .act = drain_a };
+
+void near_start_drainer(void) { asked_start(&drainer); }
+void near_end_drainer(void) { asked_end(&drainer); }
+
+int near_drain_a(void)
+{
+	int ret;
+
+	asked_ask(&drainer, 0, "", &ret);
+	return ret;
+}
 
 void near_remove(void)
 {

@@ -36,6 +36,14 @@ int near_open_q(struct lfile *l, int flags);
 /* For in_child(): plfs drain --to home of the file "a". 0: all of it is. */
 int near_bring(void *arg);
 
+/*
+ * A process that drains the file "a" whenever it is asked, also by a child: a fork in the middle of a call
+ * would wait for that. near_drain_a(): how many logs went home; -errno.
+ */
+void near_start_drainer(void);
+int near_drain_a(void);
+void near_end_drainer(void);
+
 void near_remove(void);
 
 /* The number of files near whose names begin with @prefix. */

@@ -45,35 +45,6 @@ static int write_half_synced(void *arg)
 	return lclose(&l);
 }
 
-/* ---- a process that drains when it is asked ---- */
-
-static int ask[2], answer[2];
-
-static int drain_when_asked(void *arg)
-{
-	struct plfs_drain d = { 0 };
-	char path[PATH_MAX], c;
-	struct plfs_mount *m = lpath("a", path);
-
-	(void)arg;
-	if (read(ask[0], &c, 1) == 1 && c == 'd')
-		c = plfs_drain_file(m, AT_FDCWD, path, &d) || d.nr_logs != 1;
-	return write(answer[1], &c, 1) != 1 || c;
-}
-
-static pid_t begin_drainer(void)
-{
-	cr_assert(!pipe(ask) && !pipe(answer));
-	return start_child(drain_when_asked, NULL);
-}
-
-static bool drains(void)
-{
-	char c = 'd';
-
-	return write(ask[1], &c, 1) == 1 && read(answer[0], &c, 1) == 1 && !c;
-}
-
 /* ---- a reader ---- */
 
 static uint64_t now, longest;
@@ -99,7 +70,7 @@ static int sleeps(const struct timespec *t, struct timespec *left)
 	longest = ns > longest ? ns : longest;
 	wrong += plfs_size(reader.f) != LEN;
 	if (++nr_sleeps == drains_at)
-		wrong += !drains();
+		wrong += near_drain_a() != 1;
 	if (!interrupts)
 		return 0;
 	errno = EINTR;
@@ -159,12 +130,10 @@ static int read_until_drained(void *arg)
 
 static void is_waited_for(int (*write_it)(void *arg))
 {
-	pid_t drainer;
-
 	cr_assert_eq(in_child(write_it, NULL), 0);
-	drainer = begin_drainer();
+	near_start_drainer();
 	cr_assert_eq(in_child(read_until_drained, NULL), 0);
-	cr_assert_eq(wait_child(drainer), 0);
+	near_end_drainer();
 }
 
 Test(near_wait, a_drain_is_waited_for) { is_waited_for(write_a); }
@@ -230,17 +199,15 @@ static int read_before_and_after(void *arg)
 
 	(void)arg;
 	mount_at(0)->spec->wait = 0;
-	if (lcheck(&reader, 0, LEN / 2, 1) || look() != 5 || nr_lines(fd) != 1 || !drains())
+	if (lcheck(&reader, 0, LEN / 2, 1) || look() != 5 || nr_lines(fd) != 1 || near_drain_a() != 1)
 		return 1;
 	return look() != 10 || nr_lines(fd) != 1 || lclose(&reader);
 }
 
 Test(near_wait, who_had_a_part_open_reads_what_was_drained_since)
 {
-	pid_t drainer;
-
 	cr_assert_eq(in_child(write_half_synced, NULL), 0);
-	drainer = begin_drainer();
+	near_start_drainer();
 	cr_assert_eq(in_child(read_before_and_after, NULL), 0);
-	cr_assert_eq(wait_child(drainer), 0);
+	near_end_drainer();
 }
