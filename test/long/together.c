@@ -184,10 +184,11 @@ static void exchange(int a, int b)
 
 static void cut_one(int name)
 {
-	struct file *f = &model->file[model->name[name]];
+	struct file *f;
 
 	if (model->name[name] == NO_FILE)
 		return;
+	f = &model->file[model->name[name]];
 	lock(&f->lock);
 	cut_by_name(f, path_of(name));
 	unlock(&f->lock);
