@@ -71,6 +71,15 @@ enum dropping_kind name_kind(const char *name)
 	return name_spread_slot(name) ? DROPPING_SPREAD : DROPPING_OTHER;
 }
 
+enum dropping_kind name_kind_to_be(const char *name)
+{
+	const char *tmp = strstr(name, ".tmp.");
+	char last[NAME_MAX + 1];
+
+	snprintf(last, sizeof(last), "%.*s", tmp ? (int)(tmp - name) : (int)strlen(name), name);
+	return name_kind(last);
+}
+
 unsigned name_spread_slot(const char *name)
 {
 	return has_slot(name, SPREAD) && !strstr(name, ".tmp.") ? (unsigned)(name[strlen(SPREAD)] - '0') : 0;

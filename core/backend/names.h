@@ -32,6 +32,9 @@ enum dropping_kind {
 };
 enum dropping_kind name_kind(const char *name);
 
+/* The same; of a file that is about to replace another one: that other one's. */
+enum dropping_kind name_kind_to_be(const char *name);
+
 /* Whether @name begins like that of a log, a live file or a notice. */
 static inline bool name_is_log(const char *name) { return !strncmp(name, "data.", 5) && !strchr(name, '/'); }
 static inline bool name_is_live(const char *name) { return !strncmp(name, "live.", 5); }

@@ -64,16 +64,6 @@ static bool is_unborn(const struct change_arg *ca, const char *name, int h)
 	return !n && strcmp(name, "lock");
 }
 
-/* Its kind, or that of the file whose name it will get. */
-static enum dropping_kind kind_to_be(const char *name)
-{
-	const char *tmp = strstr(name, ".tmp.");
-	char last[NAME_MAX + 1];
-
-	snprintf(last, sizeof(last), "%.*s", tmp ? (int)(tmp - name) : (int)strlen(name), name);
-	return name_kind(last);
-}
-
 static bool is_our_file(const struct change_arg *ca, const char *name, int h, const struct stat *st)
 {
 	struct container before = *ca->c;
@@ -87,7 +77,7 @@ static bool is_our_file(const struct change_arg *ca, const char *name, int h, co
 	before.mode = ca->old_mode;
 	if (name_is_notice(name))
 		return container_knows_file(&before, h, st, notice_is_one);
-	switch (kind_to_be(name)) {
+	switch (name_kind_to_be(name)) {
 	case DROPPING_INDEX:
 		return container_knows_file(&before, h, st, node_index_is_one);
 	case DROPPING_COPIES:

@@ -105,15 +105,21 @@ void publish_date(struct inode *ino, int fd)
 	tell_stamps(ino, fd);
 }
 
+/* A sync or a close may come through @fd, a description that only reads. */
+static int fd_to_publish(const struct inode *ino, int fd)
+{
+	int writable = inode_any_fd(ino);
+
+	return writable >= 0 ? writable : fd;
+}
+
 int publish_size(struct inode *ino, int fd)
 {
-	/* a sync or a close may come through a description that only reads */
-	int writable = inode_any_fd(ino);
 	bool telling = ino->writing && ino->v.own_end && tells(ino, true);
 	uint64_t before;
 	int ret = ino->writing ? writer_save(&ino->w) : 0;
 
-	fd = writable >= 0 ? writable : fd;
+	fd = fd_to_publish(ino, fd);
 	/* others may have made the file shorter than it was when it was looked at last */
 	if (!ret && ino->v.own_end)
 		ret = acquire_length(ino, fd);
@@ -167,11 +173,9 @@ static bool can_publish(int fd)
 
 int publish_look_at_end(struct inode *ino, int fd, bool reload)
 {
-	int ret, writable = inode_any_fd(ino);
+	int ret, writable = fd_to_publish(ino, fd);
 	struct stat st;
 
-	if (writable < 0)
-		writable = fd;
 	if (reload)
 		reader_doubt(&ino->v.r);
 	ret = sys.fstat(fd, &st) ? -errno : acquire_look_again(ino, fd, &st, reload);
