@@ -45,6 +45,7 @@ struct copy {
 	copy_sink *sink;        /* instead of @to, for what logs have alone; or NULL */
 	void *sink_arg;
 	uint64_t start, end;    /* what is to be copied next: bytes of logs, side by side */
+	uint64_t logged;        /* bytes that logs had when their turn came */
 	struct part *parts;     /* of these, in order; kept if the copy may be partial */
 	size_t nr_parts, cap_parts;
 	char *buf;
@@ -307,8 +308,33 @@ static int copy_piece(void *arg, uint64_t logical_off, uint64_t len, const char 
 		return copy_body(c, logical_off, logical_off + len, PLFS_BODY_OFF);
 	if (c->watch && c->watch->partial)
 		ret = add_part(c, logical_off, log_off);
+	c->logged += len;
 	c->end += len;
 	return ret ? ret : flush(c, false);
+}
+
+static int add_logged(void *arg, uint64_t logical_off, uint64_t len, const char *log, uint64_t log_off)
+{
+	uint64_t *logged = arg;
+
+	(void)logical_off, (void)log_off;
+	if (log && log != plfs_in_stub && log != plfs_lost)
+		*logged += len;
+	return 0;
+}
+
+/*
+ * All that a host wrote may go between the map and a read: what is below it was read then, which may be a
+ * hole. Nobody writes to the file meanwhile, so less in logs than there was says so.
+ */
+static int look_again(const struct copy *c)
+{
+	uint64_t logged = 0;
+	int ret = plfs_get_map(c->file, add_logged, &logged);
+
+	if (ret || logged >= c->logged)
+		return ret;
+	return progress_explained(c->watch, -EIO, "a log has gone while it was copied");
 }
 
 int copy_logs(struct plfs_file *f, copy_sink *sink, void *arg, struct plfs_progress *watch)
@@ -348,6 +374,7 @@ int plfs_copy_out(struct plfs_file *f, int from, int to, uint64_t size, bool alo
 	} else {
 		ret = plfs_get_map(f, copy_piece, &c);
 		ret = ret ? ret : flush(&c, true);
+		ret = ret ? ret : look_again(&c);
 	}
 	mem_free(c.parts);
 	mem_free(c.buf);

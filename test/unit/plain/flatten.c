@@ -99,6 +99,47 @@ Test(flatten, leaves_a_file_in_use_and_one_of_two_names_alone)
 	assert_nothing_left();
 }
 
+/*
+ * Its process is killed before it has entered its host in the stub, and all that it wrote goes when its log
+ * is about to be read: so nothing says that it ever was there.
+ */
+static int write_and_die(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR | O_CREAT);
+
+	(void)arg;
+	if (!plfs_truncate(l.f, LEN) && lfill(&l, 0, LEN, 1) == LEN)
+		raise(SIGKILL);
+	return 1;
+}
+
+static int (*really_open)(int dirfd, const char *name, struct open_how *how, size_t size);
+
+static int open_of_one_that_goes(int dirfd, const char *name, struct open_how *how, size_t size)
+{
+	if (strstr(name, "/data.")) {
+		sys.openat2 = really_open;
+		shell("rm %s/.plfs/[0-9a-f]*/*/hostdir.*/*", scratch);
+	}
+	return really_open(dirfd, name, how, size);
+}
+
+Test(flatten, a_log_that_goes_meanwhile_does_not_become_zeros)
+{
+	struct plfs_progress watch = { .why = "" };
+
+	in_child(write_and_die, NULL);
+	lpath("a", path);
+	cr_assert(is_whole());
+	really_open = sys.openat2;
+	sys.openat2 = open_of_one_that_goes;
+	cr_assert_eq(plfs_flatten(AT_FDCWD, path, &watch), -EIO);
+	cr_assert_eq(sys.openat2, really_open);
+	cr_assert(strstr(watch.why, "has gone"), "%s", watch.why);
+	cr_assert(!is_plain());
+	cr_assert_eq(count_files(".plfs-flatten"), 0);
+}
+
 static int keep_open(void *arg)
 {
 	struct lfile l = lopen("a", O_RDWR);
