@@ -8,7 +8,7 @@
 
 #include "test/lib/scratch.h"
 
-enum { ASKED_MAX = 4 };
+enum { ASKED_MAX = 6 };
 
 struct asked {
 	int nr; /* of processes */

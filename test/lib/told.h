@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Processes of three hosts that do what they are told with the file "a", one call after the other, and
- * answer. The first two are of one host.
+ * answer. The first two are of one host. Two more, of the first host and of the second, are told what the
+ * command does.
  */
 #ifndef TEST_TOLD_H
 #define TEST_TOLD_H
 
 #include "test/lib/scratch.h"
 
-enum { TOLD_PROCS = 4, TOLD_LEN = 3000 };
+enum { TOLD_PROCS = 4, TOLD_ALL = 6, TOLD_LEN = 3000, TOLD_PIECE = 100 };
 
 /* COMMIT is what an unlock does, REFRESH what a lock does. READ: all. PAUSE: @off microseconds. */
 enum told_act {
-	OPEN, OPEN_READ, PAUSE, CLOSE, WRITE, APPEND, CUT, READ, COMMIT, REFRESH, SYNC, COMPACT, KILL, UNLINK,
-	NR_ACTS
+	OPEN, OPEN_READ, PAUSE, CLOSE, WRITE, APPEND, CUT, READ, COMMIT, REFRESH, SYNC, COMPACT, REPAIR,
+	DRAIN, STAGE, FLATTEN, KILL, UNLINK, NR_ACTS
 };
 
 extern const char *const told_act_names[NR_ACTS];
-extern const char *const told_hosts[TOLD_PROCS]; /* of which host each is */
+extern const char *const told_hosts[TOLD_ALL]; /* of which host each is */
 
 /* Set before told_start(). */
 extern bool told_apart; /* the clocks of the hosts are an hour apart */
@@ -31,9 +32,13 @@ struct told_order {
 	unsigned char byte; /* that is written */
 };
 
-/* APPEND: where it begins. -errno. */
+/*
+ * APPEND: where it begins. DRAIN, STAGE: how many logs. READ: the size; pieces that are an error. FLATTEN:
+ * the size, and the bytes of the plain file. -errno.
+ */
 struct told_answer {
 	long ret;
+	bool fails[TOLD_LEN / TOLD_PIECE];
 	unsigned char bytes[TOLD_LEN];
 };
 

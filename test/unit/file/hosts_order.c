@@ -24,10 +24,12 @@ static struct version {
 static int nr_versions;
 static uint64_t knows[TOLD_PROCS], released, older; /* bits of versions */
 static uint64_t closed, opened[TOLD_PROCS]; /* of those in closed files, and before the last open */
+static uint64_t dead, home;                 /* of killed processes; no longer near */
 static const struct told_answer *last;
 static bool is_open[TOLD_PROCS], only_reads[TOLD_PROCS];
 static bool untold[TOLD_PROCS]; /* it only reads, and has acquired nothing since its host began to write */
-static bool at_once; /* all hosts see a write as soon as those of its own */
+static bool at_once;  /* all hosts see a write as soon as those of its own */
+static bool comes_home; /* what is released */
 
 static struct {
 	int who;
@@ -45,11 +47,14 @@ static void show(void)
 			history[i].o.len, history[i].o.byte, history[i].ret);
 }
 
+static bool is_near(int v) { return told_near && versions[v].who < 2 && !(home >> v & 1); }
+
 static void release(int who)
 {
 	for (int v = 0; v < nr_versions; v++)
 		if (versions[v].who == who)
 			released |= 1ull << v;
+	home |= comes_home ? released : 0;
 }
 
 static bool are_together(int a, int b) { return at_once || !strcmp(told_hosts[a], told_hosts[b]); }
@@ -113,11 +118,13 @@ static bool allows(uint64_t known, size_t at, unsigned char byte)
 	return false;
 }
 
-/* Bytes of host one that no release has brought home are an error elsewhere, and not older ones. */
-static bool may_fail(int who)
+/* Bytes that are near are an error elsewhere, and not older ones. */
+static bool may_fail(int who, size_t at)
 {
+	size_t from = at / TOLD_PIECE * TOLD_PIECE, to = from + TOLD_PIECE;
+
 	for (int v = 0; v < nr_versions; v++)
-		if (told_near && who >= 2 && versions[v].who < 2 && !(released >> v & 1))
+		if (is_near(v) && who >= 2 && versions[v].off < to && from < versions[v].end)
 			return true;
 	return false;
 }
@@ -128,13 +135,16 @@ static bool is_read_well(int who)
 	uint64_t known = knows[who];
 	long size = last->ret;
 
-	if (size == -EIO && may_fail(who))
-		return true;
-	for (size_t at = 0; at < TOLD_LEN; at++)
-		if (size < 0 || !allows(known, at, (long)at < size ? last->bytes[at] : 0)) {
-			fprintf(stderr, "%ld bytes, byte %zu is %d:\n", size, at, last->bytes[at]);
+	for (size_t at = 0; at < TOLD_LEN; at++) {
+		bool fails = last->fails[at / TOLD_PIECE];
+
+		if (size < 0 || (fails ? !may_fail(who, at) :
+					 !allows(known, at, (long)at < size ? last->bytes[at] : 0))) {
+			fprintf(stderr, "%ld bytes, byte %zu is %d%s:\n", size, at, last->bytes[at],
+				fails ? ", an error" : "");
 			return false;
 		}
+	}
 	return true;
 }
 
@@ -190,6 +200,8 @@ static bool step(int who, enum told_act what, size_t off, size_t len)
 	case SYNC:
 		release(who);
 		acquire(who);
+		for (int v = 0; v < nr_versions; v++) /* of all processes of the host */
+			home |= who < 2 && versions[v].who < 2 ? 1ull << v : 0;
 		break;
 	case CLOSE:
 		release(who);
@@ -197,14 +209,30 @@ static bool step(int who, enum told_act what, size_t off, size_t len)
 			closed |= versions[v].who == who ? 1ull << v : 0;
 		break;
 	case COMMIT:
-	case KILL:
 		release(who);
+		break;
+	case KILL:
+		for (int v = 0; v < nr_versions; v++)
+			dead |= versions[v].who == who ? 1ull << v : 0;
+		if (!told_near || who >= 2)
+			release(who);
+		break;
+	case DRAIN: /* closes the logs of killed processes */
+		ok = ret >= 0;
+		home |= closed | dead;
+		released |= dead;
+		break;
+	case STAGE: /* host two has no place */
+		ok = ret >= 0 || (who != TOLD_PROCS && ret == -ENOENT);
+		break;
+	case REPAIR:
+		ok = ret >= 0 || ret == -EBUSY || ret == -EAGAIN;
 		break;
 	case PAUSE:
 		older |= off > 20000 ? (1ull << nr_versions) - 1 : 0;
 		break;
 	case COMPACT:
-		ok = ret >= 0 || ret == -EBUSY || ret == -EAGAIN;
+		ok = ret >= 0 || ret == -EBUSY || ret == -EAGAIN || (ret == -EIO && told_near);
 		break;
 	default:
 		break;
@@ -215,35 +243,50 @@ static bool step(int who, enum told_act what, size_t off, size_t len)
 	return ok;
 }
 
-/* All see the same when all have closed it. */
-static bool ends_well(void)
+/* What the command does, in a process of host one or two. */
+static bool command(int of_host_two, enum told_act what)
+{
+	return step(TOLD_PROCS + of_host_two, what, 0, 0);
+}
+
+static bool is_same(const struct told_answer *a, const struct told_answer *b)
+{
+	if (a->ret == b->ret && !memcmp(a->bytes, b->bytes, TOLD_LEN))
+		return true;
+	fprintf(stderr, "not the same for all in the end:\n");
+	show();
+	return false;
+}
+
+/* All see the same when all have closed it, and the plain file is that. */
+static bool ends_well(int flattened)
 {
 	static struct told_answer first;
 	bool ok = true;
 
 	for (int who = 0; who < TOLD_PROCS && ok; who++)
 		ok = !is_open[who] || step(who, CLOSE, 0, 0);
+	ok = ok && (!told_near || command(0, DRAIN));
 	for (int who = 0; who < TOLD_PROCS && ok; who++) {
 		ok = step(who, OPEN, 0, 0) && step(who, READ, 0, 0);
 		if (!who)
 			first = *last;
-		if (ok && (first.ret != last->ret || memcmp(first.bytes, last->bytes, TOLD_LEN))) {
-			fprintf(stderr, "not the same for all in the end:\n");
-			show();
-			ok = false;
-		}
+		ok = ok && is_same(&first, last);
 	}
 	for (int who = 0; who < TOLD_PROCS; who++)
 		if (is_open[who])
 			tell(who, (struct told_order){ .act = CLOSE });
-	return ok;
+	if (!ok || flattened < 0)
+		return ok;
+	last = tell(TOLD_PROCS + flattened, (struct told_order){ .act = FLATTEN });
+	return is_same(&first, last);
 }
 
 static void begin(uint64_t seed)
 {
 	state = seed * 7919;
 	nr_versions = nr_steps = 0;
-	released = older = closed = 0;
+	released = older = closed = dead = home = 0;
 	memset(knows, 0, sizeof(knows));
 	memset(is_open, 0, sizeof(is_open));
 	memset(untold, 0, sizeof(untold));
@@ -293,7 +336,7 @@ static void truncates_behind_one_that_is_ahead(void)
 	cr_assert(step(2, CUT, 0, 0) && step(1, CLOSE, 0, 0));
 	cr_assert(step(2, WRITE, 496, 171) && step(3, WRITE, 1432, 66));
 	cr_assert(step(2, CUT, 0, 0) && step(3, WRITE, 0, 27) && step(2, CLOSE, 0, 0));
-	cr_assert(ends_well());
+	cr_assert(ends_well(-1));
 	told_end();
 }
 
@@ -309,13 +352,16 @@ static bool random_step(bool cuts)
 {
 	static const enum told_act acts[] = { CLOSE, WRITE, WRITE, WRITE, WRITE, APPEND, READ, READ, READ,
 					 COMMIT, COMMIT, REFRESH, REFRESH, SYNC, COMPACT, CUT };
-	bool kills = !rnd(30) && !told_near; /* else other hosts know nothing until a drain */
+	static const enum told_act commands[] = { COMPACT, REPAIR, DRAIN, STAGE };
+	bool kills = !rnd(30);
 	int who = (int)rnd(TOLD_PROCS);
 	enum told_act what = acts[rnd(ARRAY_SIZE(acts) - !cuts)];
 	size_t off = rnd(8) ? rnd(12) * 100 : rnd(TOLD_LEN - 1200), len = 1 + rnd(rnd(2) ? 200 : 1200);
 
 	if (!rnd(60)) /* longer than a lease lasts, or than clocks differ */
 		return step(who, PAUSE, rnd(2) ? 9000 : 25000, 0);
+	if (!rnd(12))
+		return command((int)rnd(2), commands[rnd(told_near ? 4 : 2)]);
 	if (!is_open[who])
 		return step(who, rnd(4) ? OPEN : OPEN_READ, 0, 0);
 	if (kills)
@@ -337,7 +383,7 @@ static bool is_played(uint64_t seed, bool cuts)
 	ok = step((int)rnd(TOLD_PROCS), OPEN, 0, 0);
 	for (int i = 1; i < nr && ok; i++)
 		ok = random_step(cuts);
-	ok = ok && ends_well();
+	ok = ok && ends_well(rnd(4) ? -1 : (int)rnd(2));
 	if (!ok)
 		fprintf(stderr, "PLFS_TEST_SEED=%lu\n", (unsigned long)seed);
 	return tell(0, (struct told_order){ .act = UNLINK })->ret == 0 && ok;
@@ -373,7 +419,19 @@ static void setup_at_once(void)
 static void setup_near(void)
 {
 	scratch_in_memory = told_near = true;
+	near_setup(",drain=none");
+}
+
+static void setup_near_home(void)
+{
+	scratch_in_memory = told_near = comes_home = true;
 	near_setup(",drain=none,release=home");
+}
+
+static void setup_copies(void)
+{
+	scratch_in_memory = true;
+	near_setup_copies("");
 }
 
 static void setup_apart(void)
@@ -403,6 +461,8 @@ static void setup_spread(void)
 TestSuite(hosts_order, .init = setup, .fini = scratch_remove, .timeout = 3600);
 TestSuite(hosts_order_at_once, .init = setup_at_once, .fini = scratch_remove, .timeout = 3600);
 TestSuite(hosts_order_near, .init = setup_near, .fini = near_remove, .timeout = 3600);
+TestSuite(hosts_order_near_home, .init = setup_near_home, .fini = near_remove, .timeout = 3600);
+TestSuite(hosts_order_copies, .init = setup_copies, .fini = near_remove, .timeout = 3600);
 TestSuite(hosts_order_apart, .init = setup_apart, .fini = scratch_remove, .timeout = 3600);
 TestSuite(hosts_order_local, .init = setup_local, .fini = scratch_remove, .timeout = 3600);
 TestSuite(hosts_order_small, .init = setup_small, .fini = scratch_remove, .timeout = 3600);
@@ -417,7 +477,9 @@ Test(hosts_order, what_another_of_the_host_cut_off_is_not_read) { reads_nothing_
 Test(hosts_order, what_was_acquired_is_read_and_the_later_write_wins) { play(false); }
 Test(hosts_order, also_if_it_is_truncated) { play(true); }
 Test(hosts_order_at_once, is_that_of_all_calls_with_posix) { play(true); }
-Test(hosts_order_near, is_the_same_with_logs_that_a_release_brings_home) { play(true); }
+Test(hosts_order_near, is_the_same_or_an_error_with_logs_that_are_near) { play(true); }
+Test(hosts_order_near_home, is_the_same_with_logs_that_a_release_brings_home) { play(true); }
+Test(hosts_order_copies, is_the_same_with_copies_of_the_logs) { play(true); }
 Test(hosts_order_spread, is_the_same_with_logs_in_several_backends) { play(true); }
 Test(hosts_order_local, is_the_same_on_a_local_file_system) { play(true); }
 Test(hosts_order_small, is_the_same_with_bytes_in_the_stub) { play(true); }
