@@ -52,7 +52,7 @@ static bool is_near(int v) { return told_near && versions[v].who < 2 && !(home >
 static void release(int who)
 {
 	for (int v = 0; v < nr_versions; v++)
-		if (versions[v].who == who)
+		if (versions[v].who == who && !(dead >> v & 1))
 			released |= 1ull << v;
 	home |= comes_home ? released : 0;
 }
@@ -212,15 +212,15 @@ static bool step(int who, enum told_act what, size_t off, size_t len)
 		release(who);
 		break;
 	case KILL:
-		for (int v = 0; v < nr_versions; v++)
-			dead |= versions[v].who == who ? 1ull << v : 0;
 		if (!told_near || who >= 2)
 			release(who);
+		for (int v = 0; v < nr_versions; v++)
+			dead |= versions[v].who == who ? 1ull << v : 0;
 		break;
-	case DRAIN: /* closes the logs of killed processes */
+	case DRAIN: /* what is near here. Closes the logs of killed processes */
 		ok = ret >= 0;
-		home |= closed | dead;
-		released |= dead;
+		home |= who == TOLD_PROCS ? closed | dead : 0;
+		released |= who == TOLD_PROCS ? dead : 0;
 		break;
 	case STAGE: /* host two has no place */
 		ok = ret >= 0 || (who != TOLD_PROCS && ret == -ENOENT);
