@@ -8,7 +8,8 @@
 
 const char *const told_act_names[NR_ACTS] = { "open",	 "open to read", "pause",     "close",  "write",  "append",
 					      "ftruncate", "read",	   "unlock",    "lock",   "fsync",  "compact",
-					      "repair",	   "drain",	   "stage",     "flatten", "kill",   "unlink" };
+					      "repair",	   "drain",	   "stage",     "flatten", "kill",   "lose near",
+					      "unlink" };
 
 const char *const told_hosts[TOLD_ALL] = { "one", "one", "two", "three", "one", "two" };
 
@@ -161,10 +162,13 @@ const struct told_answer *tell(int who, struct told_order o)
 {
 	static struct told_answer last;
 
-	last.ret = 0;
-	if (o.act == KILL)
-		asked_kill(&procs, who);
-	else
+	memset(&last, 0, sizeof(last));
+	for (int i = 0; i < TOLD_ALL; i++)
+		if ((o.act == KILL && i == who) || (o.act == LOSE && !strcmp(told_hosts[i], "one")))
+			asked_kill(&procs, i);
+	if (o.act == LOSE)
+		near_lose();
+	if (o.act != KILL && o.act != LOSE)
 		asked_ask(&procs, who, &o, &last);
 	return &last;
 }

@@ -14,7 +14,7 @@ enum { TOLD_PROCS = 4, TOLD_ALL = 6, TOLD_LEN = 3000, TOLD_PIECE = 100 };
 /* COMMIT is what an unlock does, REFRESH what a lock does. READ: all. PAUSE: @off microseconds. */
 enum told_act {
 	OPEN, OPEN_READ, PAUSE, CLOSE, WRITE, APPEND, CUT, READ, COMMIT, REFRESH, SYNC, COMPACT, REPAIR,
-	DRAIN, STAGE, FLATTEN, KILL, UNLINK, NR_ACTS
+	DRAIN, STAGE, FLATTEN, KILL, LOSE, UNLINK, NR_ACTS
 };
 
 extern const char *const told_act_names[NR_ACTS];
@@ -44,7 +44,10 @@ struct told_answer {
 
 void told_start(void);
 
-/* The answer stays till the next one. KILL: another process comes in its place. */
+/*
+ * The answer stays till the next one. KILL: another process comes in its place. LOSE: so do all of the first
+ * host, and what is near there has gone.
+ */
 const struct told_answer *tell(int who, struct told_order o);
 
 void told_end(void);
