@@ -58,7 +58,7 @@ static long command(enum told_act act)
 		ret = plfs_drain_file(m, AT_FDCWD, path, &d);
 	else
 		ret = plfs_stage_file(m, AT_FDCWD, path, false, &d);
-	return ret ? ret : (long)d.nr_logs;
+	return ret ? ret : act == DRAIN ? (long)d.nr_left : (long)d.nr_logs;
 }
 
 static long flatten(unsigned char *bytes)

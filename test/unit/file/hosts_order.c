@@ -222,10 +222,10 @@ static bool step(int who, enum told_act what, size_t off, size_t len)
 		for (int v = 0; v < nr_versions; v++)
 			dead |= versions[v].who == who ? 1ull << v : 0;
 		break;
-	case DRAIN: /* what is near here. Closes the logs of killed processes */
+	case DRAIN: /* what is near here; of killed processes too, unless it is open elsewhere */
 		ok = ret >= 0;
-		home |= who == TOLD_PROCS ? (closed | dead) & ~lost : 0;
-		released |= who == TOLD_PROCS ? dead & ~lost : 0;
+		home |= who == TOLD_PROCS ? (ret ? closed : closed | dead) & ~lost : 0;
+		released |= who == TOLD_PROCS && !ret ? dead & ~lost : 0;
 		break;
 	case LOSE: /* what was not released need not be an error */
 		for (int v = 0; v < nr_versions; v++) {
