@@ -138,6 +138,9 @@ void scratch_put_back(const char *saved);
 /* This process is on the host @name from here on. Before the library asks for the name: it does so once. */
 void be_host(const char *name);
 
+/* The clock of this process is @hours ahead from here on. */
+void be_hours_ahead(int hours);
+
 /* The number of open descriptors. */
 int count_fds(void);
 

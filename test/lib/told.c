@@ -129,24 +129,14 @@ static void act(const void *order, void *answer)
 	a->ret = do_it(order, a);
 }
 
-static const int hours_ahead[TOLD_ALL] = { 0, 0, 1, 2, 0, 1 };
-static int hours;
-
-static int clock_of_host(clockid_t clock, struct timespec *ts)
-{
-	int ret = clock_gettime(clock, ts);
-
-	ts->tv_sec += clock == CLOCK_REALTIME ? hours * 3600 : 0;
-	return ret;
-}
+static const int hours[TOLD_ALL] = { 0, 0, 1, 2, 0, 1 };
 
 static void begin(int who)
 {
 	char path[PATH_MAX];
 
 	be_host(told_hosts[who]);
-	hours = told_apart ? hours_ahead[who] : 0;
-	sys.clock_gettime = clock_of_host;
+	be_hours_ahead(told_apart ? hours[who] : 0);
 	if (told_near && strcmp(told_hosts[who], "one"))
 		near_go_elsewhere();
 	lpath("a", path)->store.remote = !told_local;

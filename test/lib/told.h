@@ -33,8 +33,8 @@ struct told_order {
 };
 
 /*
- * APPEND: where it begins. DRAIN: how many logs are left near. STAGE: how many are there. READ: the size; pieces that are an error. FLATTEN:
- * the size, and the bytes of the plain file. -errno.
+ * APPEND: where it begins. DRAIN: how many logs are left near. STAGE: how many are there. READ: the size;
+ * pieces that are an error. FLATTEN: the size, and the bytes of the plain file. -errno.
  */
 struct told_answer {
 	long ret;
