@@ -2,15 +2,19 @@
 #include "test/lib/asked.h"
 
 #include "core/base/alloc.h"
+#include "test/lib/calls.h"
 
 #include <criterion/criterion.h>
 
+#include <poll.h>
 #include <signal.h>
 
 struct part {
 	struct asked *a;
 	int who;
 };
+
+static struct part me;
 
 static int obey(void *arg)
 {
@@ -22,6 +26,7 @@ static int obey(void *arg)
 	for (int i = 0; i < a->nr; i++)
 		if (a->procs[i].order[1])
 			close(a->procs[i].order[1]);
+	me = *p;
 	a->begin(p->who);
 	while (read(mine->order[0], order, a->order_len) == (ssize_t)a->order_len) {
 		a->act(order, answer);
@@ -45,17 +50,56 @@ void asked_start(struct asked *a)
 		start(a, who);
 }
 
-void asked_ask(struct asked *a, int who, const void *order, void *answer)
+void asked_order(struct asked *a, int who, const void *order)
 {
 	if (write(a->procs[who].order[1], order, a->order_len) != (ssize_t)a->order_len)
 		die("write");
+}
+
+bool asked_answer(struct asked *a, int who, void *answer, int timeout_ms)
+{
+	struct pollfd answers = { .fd = a->procs[who].answer[0], .events = POLLIN };
+
+	if (poll(&answers, 1, timeout_ms) != 1)
+		return false;
 	for (size_t have = 0; have < a->answer_len;) {
-		ssize_t n = read(a->procs[who].answer[0], (char *)answer + have, a->answer_len - have);
+		ssize_t n = read(answers.fd, (char *)answer + have, a->answer_len - have);
 
 		if (n <= 0)
 			die("read");
 		have += (size_t)n;
 	}
+	return true;
+}
+
+void asked_ask(struct asked *a, int who, const void *order, void *answer)
+{
+	asked_order(a, who, order);
+	if (!asked_answer(a, who, answer, -1))
+		die("poll");
+}
+
+static const void *stopped;
+
+static int stop_there(enum call call)
+{
+	struct asked_process *mine = &me.a->procs[me.who];
+	char order[256];
+
+	(void)call;
+	if (--calls_left)
+		return 0;
+	if (write(mine->answer[1], stopped, me.a->answer_len) != (ssize_t)me.a->answer_len ||
+	    read(mine->order[0], order, me.a->order_len) != (ssize_t)me.a->order_len)
+		die("stop");
+	return 0;
+}
+
+void asked_stop_at(int call, const void *answer)
+{
+	stopped = answer;
+	calls_left = call;
+	on_call = call ? stop_there : NULL;
 }
 
 void asked_kill(struct asked *a, int who)

@@ -24,6 +24,16 @@ struct asked {
 void asked_start(struct asked *a);
 void asked_ask(struct asked *a, int who, const void *order, void *answer);
 
+/* The two halves of it. False: there is no answer yet, after so many milliseconds; -1: wait for it. */
+void asked_order(struct asked *a, int who, const void *order);
+bool asked_answer(struct asked *a, int who, void *answer, int timeout_ms);
+
+/*
+ * In a process: before the system call number @call from here on, answer with @answer, and wait for another
+ * order, which is forgotten. 0: no more. Behind calls_intercept().
+ */
+void asked_stop_at(int call, const void *answer);
+
 /* Kill it with SIGKILL. Another process comes in its place, and begins. */
 void asked_kill(struct asked *a, int who);
 

@@ -2,6 +2,7 @@
 #include "test/lib/told.h"
 
 #include "test/lib/asked.h"
+#include "test/lib/calls.h"
 #include "test/lib/near.h"
 
 #include "core/backend/mount.h"
@@ -123,10 +124,14 @@ static long do_it(const struct told_order *o, struct told_answer *a)
 
 static void act(const void *order, void *answer)
 {
+	static const struct told_answer here = { .stopped = true };
+	const struct told_order *o = order;
 	struct told_answer *a = answer;
 
 	memset(a, 0, sizeof(*a));
-	a->ret = do_it(order, a);
+	asked_stop_at(o->stop_at, &here);
+	a->ret = do_it(o, a);
+	asked_stop_at(0, NULL);
 }
 
 static const int hours[TOLD_ALL] = { 0, 0, 1, 2, 0, 1 };
@@ -140,6 +145,7 @@ static void begin(int who)
 	if (told_near && strcmp(told_hosts[who], "one"))
 		near_go_elsewhere();
 	lpath("a", path)->store.remote = !told_local;
+	calls_intercept();
 }
 
 static struct asked procs = { .nr = TOLD_ALL, .order_len = sizeof(struct told_order),
@@ -161,4 +167,25 @@ const struct told_answer *tell(int who, struct told_order o)
 	if (o.act != KILL && o.act != LOSE)
 		asked_ask(&procs, who, &o, &last);
 	return &last;
+}
+
+bool told_begin(int who, struct told_order o, int call, struct told_answer *a)
+{
+	o.stop_at = call;
+	asked_ask(&procs, who, &o, a);
+	return a->stopped;
+}
+
+void told_go_on(int who, struct told_answer *a)
+{
+	struct told_order o = { .act = NR_ACTS };
+
+	asked_ask(&procs, who, &o, a);
+}
+
+void told_order(int who, struct told_order o) { asked_order(&procs, who, &o); }
+
+bool told_answer(int who, struct told_answer *a, int timeout_ms)
+{
+	return asked_answer(&procs, who, a, timeout_ms);
 }

@@ -30,6 +30,7 @@ struct told_order {
 	off_t off;
 	size_t len;
 	unsigned char byte; /* that is written */
+	int stop_at;        /* told_begin()'s */
 };
 
 /*
@@ -38,6 +39,7 @@ struct told_order {
  */
 struct told_answer {
 	long ret;
+	bool stopped;
 	bool fails[TOLD_LEN / TOLD_PIECE];
 	unsigned char bytes[TOLD_LEN];
 };
@@ -49,6 +51,16 @@ void told_start(void);
  * host, and what is near there has gone.
  */
 const struct told_answer *tell(int who, struct told_order o);
+
+/*
+ * Begin it, and stop before the system call number @call of it. True: it stands there until told_go_on(), or
+ * until it is killed; false: it had fewer, and *@a is its answer. told_answer(): the answer of another one
+ * that may wait for it; false: there is none yet.
+ */
+bool told_begin(int who, struct told_order o, int call, struct told_answer *a);
+void told_go_on(int who, struct told_answer *a);
+void told_order(int who, struct told_order o);
+bool told_answer(int who, struct told_answer *a, int timeout_ms);
 
 void told_end(void);
 

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What processes of told.h may read of the file that they keep open: nothing that is older than what they
+ * have acquired, and of two writes with a release and an acquire in between the later one. Two calls that are
+ * under way at a time count as in either order.
+ */
+#ifndef TEST_TOLD_MODEL_H
+#define TEST_TOLD_MODEL_H
+
+#include "test/lib/told.h"
+
+enum { MODEL_STEPS = 80 }; /* of a history, and its end */
+
+extern bool model_at_once;    /* all hosts see a write as soon as those of its own */
+extern bool model_comes_home; /* near: what is released */
+extern bool model_is_open[TOLD_ALL], model_only_reads[TOLD_ALL];
+
+/* A history of no steps. */
+void model_begin(void);
+
+/* Do it, in the model as well. False, and the history is shown: they differ. */
+bool model_step(int who, enum told_act act, size_t off, size_t len);
+
+/*
+ * @a does its act, and before the system call number @call of that @b does the whole of its own; with the act
+ * KILL for @b, @a is killed there.
+ */
+struct model_act {
+	int who;
+	enum told_act act;
+	size_t off, len;
+};
+bool model_beside(struct model_act a, int call, struct model_act b);
+
+/*
+ * All close it, and see the same then; with @flattened >= 0, and of that host, the plain file is that. False:
+ * as above.
+ */
+bool model_ends(int flattened);
+
+#endif
