@@ -273,11 +273,27 @@ static int copy(struct flatten *f)
 	return ret;
 }
 
+/*
+ * An empty stub only loses its mark. Whoever has just made it, and is not seen to have it open yet, goes on
+ * with the file that has the name.
+ */
+static int unmark(struct flatten *f)
+{
+	int ret;
+
+	as_owner_begin(&f->owner, f->st.st_uid, f->st.st_gid);
+	ret = sys.fchmod(f->fd, f->st.st_mode & 06777) ? -errno : 0;
+	as_owner_end(&f->owner);
+	return ret ? progress_failed(f->watch, ret, "cannot take its mark off") : 0;
+}
+
 /* The stub is open and, if possible, locked. */
 static int flatten_open(struct flatten *f)
 {
 	int ret = open_dir(f);
 
+	if (!ret && !f->st.st_size)
+		return unmark(f);
 	if (!ret)
 		ret = copy(f);
 	if (ret)

@@ -113,15 +113,31 @@ static int write_and_die(void *arg)
 	return 1;
 }
 
-static int (*really_open)(int dirfd, const char *name, struct open_how *how, size_t size);
+static int (*really_open2)(int dirfd, const char *name, struct open_how *how, size_t size);
+static int (*really_open)(int dirfd, const char *name, int flags, ...);
 
-static int open_of_one_that_goes(int dirfd, const char *name, struct open_how *how, size_t size)
+static void lose_the_log(const char *name)
 {
-	if (strstr(name, "/data.")) {
-		sys.openat2 = really_open;
-		shell("rm %s/.plfs/[0-9a-f]*/*/hostdir.*/*", scratch);
-	}
-	return really_open(dirfd, name, how, size);
+	const char *base = strrchr(name, '/');
+
+	if (strncmp(base ? base + 1 : name, "data.", 5))
+		return;
+	sys.openat2 = really_open2;
+	sys.openat = really_open;
+	shell("rm %s/.plfs/[0-9a-f]*/*/hostdir.*/*", scratch);
+}
+
+static int open2_of_one_that_goes(int dirfd, const char *name, struct open_how *how, size_t size)
+{
+	lose_the_log(name);
+	return really_open2(dirfd, name, how, size);
+}
+
+/* Where there is no openat2(). */
+static int open_of_one_that_goes(int dirfd, const char *name, int flags, ...)
+{
+	lose_the_log(name);
+	return really_open(dirfd, name, flags, 0600);
 }
 
 Test(flatten, a_log_that_goes_meanwhile_does_not_become_zeros)
@@ -131,13 +147,60 @@ Test(flatten, a_log_that_goes_meanwhile_does_not_become_zeros)
 	in_child(write_and_die, NULL);
 	lpath("a", path);
 	cr_assert(is_whole());
-	really_open = sys.openat2;
-	sys.openat2 = open_of_one_that_goes;
+	really_open2 = sys.openat2;
+	really_open = sys.openat;
+	sys.openat2 = open2_of_one_that_goes;
+	sys.openat = open_of_one_that_goes;
 	cr_assert_eq(plfs_flatten(AT_FDCWD, path, &watch), -EIO);
-	cr_assert_eq(sys.openat2, really_open);
+	cr_assert_eq(sys.openat2, really_open2);
 	cr_assert(strstr(watch.why, "has gone"), "%s", watch.why);
 	cr_assert(!is_plain());
 	cr_assert_eq(count_files(".plfs-flatten"), 0);
+}
+
+/* It is flattened as soon as it has been made, before its process is seen to have it open. */
+static int flatten_it(void *arg)
+{
+	(void)arg;
+	return flatten();
+}
+
+static int make_and_flatten(int dirfd, const char *name, int flags, ...)
+{
+	int fd = really_open(dirfd, name, flags, 01644);
+
+	if (fd >= 0 && flags & O_CREAT) {
+		sys.openat = really_open;
+		usleep(10000); /* so that its time of change is another one */
+		cr_assert_eq(in_child(flatten_it, NULL), 0);
+	}
+	return fd;
+}
+
+static void is_flattened_when_made(int flags)
+{
+	struct lfile l;
+	struct stat st;
+
+	lpath("a", path);
+	really_open = sys.openat;
+	sys.openat = make_and_flatten;
+	cr_assert_eq(ltry(&l, "a", O_RDWR | O_CREAT | flags), 0);
+	cr_assert_eq(sys.openat, really_open);
+	cr_assert_null(l.f);
+	cr_assert_eq(write(l.fd, "hello", 5), 5);
+	lclose(&l);
+	cr_assert_eq(sys.stat(path, &st), 0);
+	cr_assert(is_plain());
+	cr_assert_eq(st.st_size, 5);
+	unlink(path);
+}
+
+Test(flatten, an_empty_file_that_has_just_been_made_keeps_its_name)
+{
+	is_flattened_when_made(0);
+	is_flattened_when_made(O_EXCL);
+	is_flattened_when_made(O_TRUNC);
 }
 
 static int keep_open(void *arg)
