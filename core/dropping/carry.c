@@ -254,6 +254,18 @@ static int copy_home(struct carried *k, off_t *len, struct carry *carry)
 	return ret;
 }
 
+/*
+ * Its process was killed before it had written the header, in this life of the host: no power failure has
+ * taken anything.
+ */
+static bool was_never_begun(struct carried *k)
+{
+	struct stat st;
+
+	return k->near >= 0 && name_is_ours(name_of(k->path)) &&
+	       !k->home.ops->fstat(&k->home, k->near, &st) && st.st_size < DATALOG_HEADER_LEN;
+}
+
 int carry_log(const struct container *c, const char *path, struct carry *carry)
 {
 	struct carried k;
@@ -263,6 +275,10 @@ int carry_log(const struct container *c, const char *path, struct carry *carry)
 
 	if (!ret || ret == -EIO)
 		ret = is_being_made(&k) ? -EBUSY : ret;
+	if (ret == -EIO && was_never_begun(&k)) {
+		carried_end(&k);
+		return carry_leave(c, path);
+	}
 	k.keeps = carry->keep;
 	if (!ret) {
 		again = is_home_already(&k, &len);

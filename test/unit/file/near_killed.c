@@ -3,6 +3,7 @@
  * A killed process leaves bytes in a place that no record at home tells of. If the place is lost, they are as
  * if they had not been written: no size covers them, for there they would be zeros.
  */
+#include "test/lib/calls.h"
 #include "test/lib/near.h"
 
 #include "core/backend/mount.h"
@@ -71,7 +72,6 @@ static int look(void *arg)
 	(void)arg;
 	if ((size != LEN && size != BEGUN) || lcheck(&l, 0, BEGUN, 1))
 		return WRONG;
-fprintf(stderr,"XX size %ld rest %d\n",(long)size,rest);
 	return size == BEGUN ? BEGINNING : !rest ? ALL : rest == -EIO ? ERROR : WRONG;
 }
 
@@ -312,6 +312,41 @@ Test(near_killed, what_another_process_has_synced_is_home)
 		cr_assert_eq(in_child(sync_a, NULL), 0);
 		near_lose();
 		cr_assert_eq(in_child(read_little, NULL), 0, "%d", what_else);
+		cr_assert_eq(lunlink("a"), 0);
+	}
+}
+
+/* ---- whatever it was at, nothing stays in the place ---- */
+
+static int write_and_die_at(void *arg)
+{
+	struct lfile l = made("a");
+
+	calls_intercept();
+	calls_left = *(long *)arg;
+	on_call = die_at_last;
+	return lfill(&l, 0, BEGUN, 1) != BEGUN;
+}
+
+static int drain_all(void *arg)
+{
+	struct plfs_drain d = { 0 };
+	char path[PATH_MAX];
+	struct plfs_mount *m = lpath("a", path);
+
+	(void)arg;
+	return plfs_drain_file(m, AT_FDCWD, path, &d) ? 1 : d.nr_left ? 2 : d.nr_lost ? 3 : 0;
+}
+
+Test(near_killed, at_any_call_of_its_first_write_it_leaves_nothing_that_a_drain_cannot_take)
+{
+	int ret = 256 + SIGKILL;
+
+	for (long call = 1; ret; call++) {
+		ret = in_child(write_and_die_at, &call);
+		cr_assert(!ret || ret == 256 + SIGKILL);
+		cr_assert_eq(in_child(drain_all, NULL), 0, "killed at call %ld", call);
+		cr_assert_eq(near_count("data."), 0, "killed at call %ld", call);
 		cr_assert_eq(lunlink("a"), 0);
 	}
 }
