@@ -24,13 +24,67 @@ int acquire_length(struct inode *ino, int fd)
 	return 0;
 }
 
+/* What the maps had before a load. */
+struct had {
+	uint64_t cut_ns, max_stamp_ns;
+};
+
+static struct had had(const struct reader *r)
+{
+	return r->loaded ? (struct had){ r->cut_ns, r->max_stamp_ns } : (struct had){ 0 };
+}
+
+/* Whether the load has found a truncation. Of a kept map that is not known, only whether it has any news. */
+static bool has_found_cut(const struct reader *r, const struct had *had)
+{
+	return r->global.base ? r->max_stamp_ns != had->max_stamp_ns : r->cut_ns != had->cut_ns;
+}
+
+/*
+ * Look at the length behind a load. -EAGAIN: the file was truncated meanwhile. Then the maps may be of before
+ * and the length of afterwards, or the other way: where a writer has not published the file's size yet, a
+ * truncation makes the stub longer. What else the file has grown by is not in the maps: the next look has it.
+ */
+static int length_of_maps(struct inode *ino, int fd, const struct had *had)
+{
+	uint64_t before = ino->v.told_len;
+	int ret = acquire_length(ino, fd);
+
+	if (ret)
+		return ret;
+	if (ino->v.told_len < before) {
+		view_forget_end(&ino->v);
+		return -EAGAIN;
+	}
+	if (!view_is_cut(&ino->v) && ino->v.told_len > before) {
+		if (has_found_cut(&ino->v.r, had))
+			return -EAGAIN;
+		ino->v.told_len = before;
+	}
+	inode_heed_cut(ino);
+	return 0;
+}
+
+/* The header is another one than the load went by: the next one has a length of before. -EAGAIN; -errno. */
+static int follow_header(struct inode *ino, int fd, const struct stub *now)
+{
+	uint64_t before = ino->v.told_len;
+	int ret;
+
+	inode_follow(ino, now, NULL);
+	ret = acquire_length(ino, fd);
+	if (!ret && ino->v.told_len < before)
+		view_forget_end(&ino->v);
+	return ret ? ret : -EAGAIN;
+}
+
 /*
  * What to make of @ret of reader_load(); a line reports what is missing. Another process may have moved the
  * file into its body since this one read the header. Then the container was removed, all of it or a part, and
  * what was found there means nothing. -EAGAIN: the file was truncated meanwhile; what was found may be void,
  * or of another time than the length.
  */
-static int judge(struct inode *ino, int ret, struct stub_hosts *hosts)
+static int judge(struct inode *ino, int ret, const struct had *had, struct stub_hosts *hosts)
 {
 	int fd = inode_any_fd(ino), ret2;
 	struct stub now;
@@ -43,30 +97,17 @@ static int judge(struct inode *ino, int ret, struct stub_hosts *hosts)
 	if (fd >= 0 && !ret2 && now.has_container &&
 	    (now.placed != ino->v.stub.placed || now.spread != ino->v.stub.spread ||
 	     now.generation_ns != ino->v.stub.generation_ns ||
-	     now.cut_ns != ino->v.stub.cut_ns)) {
-		inode_follow(ino, &now, NULL);
-		return -EAGAIN;
-	}
+	     now.cut_ns != ino->v.stub.cut_ns))
+		return follow_header(ino, fd, &now);
 	if (fd >= 0 && !ret2)
 		ino->v.stub.moving = now.moving;
 	if (!ret && fd >= 0 && !ret2)
 		hosts_look(ino, fd, hosts);
-	/*
-	 * A truncation that was announced before this load watched for it may come after the look at the
-	 * header. Then the map is of before and the length of afterwards: -EAGAIN. What the file has grown by
-	 * since is not in the map: the next look has it.
-	 */
+	/* a truncation that was announced before this load watched for it may come after the look at that */
 	if (!ret && !ret2 && fd >= 0) {
-		uint64_t before = ino->v.told_len;
-
-		ret = acquire_length(ino, fd);
-		if (!ret && ino->v.told_len < before) {
-			view_forget_end(&ino->v);
-			return -EAGAIN;
-		}
-		if (!view_is_cut(&ino->v))
-			ino->v.told_len = min_u64(ino->v.told_len, before);
-		inode_heed_cut(ino);
+		ret = length_of_maps(ino, fd, had);
+		if (ret == -EAGAIN)
+			return ret;
 	}
 	if (ret == -EIDRM && !ret2 && fd >= 0) {
 		ret = inode_container_gone(ino, fd);
@@ -78,11 +119,11 @@ static int judge(struct inode *ino, int ret, struct stub_hosts *hosts)
 	return ret == -EIDRM ? -EIO : ret ? ret : ret2;
 }
 
-static int loaded(struct inode *ino, int ret)
+static int loaded(struct inode *ino, int ret, const struct had *had)
 {
 	struct stub_hosts *hosts = mem_alloc(sizeof(*hosts)); /* too large for a small stack */
 
-	ret = hosts ? judge(ino, ret, hosts) : -ENOMEM;
+	ret = hosts ? judge(ino, ret, had, hosts) : -ENOMEM;
 	mem_free(hosts);
 	return ret;
 }
@@ -138,9 +179,11 @@ static int load(struct inode *ino)
 		ino->v.r.may_make |= f->writable;
 	ino->c.filled = ino->v.told_len > 0;
 	do {
+		struct had before = had(&ino->v.r);
+
 		heed_header(ino);
 		ret = loaded(ino, reader_load(&ino->v.r, ino->writing ? &ino->w : NULL,
-					      ino->v.stub.generation_ns));
+					      ino->v.stub.generation_ns), &before);
 	} while (ret == -EAGAIN);
 	/* it has appeared since */
 	if (!ret && !ino->v.stub.in_body && !container_is_checked(&ino->c, CONTAINER_READ)) {
@@ -200,9 +243,10 @@ static int follow(struct inode *ino)
 static int list_again(struct inode *ino, bool acquired)
 {
 	struct timespec began = acquired ? entries_now() : (struct timespec){ 0 };
+	struct had before = had(&ino->v.r);
 	bool changed;
 	int ret = loaded(ino, reader_reload(&ino->v.r, ino->writing ? &ino->w : NULL,
-					    ino->v.stub.generation_ns, &changed));
+					    ino->v.stub.generation_ns, &changed), &before);
 
 	if (ret == -EAGAIN)
 		return acquire_load(ino);
