@@ -96,7 +96,21 @@ static int elsewhere(int ret)
 	}
 }
 
-int place_enter_as(struct store *home, const char *dir, const char *file, struct place_dir *near, bool top)
+/*
+ * What the bytes @raw of the file @path at home led to is not there. -ENOENT: the file has gone by now;
+ * -EAGAIN: it has other bytes; -EREMOTE.
+ */
+static __attribute__((noinline, cold)) int look_again(struct store *home, const char *path,
+						      const uint8_t *raw)
+{
+	uint8_t now[PLACE_LEN];
+	int ret = near_file_raw(home, path, now);
+
+	return ret == -ENOENT ? ret : ret || !memcmp(raw, now, PLACE_LEN) ? -EREMOTE : -EAGAIN;
+}
+
+/* One attempt. -EAGAIN: as above. */
+static int try_enter(struct store *home, const char *dir, const char *file, struct place_dir *near, bool top)
 {
 	uint8_t raw[PLACE_LEN], there[PLACE_LEN];
 	char path[STORE_PATH_LEN], name[STORE_PATH_LEN];
@@ -112,24 +126,38 @@ int place_enter_as(struct store *home, const char *dir, const char *file, struct
 	near_file_path(name, dir, file);
 	if (origin_is_other(home, fd, id, name, raw, sizeof(raw))) {
 		sys_fd_close(&fd);
-		return -EREMOTE;
+		return look_again(home, name, raw);
 	}
 	if (top)
 		snprintf(path, sizeof(path), "%s", id);
 	else
 		snprintf(path, sizeof(path), "%s/%s", id, place_below(dir));
 	ret = place_enter_below(home, fd, path, near);
-	if (ret)
-		return elsewhere(ret);
-	near->slot = name_spread_slot(file);
-	near->features = p.features;
-	ret = near_file_path(name, top ? place_below(dir) : ".", file);
-	if (!ret)
-		ret = near_file_raw(&near->store, name, there);
-	if (!ret && !memcmp(raw, there, PLACE_LEN))
-		return 0;
-	place_leave(near);
-	return ret ? elsewhere(ret) : -EREMOTE;
+	if (!ret) {
+		near->slot = name_spread_slot(file);
+		near->features = p.features;
+		ret = near_file_path(path, top ? place_below(dir) : ".", file);
+		if (!ret)
+			ret = near_file_raw(&near->store, path, there);
+		if (!ret && !memcmp(raw, there, PLACE_LEN))
+			return 0;
+		place_leave(near);
+		ret = ret ? ret : -EREMOTE;
+	}
+	ret = elsewhere(ret);
+	return ret == -EREMOTE ? look_again(home, name, raw) : ret;
+}
+
+#define ENTER_TRIES 10 /* while others remove it and make it anew */
+
+/* What leads there goes with the last log, first at home: so what is missing then is at home. */
+int place_enter_as(struct store *home, const char *dir, const char *file, struct place_dir *near, bool top)
+{
+	int ret = -EAGAIN;
+
+	for (int tries = 0; ret == -EAGAIN && tries < ENTER_TRIES; tries++)
+		ret = try_enter(home, dir, file, near, top);
+	return ret == -EAGAIN ? -EREMOTE : ret;
 }
 
 int place_enter(struct store *home, const char *dir, const char *host, size_t host_len,

@@ -28,8 +28,9 @@
 int place_read(struct store *home, const char *dir, const char *host, size_t host_len, struct place *p);
 
 /*
- * Open the hostdir @dir, near, as near.HOST at home says. 0; -ENOENT: there is no near.HOST; -EREMOTE: there
- * is, and the place is not on this host, or is gone, or cannot be read, or near.HOST is damaged; -errno.
+ * Open the hostdir @dir, near, as near.HOST at home says. 0; -ENOENT: there is no near.HOST, or none any
+ * more: all logs are at home; -EREMOTE: there is, and the place is not on this host, or is gone, or cannot be
+ * read, or near.HOST is damaged; -errno.
  */
 int place_enter(struct store *home, const char *dir, const char *host, size_t host_len,
 		struct place_dir *near);

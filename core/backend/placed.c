@@ -208,7 +208,7 @@ static int add_movable(void *arg, const char *name)
 		       0;
 }
 
-/* Add what lies in the places that @home's near.HOSTs lead to. Returns whether there is one. */
+/* Add what lies in the places that @home's near.HOSTs lead to. Returns whether there is one, or was. */
 static int list_places(struct store *s, const char *dir, const struct name_list *home, struct name_list *near)
 {
 	int ret = 0;
@@ -221,13 +221,14 @@ static int list_places(struct store *s, const char *dir, const struct name_list 
 
 		int entered = host ? place_enter(s, dir, host, len, &there) : -ENOENT;
 
+		any |= host && entered == -ENOENT; /* removed meanwhile: what was there is at home */
 		if (entered) {
 			ret = is_error(entered) ? entered : 0;
 			continue;
 		}
 		any = true;
 		ret = there.store.ops->list(&there.store, ".", add_movable, near);
-		if (ret == -ENOENT) /* removed since it was entered: what was there is at home */
+		if (ret == -ENOENT) /* the same, since it was entered */
 			ret = 0;
 		place_leave(&there);
 	}

@@ -35,11 +35,8 @@ static void join(struct store *s, const struct store *there)
 int spread_enter(struct store *s, const char *dir, const char *file, const char *log, struct place_dir *to)
 {
 	char own[INDEX_LOG_NAME_LEN];
-	struct place p;
 	int h, ret = place_enter_as(s, dir, file, to, false);
 
-	if (ret == -EREMOTE && place_read_as(s, dir, file, &p) == -ENOENT) /* the last log has come home */
-		return -ENOENT;
 	if (ret)
 		return ret;
 	if (log && to->features & (PLACE_OWN_HOST | PLACE_OWN_PROCESS)) {
