@@ -314,11 +314,16 @@ void msg_catch(char *buf, size_t len)
 		*buf = '\0';
 }
 
+static unsigned nr_errors;
+
+unsigned msg_nr_errors(void) { return __atomic_load_n(&nr_errors, __ATOMIC_RELAXED); }
+
 void msg_error(const char *fmt, ...)
 {
 	int saved_errno = errno;
 	va_list args;
 
+	__atomic_fetch_add(&nr_errors, 1, __ATOMIC_RELAXED);
 	if (msg_is_muted && !caught.buf)
 		return;
 	va_start(args, fmt);

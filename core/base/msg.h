@@ -49,6 +49,9 @@ void msg_catch(char *buf, size_t len);
 /* One line to standard error, "libplfs: " before it. Leaves errno alone. */
 void msg_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* How many there were in this process, also muted ones: for callers that say one if nothing else has. */
+unsigned msg_nr_errors(void);
+
 /* msg_error(), then exit code 78 (EX_CONFIG). */
 void msg_die_config(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 

@@ -13,6 +13,7 @@
 #include "core/file/patience.h"
 #include "core/write/durable.h"
 #include "core/base/io.h"
+#include "core/base/msg.h"
 
 /* So many reads after one that had to wait for the lock. */
 #define CROWDED_READS 256
@@ -451,12 +452,37 @@ int plfs_refresh(struct plfs_file *f)
 
 unsigned plfs_sync_patience_ms = 10000; /* longer than most syncs take */
 
+/* Its own function: the name takes 4 KiB of the stack. */
+static __attribute__((noinline, cold)) void tell_not_synced(struct plfs_file *f)
+{
+	struct inode *ino = f->ino;
+	const char *at = ino->sync_failed && !ino->v.stub.in_body ? ino->sync_failed : "the file";
+	char name[PATH_MAX];
+
+	if (ino->sync_told)
+		return;
+	ino->sync_told = true;
+	msg_error("%s: fsync(): %s is not on stable storage (%s): sync it again, or write it again elsewhere",
+		  stub_name(f->fd, name, sizeof(name)), at, strerror(EIO));
+}
+
+/* An EIO has its line, if nothing said one since there were @lines. */
+static int synced(struct plfs_file *f, int ret, unsigned lines)
+{
+	if (unlikely(ret == -EIO) && msg_nr_errors() == lines)
+		tell_not_synced(f);
+	if (!ret)
+		f->ino->sync_told = false;
+	return (int)file_end_store(f, ret);
+}
+
 /* Another process that is syncing the file is waited for without the lock: it may have been stopped. */
 static int sync_file(struct plfs_file *f)
 {
 	int saved ERRNO_KEPT = errno;
 	struct timespec pause = { .tv_nsec = 100000 };
 	struct inode *ino = f->ino;
+	unsigned lines = msg_nr_errors();
 
 	for (uint64_t waited_ns = 0;; waited_ns += (uint64_t)pause.tv_nsec) {
 		int fd = file_begin(f), ret = -EBUSY;
@@ -466,7 +492,7 @@ static int sync_file(struct plfs_file *f)
 		if (!waited_ns || ino->impatient || ino->v.stub.in_body || !durable_is_busy(&ino->c))
 			ret = dispatch_sync(ino, fd);
 		if (ret != -EBUSY)
-			return (int)file_end_store(f, ret);
+			return synced(f, ret, lines);
 		file_end(f);
 		depth = critical_pause();
 		io_nanosleep(&pause, NULL);

@@ -56,6 +56,8 @@ struct inode {
 	int sync_error;     /* of a log that was given up; the next sync reports it */
 	/* another process has been syncing the file for too long: no longer wait for it */
 	bool impatient;
+	const char *sync_failed; /* what the last sync that failed was at, in words */
+	bool sync_told;          /* a line has said so, and none has succeeded since */
 	/* the stub says "synced", but the directories above its container are not (logged_sync()) */
 	bool way_due;
 	/* droppings of this process may have an owner from before, until a close (owned.h) */

@@ -365,6 +365,7 @@ int logged_sync(struct inode *ino, int fd)
 	int looked = inode_is_notified(ino) ? inode_look_for_move(ino, fd) : 0;
 	int ret = ino->writing ? writer_sync(&ino->w) : 0, ret2;
 
+	ino->sync_failed = ret ? "its log" : "a log that was given up";
 	publish_recall_end(ino, fd);
 	ret2 = view_is_unpublished(&ino->v) ? publish_size(ino, fd) : 0;
 	if (inode_mark_synced(ino, fd))
@@ -372,6 +373,7 @@ int logged_sync(struct inode *ino, int fd)
 	if (!ret)
 		ret = looked ? looked : ino->sync_error;
 	if (!ret && !ino->v.stub.in_body) {
+		ino->sync_failed = "what processes of this host have written";
 		ret = durable_sync(&ino->c, ino->writing ? &ino->w : NULL, &ino->impatient);
 		if (ret == -EBUSY)
 			return ret;
@@ -388,8 +390,10 @@ int logged_sync(struct inode *ino, int fd)
 		inode_settle(ino, fd); /* no notice reaches a process without a log */
 	if (ino->v.stub.in_body) /* the mover has synced what the log had, and removed that */
 		return -EREMCHG;
-	if (!ret)
+	if (!ret) {
+		ino->sync_failed = ret2 ? "its size" : "its stub";
 		ret = ret2;
+	}
 	if (io_fsync(fd) && !ret)
 		ret = -errno;
 	return ret;
