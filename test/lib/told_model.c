@@ -53,7 +53,20 @@ static uint64_t versions_of(int from, int to)
 	return bits;
 }
 
-static bool is_near(int v) { return told_near && versions[v].who < 2 && !(home >> v & 1); }
+/* A truncation that it does not come behind may have taken it. */
+static bool may_be_cut(int v)
+{
+	for (int cut = 0; cut < nr_versions; cut++)
+		if (versions[cut].cuts && !(versions[v].before >> cut & 1))
+			return true;
+	return false;
+}
+
+/* What is cut off is not brought home, and may be in maps of before. */
+static bool is_near(int v)
+{
+	return told_near && versions[v].who < 2 && (!(home >> v & 1) || may_be_cut(v));
+}
 
 static void release(int who)
 {
@@ -141,15 +154,6 @@ static bool is_read_well(int who, uint64_t known, const struct told_answer *a)
 		}
 	}
 	return true;
-}
-
-/* A truncation that it does not come behind may have taken it. */
-static bool may_be_cut(int v)
-{
-	for (int cut = 0; cut < nr_versions; cut++)
-		if (versions[cut].cuts && !(versions[v].before >> cut & 1))
-			return true;
-	return false;
 }
 
 /* It is behind all that is known, and no other append has its bytes. */
