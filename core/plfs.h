@@ -130,6 +130,9 @@ int plfs_open(struct plfs_mount *m, int dirfd, const char *path, int flags, mode
  */
 int plfs_adopt(int fd, struct plfs_file **out);
 
+/* Whether O_APPEND was taken off the program's description: it stays off, whoever has the description. */
+bool plfs_lifts_append(const struct plfs_file *f);
+
 /*
  * The number of a logical file that plfs_adopt() cannot open: from now on reads and writes of it are EBADF.
  * Else they would be those of the stub. It needs no descriptor and no memory.

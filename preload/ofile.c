@@ -52,7 +52,7 @@ struct ofile *ofile_new_file(struct plfs_file *file, int flags, bool shared)
 	}
 	f->file = file;
 	f->flags = flags;
-	f->opened_append = flags & O_APPEND;
+	f->opened_append = flags & O_APPEND && !plfs_lifts_append(file);
 	f->shared = shared;
 	return f;
 }
@@ -183,6 +183,8 @@ void ofile_learn_locked(struct ofile *f, int fd)
 	mark = mark > 0 ? mark - HEIR_BASE : mark;
 	if (flags < 0 || mark < 0 || mark > HEIR_ALL)
 		return;
+	if (mark & HEIR_APPEND) /* an heir may have taken it off the description */
+		f->opened_append = false;
 	if (f->opened_append)
 		f->flags = (f->flags & ~O_APPEND) | (flags & O_APPEND);
 	if (mark == f->heirs_mark)
@@ -208,18 +210,20 @@ struct ofile *ofile_new_heir(struct plfs_file *file, int fd)
 {
 	int flags = sys.fcntl(fd, F_GETFL) & ~(O_CREAT | O_EXCL | O_TRUNC),
 	    mark = sys.fcntl(fd, F_GETSIG) - HEIR_BASE;
-	bool appends = flags & O_APPEND;
+	bool appends = flags & O_APPEND, lifted = plfs_lifts_append(file);
 	struct ofile *f;
 
 	if (mark < 0 || mark > HEIR_ALL)
 		mark = 0;
 	if (mark & HEIR_WRONLY)
 		flags = (flags & ~O_ACCMODE) | O_WRONLY;
-	flags |= (mark & HEIR_APPEND ? O_APPEND : 0) | (mark & HEIR_DIRECT ? O_DIRECT : 0);
+	flags |= (lifted || mark & HEIR_APPEND ? O_APPEND : 0) | (mark & HEIR_DIRECT ? O_DIRECT : 0);
 	f = ofile_new_file(file, flags, true);
 	if (f) {
 		f->heirs_mark = mark;
 		f->opened_append = appends;
+		if (lifted)
+			ofile_mark_for_heirs(f, fd);
 		if (flags & O_DIRECT)
 			ofile_set_direct(f, fd);
 	}

@@ -144,14 +144,14 @@ static int get_flags(struct ofile *f, int fd)
 static int set_flags(struct ofile *f, int fd, int flags)
 {
 	const int settable = O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME | O_NONBLOCK;
-	const int kept_here = O_DIRECT | (f->opened_append ? 0 : O_APPEND);
-	int r;
+	int r, kept_here;
 
 	mutex_lock(&f->lock);
+	ofile_learn_locked(f, fd);
+	kept_here = O_DIRECT | (f->opened_append ? 0 : O_APPEND);
 	r = sys.fcntl(fd, F_SETFL, flags & ~kept_here) < 0 ? -errno : 0;
 	if (r)
 		goto out;
-	ofile_learn_locked(f, fd);
 	if (flags & ~f->flags & O_DIRECT)
 		ofile_set_direct(f, fd);
 	f->flags = (f->flags & ~settable) | (flags & settable);

@@ -18,21 +18,10 @@
 /* So many reads after one that had to wait for the lock. */
 #define CROWDED_READS 256
 
-static int begin_locked(struct plfs_file *f)
-{
-	if (unlikely(f->append_flag)) {
-		int flags = sys.fcntl(f->fd, F_GETFL);
-
-		if (flags >= 0)
-			sys.fcntl(f->fd, F_SETFL, flags & ~O_APPEND);
-	}
-	return f->fd;
-}
-
 int file_begin(struct plfs_file *f)
 {
 	mutex_lock(&f->ino->lock);
-	return begin_locked(f);
+	return f->fd;
 }
 
 /* If others hold the lock, reads had better not do under it what can be done without. */
@@ -42,19 +31,10 @@ static int begin_read(struct plfs_file *f)
 		mutex_lock(&f->ino->lock);
 		f->ino->v.r.logs.crowded = CROWDED_READS;
 	}
-	return begin_locked(f);
+	return f->fd;
 }
 
-void file_end(struct plfs_file *f)
-{
-	if (unlikely(f->append_flag)) {
-		int flags = sys.fcntl(f->fd, F_GETFL);
-
-		if (flags >= 0)
-			sys.fcntl(f->fd, F_SETFL, flags | O_APPEND);
-	}
-	mutex_unlock(&f->ino->lock);
-}
+void file_end(struct plfs_file *f) { mutex_unlock(&f->ino->lock); }
 
 ssize_t file_end_store(struct plfs_file *f, ssize_t ret)
 {
@@ -267,10 +247,10 @@ ssize_t plfs_pwritev(struct plfs_file *f, const struct iovec *iov, int cnt, off_
 }
 
 /* Whether a write may be one that continues the log's open record: nearly all there are. */
-static inline bool may_be_next(const struct plfs_file *f, size_t len, off_t logical_off)
+static inline bool may_be_next(size_t len, off_t logical_off)
 {
 	return len - 1 < WRITER_DIRECT_LEN - 1 &&
-	       (uint64_t)logical_off < FORM_SIZE_MAX - WRITER_DIRECT_LEN && !f->append_flag;
+	       (uint64_t)logical_off < FORM_SIZE_MAX - WRITER_DIRECT_LEN;
 }
 
 static __attribute__((noinline)) ssize_t pwrite_whole(struct plfs_file *f, const void *buf, size_t len,
@@ -307,7 +287,7 @@ static inline ssize_t pwrite_seen(struct plfs_file *f, const void *buf, size_t l
 	uint64_t off = (uint64_t)logical_off;
 	bool next;
 
-	if (unlikely(!may_be_next(f, len, logical_off)))
+	if (unlikely(!may_be_next(len, logical_off)))
 		return pwrite_whole(f, buf, len, logical_off, t);
 	mutex_lock(&ino->lock);
 	if (unlikely(t != NULL) && unlikely(!seen_expects(t, off, len)))

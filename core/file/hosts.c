@@ -85,7 +85,7 @@ static const struct plfs_file *writable(const struct inode *ino)
 {
 	const struct plfs_file *f = ino->files;
 
-	while (f && (!f->writable || f->append_flag))
+	while (f && !f->writable)
 		f = f->next;
 	return f;
 }

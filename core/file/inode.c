@@ -144,11 +144,8 @@ int inode_any_fd(const struct inode *ino)
 	const struct plfs_file *best = ino->files;
 
 	for (const struct plfs_file *f = best; f; f = f->next)
-		if (f->writable && !f->append_flag)
-			return f->fd;
-	for (const struct plfs_file *f = best; f; f = f->next)
 		if (f->writable)
-			best = f;
+			return f->fd;
 	return best ? best->fd : -1;
 }
 

@@ -78,8 +78,7 @@ struct plfs_file {
 	int fd;                 /* hidden descriptor of the stub */
 	int own_fd;             /* of the program's description, where @fd is of another; else -1 */
 	bool writable;
-	/* @fd shares O_APPEND with the program's, which must be lifted to write to the stub */
-	bool append_flag;
+	bool lifted; /* O_APPEND was taken off the program's description, which @fd shares */
 };
 
 /* PLFS_CONSISTENCY=posix: nothing is kept back. */

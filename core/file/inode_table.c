@@ -119,7 +119,7 @@ static void remove_if_unlinked(struct inode *ino, struct plfs_file *f)
 
 static void sweep_by(struct inode *ino, const struct plfs_file *f)
 {
-	if (f->writable && !f->append_flag)
+	if (f->writable)
 		sweep(ino, f->fd, ino->shared ? -1 : file_marked_fd(f));
 }
 

@@ -212,7 +212,7 @@ static int move(struct inode *ino, int fd, bool locked)
 static int fd_to_move(struct inode *ino)
 {
 	for (const struct plfs_file *f = ino->files; f; f = f->next)
-		if (f->writable && !f->append_flag)
+		if (f->writable)
 			return f->fd;
 	if (ino->move_fd < 0 && ino->record_locks)
 		/* a descriptor of our own would take them away when it is moved out of the way */

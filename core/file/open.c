@@ -60,8 +60,11 @@ void file_know_at(struct stat *st, int dirfd, const char *path, int at_flags)
  * A hidden descriptor of the stub beside the program's @fd. It shares the description, unless that appends:
  * pwrite() on such a one ignores its offset, so the header and the size need another. But to move that out of
  * the program's way means to close a descriptor of the file, which would take the process's record locks
- * away: then O_APPEND is lifted for each call. A description that can only be written is of no use here: it
- * was opened by a program without the library, and no read lock marks it as in use.
+ * away: then O_APPEND is taken off for good, and preload/ knows alone that it appends. (For each call would
+ * not do: another process that has the description puts it back in the middle of one.)
+ *
+ * A description that can only be written is of no use here: it was opened by a program without the library,
+ * and no read lock marks it as in use.
  */
 static int hidden_fds(struct plfs_file *f, int fd, const struct stat *st, int flags)
 {
@@ -84,7 +87,9 @@ static int hidden_fds(struct plfs_file *f, int fd, const struct stat *st, int fl
 	}
 	sys_fd_own(&f->fd);
 	sys_fd_own(&f->own_fd);
-	f->append_flag = other < 0 && flags & O_APPEND && f->writable;
+	f->lifted = other < 0 && flags & O_APPEND && f->writable;
+	if (f->lifted && sys.fcntl(f->fd, F_SETFL, sys.fcntl(f->fd, F_GETFL) & ~O_APPEND))
+		return -errno;
 	return 0;
 }
 
@@ -494,6 +499,8 @@ void plfs_disable(int fd)
 	if (mount_count() && flags >= 0)
 		sys.dup3(mount_at(0)->dirfd, fd, flags & FD_CLOEXEC ? O_CLOEXEC : 0);
 }
+
+bool plfs_lifts_append(const struct plfs_file *f) { return f->lifted; }
 
 static int end_writing(struct inode *ino, int fd)
 {
