@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two processes share a description that appends, of a file with record locks: there O_APPEND is lifted while
- * a call goes on (open.c). The call of one, in the middle of a truncation by the other, does not make the
- * header's bytes land at the end of the file.
+ * Two processes share a description that appends, of a file with record locks: there O_APPEND is taken off
+ * (open.c). The call of one, in the middle of a truncation by the other, does not make the header's bytes
+ * land at the end of the file.
  */
 #include "test/lib/scratch.h"
 
