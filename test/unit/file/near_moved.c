@@ -91,12 +91,14 @@ static bool is_right(int (*fn)(struct lfile *l), long nth, bool reads_first)
 static void at_each_call(int (*fn)(struct lfile *l), unsigned step)
 {
 	struct turn turn = turn_begin(step);
-	long nth = turn.nr;
+	bool here = true, there = true;
 
 	near_start_drainer();
 	calls_intercept();
-	while (is_right(fn, nth, false) | is_right(fn, nth, true)) /* one of them has fewer calls, or none */
-		nth += turn.step;
+	for (long nth = turn.nr; here || there; nth += turn.step) { /* one has fewer calls, or none */
+		here = is_right(fn, nth, false);
+		there = is_right(fn, nth, true);
+	}
 	near_end_drainer();
 }
 
