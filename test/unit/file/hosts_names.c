@@ -426,7 +426,7 @@ static void play(bool besides)
 {
 	const char *rounds = getenv("PLFS_TEST_ROUNDS"), *given = getenv("PLFS_TEST_SEED");
 	uint64_t seed = given ? strtoull(given, NULL, 0) : rounds ? (uint64_t)time(NULL) * 1000 : 1;
-	int nr = rounds ? atoi(rounds) : given ? 1 : 150;
+	int nr = rounds ? atoi(rounds) : given ? 1 : 100;
 	bool ok = true;
 
 	asked_start(&procs);

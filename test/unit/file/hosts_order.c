@@ -128,7 +128,7 @@ static void play(bool cuts, bool beside)
 {
 	const char *rounds = getenv("PLFS_TEST_ROUNDS"), *given = getenv("PLFS_TEST_SEED");
 	uint64_t seed = given ? strtoull(given, NULL, 0) : rounds ? (uint64_t)time(NULL) * 1000 : 1;
-	int nr = rounds ? atoi(rounds) : given ? 1 : 250;
+	int nr = rounds ? atoi(rounds) : given ? 1 : 120;
 	bool ok = true;
 
 	told_start();
