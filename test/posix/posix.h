@@ -122,6 +122,17 @@ static __attribute__((unused)) void show(const char *name)
 	close(fd);
 }
 
+/* What is in a directory, and of which type. */
+static __attribute__((unused)) void list(const char *name)
+{
+	struct dirent **all;
+	int n = scandir(at(name), &all, NULL, alphasort);
+
+	for (int i = 0; i < n; i++)
+		say("%s:%d ", all[i]->d_name, all[i]->d_type);
+	say("(%d)\n", n);
+}
+
 static __attribute__((unused)) int rw(const char *name) { return open(at(name), O_RDWR | O_CREAT, 0644); }
 
 static __attribute__((unused)) void make(const char *name, const char *text)
