@@ -65,7 +65,7 @@ static int length_of_maps(struct inode *ino, int fd, const struct had *had)
 	return 0;
 }
 
-/* The header is another one than the load went by: the next one has a length of before. -EAGAIN; -errno. */
+/* The header is not the one that the load went by. -EAGAIN: load once more, with a length of before; -errno. */
 static int follow_header(struct inode *ino, int fd, const struct stub *now)
 {
 	uint64_t before = ino->v.told_len;
@@ -103,7 +103,7 @@ static int judge(struct inode *ino, int ret, const struct had *had, struct stub_
 		ino->v.stub.moving = now.moving;
 	if (!ret && fd >= 0 && !ret2)
 		hosts_look(ino, fd, hosts);
-	/* a truncation that was announced before this load watched for it may come after the look at that */
+	/* what was announced before this load watched for it may come after the look at the header */
 	if (!ret && !ret2 && fd >= 0) {
 		ret = length_of_maps(ino, fd, had);
 		if (ret == -EAGAIN)

@@ -208,7 +208,7 @@ static int move(struct inode *ino, int fd, bool locked)
 	return 0;
 }
 
-/* A descriptor of the stub that can be written to, and does not append. */
+/* A descriptor of the stub that can be written to. */
 static int fd_to_move(struct inode *ino)
 {
 	for (const struct plfs_file *f = ino->files; f; f = f->next)

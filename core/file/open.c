@@ -362,7 +362,7 @@ static int create(struct plfs_mount *m, int dirfd, const char *path, int flags, 
 	if (!mount_has_dev(st.st_dev))
 		return make_plain(fd, &st, dirfd, path, flags);
 	if (!stub_marked(st.st_mode)) {
-		if (memcmp(&st.st_ctim, &st.st_mtim, sizeof(st.st_ctim))) /* flattened meanwhile */
+		if (dirs_time_ns(&st.st_ctim) != dirs_time_ns(&st.st_mtim)) /* flattened meanwhile */
 			return flags & O_EXCL ? fd : close_failed(fd, -EAGAIN);
 		msg_error("backend %s does not keep the sticky bit of a file: %s stays a plain file",
 			  m->backend, path);

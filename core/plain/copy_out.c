@@ -325,7 +325,8 @@ static int add_logged(void *arg, uint64_t logical_off, uint64_t len, const char 
 
 /*
  * All that a host wrote may go between the map and a read: what is below it was read then, which may be a
- * hole. Nobody writes to the file meanwhile, so less in logs than there was says so.
+ * hole. Then less is in logs than there was. So it is, too, if a program cuts the file off meanwhile: such a
+ * copy would not be the file of any moment.
  */
 static int look_again(const struct copy *c)
 {
@@ -334,7 +335,7 @@ static int look_again(const struct copy *c)
 
 	if (ret || logged >= c->logged)
 		return ret;
-	return progress_explained(c->watch, -EIO, "a log has gone while it was copied");
+	return progress_explained(c->watch, -EIO, "a log has gone while it was copied, or was cut off");
 }
 
 int copy_logs(struct plfs_file *f, copy_sink *sink, void *arg, struct plfs_progress *watch)

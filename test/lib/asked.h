@@ -24,7 +24,7 @@ struct asked {
 void asked_start(struct asked *a);
 void asked_ask(struct asked *a, int who, const void *order, void *answer);
 
-/* The two halves of it. False: there is no answer yet, after so many milliseconds; -1: wait for it. */
+/* The two halves of it. False: no answer has come within @timeout_ms; -1: wait for it. */
 void asked_order(struct asked *a, int who, const void *order);
 bool asked_answer(struct asked *a, int who, void *answer, int timeout_ms);
 

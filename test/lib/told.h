@@ -53,12 +53,13 @@ void told_start(void);
 const struct told_answer *tell(int who, struct told_order o);
 
 /*
- * Begin it, and stop before the system call number @call of it. True: it stands there until told_go_on(), or
- * until it is killed; false: it had fewer, and *@a is its answer. told_answer(): the answer of another one
- * that may wait for it; false: there is none yet.
+ * Two at a time. told_begin(): @who stops before its system call number @call, until told_go_on() or a KILL.
+ * False: it made fewer, and *@a is its answer.
  */
 bool told_begin(int who, struct told_order o, int call, struct told_answer *a);
 void told_go_on(int who, struct told_answer *a);
+
+/* tell() in two halves, as asked_order() and asked_answer(): for one that may wait for one that stands. */
 void told_order(int who, struct told_order o);
 bool told_answer(int who, struct told_answer *a, int timeout_ms);
 
