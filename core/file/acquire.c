@@ -65,7 +65,7 @@ static int length_of_maps(struct inode *ino, int fd, const struct had *had)
 	return 0;
 }
 
-/* The header is not the one that the load went by. -EAGAIN: load once more, with a length of before; -errno. */
+/* The header is not the one that the load went by. -EAGAIN: once more, with a length of before; -errno. */
 static int follow_header(struct inode *ino, int fd, const struct stub *now)
 {
 	uint64_t before = ino->v.told_len;

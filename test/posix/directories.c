@@ -40,7 +40,7 @@ CASE(directory_streams)
 		if (*e->d_name != '.')
 			unlinkat(dirfd(d), e->d_name, 0);
 	T(closedir(d));
-	list("d");
+	list_dir("d");
 	T((long)opendir(at("none")) == 0);
 	T((long)opendir(at("d/none")) == 0);
 	T((long)fdopendir(77) == 0);
@@ -59,7 +59,7 @@ CASE(directory_entries_tell_types)
 	T(mkdir(at("d"), 0755));
 	T(symlink("f", at("l")));
 	T(mkfifo(at("p"), 0644));
-	list("");
+	list_dir("");
 }
 
 CASE(container_directory_is_hidden)

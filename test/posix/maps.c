@@ -168,6 +168,26 @@ CASE(record_locks_outlive_the_first_map)
 }
 
 /* A process that has the file open, and a log, from before goes on writing. */
+/* Its only description that may write appends: O_APPEND is taken off that. */
+CASE(of_a_file_with_record_locks_that_is_opened_to_append)
+{
+	struct flock lk = { .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 10 };
+	int fd, reads;
+	char *p;
+
+	T(close(made("f", 2, 0)));
+	reads = T(open(at("f"), O_RDONLY));
+	T(fcntl(reads, F_SETLK, &lk));
+	fd = T(open(at("f"), O_RDWR | O_APPEND));
+	p = map(fd, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+	memcpy(p + 5, "mapped", 6);
+	T(write(fd, "tail", 4));
+	T(fcntl(fd, F_GETFL) & O_APPEND);
+	show_file(reads, 0, 15);
+	show_file(reads, 2 * PAGE, 10);
+	T(munmap(p, (size_t)(2 * PAGE)));
+}
+
 CASE(a_writer_from_before_goes_on)
 {
 	int fd = open(at("f"), O_RDWR | O_CREAT, 0644), go[2], back[2];

@@ -123,7 +123,7 @@ static __attribute__((unused)) void show(const char *name)
 }
 
 /* What is in a directory, and of which type. */
-static __attribute__((unused)) void list(const char *name)
+static __attribute__((unused)) void list_dir(const char *name)
 {
 	struct dirent **all;
 	int n = scandir(at(name), &all, NULL, alphasort);
