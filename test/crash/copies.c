@@ -78,14 +78,9 @@ static int drain_it(void)
 	return d.nr_lost ? 1 : ret || d.nr_left ? 75 : 0;
 }
 
-static void ignore(void *arg, const struct plfs_finding *f) { (void)arg, (void)f; }
-
 static int check_it(bool repair)
 {
-	struct plfs_check c = { .repair = repair, .found = ignore };
-	char path[PATH_MAX];
-	struct plfs_mount *m = lpath("f", path);
-	int ret = plfs_check(m, AT_FDCWD, path, &c);
+	int ret = lexamine("f", repair);
 
 	return ret < 0 ? 2 : ret;
 }

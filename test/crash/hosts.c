@@ -72,19 +72,7 @@ static int look(void *arg)
 	return !lzeros(&l, LEN, LEN) || lcheck(&l, 0, LEN, 1) || lcheck(&l, 2 * LEN, LEN, 1) || lclose(&l);
 }
 
-static void ignore(void *arg, const struct plfs_finding *finding)
-{
-	(void)arg, (void)finding;
-}
-
-static int examined(bool repair)
-{
-	struct plfs_check check = { .found = ignore, .repair = repair };
-	char path[PATH_MAX];
-	struct plfs_mount *m = lpath("f", path);
-
-	return plfs_check(m, AT_FDCWD, path, &check) & 0xff;
-}
+static int examined(bool repair) { return lexamine("f", repair) & 0xff; }
 
 static int check(void *arg)
 {

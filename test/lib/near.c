@@ -75,11 +75,9 @@ int near_open_q(struct lfile *l, int flags)
 int near_bring(void *arg)
 {
 	struct plfs_drain d = { .to_home = true };
-	char path[PATH_MAX];
-	struct plfs_mount *m = lpath("a", path);
 
 	(void)arg;
-	return plfs_drain_file(m, AT_FDCWD, path, &d) || d.nr_left || d.nr_lost;
+	return ldrain("a", &d) || d.nr_left || d.nr_lost;
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -95,9 +93,7 @@ static void begin_draining(int who) { (void)who; }
 static void drain_a(const void *order, void *answer)
 {
 	struct plfs_drain d = { 0 };
-	char path[PATH_MAX];
-	struct plfs_mount *m = lpath("a", path);
-	int ret = plfs_drain_file(m, AT_FDCWD, path, &d);
+	int ret = ldrain("a", &d);
 
 	(void)order;
 	*(int *)answer = ret ? ret : (int)d.nr_logs;

@@ -115,6 +115,28 @@ int lcompact(const char *name)
 	return plfs_compact(path, &out, &watch);
 }
 
+static void ignore(void *arg, const struct plfs_finding *finding)
+{
+	(void)arg, (void)finding;
+}
+
+int lexamine(const char *name, bool repair)
+{
+	struct plfs_check check = { .repair = repair, .found = ignore };
+	char path[PATH_MAX];
+	struct plfs_mount *m = lpath(name, path);
+
+	return plfs_check(m, AT_FDCWD, path, &check);
+}
+
+int ldrain(const char *name, struct plfs_drain *d)
+{
+	char path[PATH_MAX];
+	struct plfs_mount *m = lpath(name, path);
+
+	return plfs_drain_file(m, AT_FDCWD, path, d);
+}
+
 int lclose(struct lfile *l)
 {
 	sys.close(l->fd);

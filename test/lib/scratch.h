@@ -77,8 +77,10 @@ int ltry(struct lfile *l, const char *name, int flags);
 struct lfile lopen(const char *name, int flags);
 struct lfile made(const char *name);
 
-/* plfs_compact() of it. */
+/* plfs_compact() of it; plfs_check(), which @repair lets mend it, without a word; plfs_drain_file(). */
 int lcompact(const char *name);
+int lexamine(const char *name, bool repair);
+int ldrain(const char *name, struct plfs_drain *d);
 
 /* close(2) as preload/ does it: the kernel's descriptor first. 0; -errno. */
 int lclose(struct lfile *l);

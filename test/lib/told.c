@@ -40,26 +40,22 @@ static long read_it(struct told_answer *a)
 	return ret == -EIO ? read_pieces(a) : ret;
 }
 
-static void ignore(void *arg, const struct plfs_finding *finding)
+static long drain(void)
 {
-	(void)arg, (void)finding;
+	struct plfs_drain d = { 0 };
+	int ret = ldrain("a", &d);
+
+	return ret ? ret : (long)d.nr_left;
 }
 
-static long command(enum told_act act)
+static long stage(void)
 {
-	struct plfs_check check = { .found = ignore, .repair = true };
 	struct plfs_drain d = { 0 };
 	char path[PATH_MAX];
 	struct plfs_mount *m = lpath("a", path);
-	int ret;
+	int ret = plfs_stage_file(m, AT_FDCWD, path, false, &d);
 
-	if (act == REPAIR)
-		return plfs_check(m, AT_FDCWD, path, &check);
-	if (act == DRAIN)
-		ret = plfs_drain_file(m, AT_FDCWD, path, &d);
-	else
-		ret = plfs_stage_file(m, AT_FDCWD, path, false, &d);
-	return ret ? ret : act == DRAIN ? (long)d.nr_left : (long)d.nr_logs;
+	return ret ? ret : (long)d.nr_logs;
 }
 
 static long flatten(unsigned char *bytes)
@@ -115,10 +111,14 @@ static long do_it(const struct told_order *o, struct told_answer *a)
 		return lcompact("a");
 	case FLATTEN:
 		return flatten(a->bytes);
-	case UNLINK:
-		return lunlink("a");
+	case REPAIR:
+		return lexamine("a", true);
+	case DRAIN:
+		return drain();
+	case STAGE:
+		return stage();
 	default:
-		return command(o->act);
+		return lunlink("a");
 	}
 }
 

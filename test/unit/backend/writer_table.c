@@ -175,22 +175,14 @@ Test(stat_of_writer, a_removed_file_does_not_count_whatever_became_of_its_writer
 	cr_assert(!writer_table_may_be(&st, WRITER_TABLE_UNKNOWN));
 }
 
-static void ignore(void *arg, const struct plfs_finding *finding)
-{
-	(void)arg, (void)finding;
-}
-
 Test(stat_of_writer, a_repaired_file_does_not_count, .init = scratch_setup, .fini = scratch_remove)
 {
-	struct plfs_check check = { .repair = true, .found = ignore };
 	struct killed k = { "a", 1000, 5, false, SIGKILL };
-	char path[PATH_MAX];
-	struct plfs_mount *m = lpath("a", path);
 
 	for (int i = 0; i < 2; i++)
 		in_child(write_and_die, &k);
 	cr_assert(is_counted("a"));
-	cr_assert_eq(plfs_check(m, AT_FDCWD, path, &check), 0);
+	cr_assert_eq(lexamine("a", true), 0);
 	cr_assert(!is_counted("a"));
 	cr_assert_eq(stat_size("a"), 5000);
 }

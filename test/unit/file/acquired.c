@@ -35,17 +35,6 @@ struct other {
 	int ask[2], answer[2];
 };
 
-static void ignore(void *arg, const struct plfs_finding *finding) { (void)arg, (void)finding; }
-
-static int repair(void)
-{
-	struct plfs_check check = { .repair = true, .found = ignore };
-	char path[PATH_MAX];
-	struct plfs_mount *m = lpath("a", path);
-
-	return plfs_check(m, AT_FDCWD, path, &check);
-}
-
 static int append(struct lfile *l, size_t len, unsigned round)
 {
 	char buf[LEN];
@@ -70,7 +59,7 @@ static int act(struct lfile *l, const struct order *o)
 	case MOVE:
 		return plfs_in_body(l->f, PLFS_MAP_WRITE) != 1;
 	case REPAIR:
-		return repair();
+		return lexamine("a", true);
 	case COMPACT:
 		return lcompact("a") < 0;
 	case DIE:

@@ -3,15 +3,15 @@
  * Random histories of processes of three hosts that make, open, write, link, rename, exchange and remove the
  * same three names, with the command beside. One call comes after the other, or is made in the midst of
  * another one; then they give what they give in one order or in the other (names_world.h). A write is
- * followed by what an unlock does, and what a lock does comes before a read. PLFS_TEST_ROUNDS changes the
- * number of histories of each kind, of which those with two calls at a time have a third; PLFS_TEST_SEED: the
- * one of this seed, or so many from there on.
+ * followed by what an unlock does, and what a lock does comes before a read. Of histories with two calls at a
+ * time there is a third as many (rounds.h).
  */
 #include "test/lib/asked.h"
 #include "test/lib/calls.h"
 #include "test/lib/gc.h"
 #include "test/lib/names_world.h"
 #include "test/lib/near.h"
+#include "test/lib/rounds.h"
 
 #include "core/backend/mount.h"
 
@@ -141,28 +141,23 @@ static long change_names(const struct world_order *o)
 	return plfs_rename(m, AT_FDCWD, from, AT_FDCWD, to, o->act == EXCHANGE ? RENAME_EXCHANGE : 0);
 }
 
-static void ignore(void *arg, const struct plfs_finding *finding)
-{
-	(void)arg, (void)finding;
-}
-
 /* What the command does changes nothing that a program sees. */
 static long command(const struct world_order *o)
 {
-	struct plfs_check check = { .found = ignore, .repair = true };
+	const char *name = name_of_nr(o->a);
 	struct plfs_drain d = { 0 };
 	char path[PATH_MAX];
-	struct plfs_mount *m = lpath(name_of_nr(o->a), path);
 	long ret;
 
+	lpath(name, path);
 	if (o->act == FLATTEN)
 		ret = plfs_flatten(AT_FDCWD, path, NULL);
 	else if (o->act == COMPACT)
-		ret = lcompact(name_of_nr(o->a));
+		ret = lcompact(name);
 	else if (o->act == REPAIR)
-		ret = plfs_check(m, AT_FDCWD, path, &check);
+		ret = lexamine(name, true);
 	else
-		ret = plfs_drain_file(m, AT_FDCWD, path, &d);
+		ret = ldrain(name, &d);
 	if (ret == -EIO && is_near) /* of logs of a killed process, until a drain where it was */
 		return 0;
 	return ret > 0 || ret == -EBUSY || ret == -EAGAIN || ret == -ENOENT || ret == -EMLINK ? 0 : ret;
@@ -227,7 +222,6 @@ static struct {
 	long ret;
 } history[6 * STEPS];
 static int nr_steps;
-static uint64_t state; /* of the random numbers */
 static bool is_held[WORLD_PROCS][WORLD_SLOTS];
 
 static void show(void)
@@ -241,12 +235,6 @@ static void show(void)
 			history[i].ret);
 		fprintf(stderr, o->stop_at ? ", and at its call %d:\n" : "\n", o->stop_at);
 	}
-}
-
-static size_t rnd(size_t below)
-{
-	state = mix64(state + 1);
-	return (size_t)(state >> 16) % below;
 }
 
 static void note(int who, struct world_order o, long ret)
@@ -338,20 +326,20 @@ static struct world_order random_order(int who)
 					       RENAME, EXCHANGE, LINK, FLATTEN, COMPACT, REPAIR };
 	static const int flags[] = { O_RDONLY, O_RDWR, O_RDWR | O_TRUNC, O_RDWR | O_CREAT, O_RDWR | O_CREAT,
 				     O_RDWR | O_CREAT | O_EXCL, O_RDWR | O_CREAT | O_TRUNC };
-	struct world_order o = { .act = acts[rnd(ARRAY_SIZE(acts))] };
+	struct world_order o = { .act = acts[rounds_rnd(ARRAY_SIZE(acts))] };
 
-	o.slot = (int)rnd(WORLD_SLOTS);
-	o.a = (int)rnd(WORLD_NAMES);
-	o.b = (int)rnd(WORLD_NAMES);
-	o.flags = flags[rnd(ARRAY_SIZE(flags))];
-	o.off = (off_t)(rnd(8) ? rnd(12) * 100 : rnd(5000));
-	o.len = o.act == APPEND ? 30 : 1 + rnd(rnd(2) ? 200 : 1200);
+	o.slot = (int)rounds_rnd(WORLD_SLOTS);
+	o.a = (int)rounds_rnd(WORLD_NAMES);
+	o.b = (int)rounds_rnd(WORLD_NAMES);
+	o.flags = flags[rounds_rnd(ARRAY_SIZE(flags))];
+	o.off = (off_t)(rounds_rnd(8) ? rounds_rnd(12) * 100 : rounds_rnd(5000));
+	o.len = o.act == APPEND ? 30 : 1 + rounds_rnd(rounds_rnd(2) ? 200 : 1200);
 	o.byte = (unsigned char)(1 + nr_steps);
-	if (!rnd(40))
+	if (!rounds_rnd(40))
 		o.act = KILL;
-	if (is_near && !rnd(10))
+	if (is_near && !rounds_rnd(10))
 		o.act = DRAIN;
-	if (o.act == CUT && rnd(2))
+	if (o.act == CUT && rounds_rnd(2))
 		o.off = 0;
 	if (!is_apart && o.act >= CLOSE && o.act <= SYNC && !is_held[who][o.slot])
 		o.act = OPEN;
@@ -373,9 +361,9 @@ static bool is_promised(int who, const struct world_order *o, int other, const s
 
 static bool random_step(bool besides)
 {
-	int who = (int)rnd(WORLD_PROCS), other = (int)rnd(WORLD_PROCS);
+	int who = (int)rounds_rnd(WORLD_PROCS), other = (int)rounds_rnd(WORLD_PROCS);
 	struct world_order o = random_order(who), p = random_order(other);
-	int call = 1 + (int)rnd(rnd(2) ? 8 : 60);
+	int call = 1 + (int)rounds_rnd(rounds_rnd(2) ? 8 : 60);
 
 	if (is_apart && o.act >= WRITE && o.act <= SIZE)
 		return opened_for(who, o);
@@ -404,36 +392,26 @@ static bool ends_well(void)
 	return ok;
 }
 
-static bool is_played(uint64_t seed, bool besides)
+static bool is_played(const void *how)
 {
+	const bool *besides = how;
 	bool ok = true;
 	int nr;
 
 	nr_steps = 0;
 	memset(is_held, 0, sizeof(is_held));
 	world_begin();
-	state = seed * 7919;
-	nr = 4 + (int)rnd(STEPS - 4);
+	nr = 4 + (int)rounds_rnd(STEPS - 4);
 	for (int i = 0; i < nr && ok; i++)
-		ok = random_step(besides);
-	ok = ok && ends_well();
-	if (!ok)
-		fprintf(stderr, "PLFS_TEST_SEED=%lu\n", (unsigned long)seed);
-	return ok;
+		ok = random_step(*besides);
+	return ok && ends_well();
 }
 
 static void play(bool besides)
 {
-	const char *rounds = getenv("PLFS_TEST_ROUNDS"), *given = getenv("PLFS_TEST_SEED");
-	uint64_t seed = given ? strtoull(given, NULL, 0) : rounds ? (uint64_t)time(NULL) * 1000 : 1;
-	int nr = rounds ? atoi(rounds) : given ? 1 : 100;
-	bool ok = true;
-
 	asked_start(&procs);
-	for (int i = 0; i < (besides ? (nr + 2) / 3 : nr) && ok; i++)
-		ok = is_played(seed + (uint64_t)i, besides);
+	cr_assert(rounds_play(100, besides ? 3 : 1, is_played, &besides));
 	asked_end(&procs);
-	cr_assert(ok);
 	gc_now(); /* of files whose last process was killed */
 	cr_assert_eq(count_files("data.") + count_files("index.") + count_files("live."), 0);
 }

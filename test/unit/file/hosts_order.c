@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Random histories of processes of three hosts that keep one file open (told_model.h). One call comes after
- * the other, or is made in the midst of another one. PLFS_TEST_ROUNDS changes the number of histories of each
- * kind, of which the latter have a third; PLFS_TEST_SEED: the one of this seed, or so many from there on.
+ * the other, or is made in the midst of another one; of the latter there is a third as many (rounds.h).
  */
 #include "test/lib/near.h"
+#include "test/lib/rounds.h"
 #include "test/lib/told_model.h"
 
 #include <criterion/criterion.h>
@@ -61,34 +61,28 @@ static void truncates_behind_one_that_is_ahead(void)
 
 /* ---- histories ---- */
 
-static uint64_t state; /* of the random numbers */
-
-static size_t rnd(size_t below)
-{
-	state = mix64(state + 1);
-	return (size_t)(state >> 16) % below;
-}
-
 static struct model_act random_act(bool cuts)
 {
 	static const enum told_act acts[] = { CLOSE, WRITE, WRITE, WRITE, WRITE, APPEND, READ, READ, READ,
 					 COMMIT, COMMIT, REFRESH, REFRESH, SYNC, COMPACT, CUT };
 	static const enum told_act commands[] = { COMPACT, REPAIR, DRAIN, STAGE };
-	struct model_act a = { .who = (int)rnd(TOLD_PROCS), .act = acts[rnd(ARRAY_SIZE(acts) - !cuts)] };
+	struct model_act a = { .who = (int)rounds_rnd(TOLD_PROCS) };
 
-	a.off = rnd(8) ? rnd(12) * 100 : rnd(TOLD_LEN - 1200);
-	a.len = a.act == APPEND ? 30 : 1 + rnd(rnd(2) ? 200 : 1200);
-	if (a.act == CUT && rnd(2))
+	a.act = acts[rounds_rnd(ARRAY_SIZE(acts) - !cuts)];
+	a.off = rounds_rnd(8) ? rounds_rnd(12) * 100 : rounds_rnd(TOLD_LEN - 1200);
+	a.len = a.act == APPEND ? 30 : 1 + rounds_rnd(rounds_rnd(2) ? 200 : 1200);
+	if (a.act == CUT && rounds_rnd(2))
 		a.off = 0;
-	if (!rnd(60)) /* longer than a lease lasts, or than clocks differ */
-		return (struct model_act){ a.who, PAUSE, rnd(2) ? 9000 : 25000, 0 };
-	if (told_near && !rnd(60))
+	if (!rounds_rnd(60)) /* longer than a lease lasts, or than clocks differ */
+		return (struct model_act){ a.who, PAUSE, rounds_rnd(2) ? 9000 : 25000, 0 };
+	if (told_near && !rounds_rnd(60))
 		return (struct model_act){ 0, LOSE, 0, 0 };
-	if (!rnd(12))
-		return (struct model_act){ TOLD_PROCS + (int)rnd(2), commands[rnd(told_near ? 4 : 2)], 0, 0 };
+	if (!rounds_rnd(12))
+		return (struct model_act){ TOLD_PROCS + (int)rounds_rnd(2),
+					   commands[rounds_rnd(told_near ? 4 : 2)], 0, 0 };
 	if (!model_is_open[a.who])
-		a.act = rnd(4) ? OPEN : OPEN_READ;
-	else if (!rnd(30))
+		a.act = rounds_rnd(4) ? OPEN : OPEN_READ;
+	else if (!rounds_rnd(30))
 		a.act = KILL;
 	else if (model_only_reads[a.who] && (a.act == WRITE || a.act == APPEND || a.act == CUT))
 		a.act = READ;
@@ -100,41 +94,38 @@ static bool can_be_beside(struct model_act a) { return a.act != PAUSE && a.act !
 static bool random_step(bool cuts, bool beside)
 {
 	struct model_act a = random_act(cuts), b = random_act(cuts);
-	int call = 1 + (int)rnd(rnd(2) ? 8 : 60);
+	int call = 1 + (int)rounds_rnd(rounds_rnd(2) ? 8 : 60);
 
 	if (beside && a.who != b.who && can_be_beside(a) && a.act != KILL && can_be_beside(b))
 		return model_beside(a, call, b);
 	return model_step(a.who, a.act, a.off, a.len);
 }
 
-static bool is_played(uint64_t seed, bool cuts, bool beside)
+struct kind {
+	bool cuts, beside;
+};
+
+static bool is_played(const void *how)
 {
+	const struct kind *k = how;
 	int nr;
 	bool ok;
 
-	state = seed * 7919;
 	model_begin();
-	nr = 4 + (int)rnd(STEPS - 3 * TOLD_PROCS - 4);
-	ok = model_step((int)rnd(TOLD_PROCS), OPEN, 0, 0);
+	nr = 4 + (int)rounds_rnd(STEPS - 3 * TOLD_PROCS - 4);
+	ok = model_step((int)rounds_rnd(TOLD_PROCS), OPEN, 0, 0);
 	for (int i = 1; i < nr && ok; i++)
-		ok = random_step(cuts, beside);
-	ok = ok && model_ends(rnd(4) ? -1 : (int)rnd(2));
-	if (!ok)
-		fprintf(stderr, "PLFS_TEST_SEED=%lu\n", (unsigned long)seed);
+		ok = random_step(k->cuts, k->beside);
+	ok = ok && model_ends(rounds_rnd(4) ? -1 : (int)rounds_rnd(2));
 	return tell(0, (struct told_order){ .act = UNLINK })->ret == 0 && ok;
 }
 
 static void play(bool cuts, bool beside)
 {
-	const char *rounds = getenv("PLFS_TEST_ROUNDS"), *given = getenv("PLFS_TEST_SEED");
-	uint64_t seed = given ? strtoull(given, NULL, 0) : rounds ? (uint64_t)time(NULL) * 1000 : 1;
-	int nr = rounds ? atoi(rounds) : given ? 1 : 120;
-	bool ok = true;
+	struct kind k = { cuts, beside };
 
 	told_start();
-	for (int i = 0; i < (beside ? (nr + 2) / 3 : nr) && ok; i++)
-		ok = is_played(seed + (uint64_t)i, cuts, beside);
-	cr_assert(ok);
+	cr_assert(rounds_play(120, beside ? 3 : 1, is_played, &k));
 	told_end();
 }
 

@@ -331,11 +331,9 @@ static int write_and_die_at(void *arg)
 static int drain_all(void *arg)
 {
 	struct plfs_drain d = { 0 };
-	char path[PATH_MAX];
-	struct plfs_mount *m = lpath("a", path);
 
 	(void)arg;
-	return plfs_drain_file(m, AT_FDCWD, path, &d) ? 1 : d.nr_left ? 2 : d.nr_lost ? 3 : 0;
+	return ldrain("a", &d) ? 1 : d.nr_left ? 2 : d.nr_lost ? 3 : 0;
 }
 
 Test(near_killed, at_any_call_of_its_first_write_it_leaves_nothing_that_a_drain_cannot_take)
