@@ -40,11 +40,21 @@ int place_enter_top(struct store *home, const char *dir, const char *host, size_
 		    struct place_dir *near);
 
 /*
- * The same to make a log: what is missing of it is made, with near.HOST at home of @mode. The caller is the
- * owner of the file. -EREMOTE: near.HOST at home is of another place; -EPERM: somebody else may write there
- * (one line); -errno.
+ * What is done where this host has no place for a hostdir as yet, before anything leads there, and by one
+ * process at a time: the others wait, and find it done. What @make returns but 0 ends that.
  */
-int place_begin(struct store *home, const char *dir, mode_t mode, struct place_dir *near);
+struct place_first {
+	int (*make)(void *arg);
+	void *arg;
+};
+
+/*
+ * The same to make a log: what is missing of it is made, with near.HOST at home of @mode. The caller is the
+ * owner of the file. @first, or NULL: may be NULL. -EREMOTE: near.HOST at home is of another
+ * place; -EPERM: somebody else may write there (one line); -errno.
+ */
+int place_begin(struct store *home, const char *dir, mode_t mode, const struct place_first *first,
+		struct place_dir *near);
 
 /*
  * The hostdir @dir, or with the name of a container that, in the place @top (NEAR/plfs.UID/BACKEND-ID),
@@ -75,7 +85,7 @@ int place_enter_below(struct store *home, int fd, const char *path, struct place
 int place_read_as(struct store *home, const char *dir, const char *file, struct place *p);
 int place_enter_as(struct store *home, const char *dir, const char *file, struct place_dir *near, bool top);
 int place_begin_as(struct store *home, const struct place_settings *ps, const char *dir, const char *file,
-		   mode_t mode, bool make, struct place_dir *near);
+		   mode_t mode, bool make, const struct place_first *first, struct place_dir *near);
 
 /* Whether a sync of this process leaves bytes of logs near where they are. */
 static inline bool place_syncs_near(const struct store *s)

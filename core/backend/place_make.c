@@ -112,9 +112,18 @@ int place_make_top(struct store *home)
 
 /* ---- a log is to be made there ---- */
 
+/* Nothing here says as yet which place this is: to look at home would be in vain. */
+static bool is_new(struct place_dir *near, const char *dir, const char *file)
+{
+	uint8_t raw[PLACE_LEN];
+	struct place p;
+
+	return near_file_read_locked(near, dir, file, raw, &p) == -ENODATA;
+}
+
 /* One attempt. -EAGAIN: it was removed meanwhile. */
 static int try_begin(struct store *home, const struct place_settings *ps, const char *dir, const char *file,
-		     mode_t mode, bool make, struct place_dir *near)
+		     mode_t mode, bool make, const struct place_first *first, struct place_dir *near)
 {
 	struct store *s = &near->store;
 	bool made;
@@ -131,11 +140,15 @@ static int try_begin(struct store *home, const struct place_settings *ps, const 
 	ret = near->lock < 0 ? near->lock : store_lock_shared(s, near->lock);
 	if (near->lock == -ENOENT && !make)
 		ret = -ENODATA;
-	if (!ret)
+	if (!ret && !(make && is_new(near, dir, file)))
 		ret = near_file_compare(home, ps, dir, file, mode, near, false);
-	if (ret == -ENODATA && make) { /* it is new */
+	else if (!ret)
+		ret = -ENODATA;
+	if (ret == -ENODATA && make) {
 		store_unlock(s, near->lock);
 		ret = store_lock(s, near->lock);
+		if (!ret && first && is_new(near, dir, file) && first->make(first->arg))
+			ret = -ENODATA;
 		if (!ret)
 			ret = near_file_compare(home, ps, dir, file, mode, near, true);
 		if (!ret)
@@ -147,12 +160,12 @@ static int try_begin(struct store *home, const struct place_settings *ps, const 
 }
 
 int place_begin_as(struct store *home, const struct place_settings *ps, const char *dir, const char *file,
-		   mode_t mode, bool make, struct place_dir *near)
+		   mode_t mode, bool make, const struct place_first *first, struct place_dir *near)
 {
 	int ret = -EAGAIN;
 
 	for (int tries = 0; ret == -EAGAIN && tries < TRIES; tries++)
-		ret = try_begin(home, ps, dir, file, mode, make, near);
+		ret = try_begin(home, ps, dir, file, mode, make, first, near);
 	if (ret == -EAGAIN)
 		ret = -ENOENT;
 	if (ret && ret != -ENOSPC && ret != -EDQUOT && ret != -EREMOTE && ret != -ENODATA)
@@ -160,11 +173,12 @@ int place_begin_as(struct store *home, const struct place_settings *ps, const ch
 	return ret;
 }
 
-int place_begin(struct store *home, const char *dir, mode_t mode, struct place_dir *near)
+int place_begin(struct store *home, const char *dir, mode_t mode, const struct place_first *first,
+		struct place_dir *near)
 {
 	const char *host = host_name();
 	char file[STORE_PATH_LEN];
 
 	near_file_name(file, host, strlen(host));
-	return place_begin_as(home, home->near, dir, file, mode, true, near);
+	return place_begin_as(home, home->near, dir, file, mode, true, first, near);
 }

@@ -157,6 +157,25 @@ static int placed_stat(struct store *s, const char *path, struct stat *st)
 	return neither(ret, ret2);
 }
 
+/* A live file of this host, where it is made now: nobody else has one of that name. */
+static int unlink_live(struct store *s, const struct parts *p)
+{
+	char top[PLACE_PATH_LEN];
+	struct place_dir near;
+	int ret;
+
+	if (!s->near || !name_is_our_live(p->name))
+		return -ENOENT;
+	ret = place_top_path(s->near, top);
+	if (!ret)
+		ret = place_open_top(s, top, p->dir, &near);
+	if (ret)
+		return ret;
+	ret = near.store.ops->unlink(&near.store, p->name);
+	place_leave(&near);
+	return ret;
+}
+
 /* Both, the one that readers see first: a log that a killed mover has left twice goes for good. */
 static int placed_unlink(struct store *s, const char *path)
 {
@@ -166,6 +185,8 @@ static int placed_unlink(struct store *s, const char *path)
 
 	if (!take_apart(path, &p))
 		return s->under->unlink(s, path);
+	if (!unlink_live(s, &p)) /* home is not asked */
+		return 0;
 	do {
 		ret = enter(s, &p, &near);
 		if (!ret) {
@@ -378,14 +399,6 @@ static int has_group(struct store *s, int h, mode_t mode, gid_t gid)
 	return ret || st.st_gid == gid || !(mode & S_IRWXG) ? ret : store_chown(s, h, (uid_t)-1, gid);
 }
 
-/* -ENOSPC: the budget is used up. */
-static int begin(struct store *s, const char *dir, mode_t mode, struct place_dir *near)
-{
-	if (s->near->max && place_used(s->near) >= s->near->max)
-		return -ENOSPC;
-	return place_begin(s, dir, mode, near);
-}
-
 int placed_create(struct store *s, const char *path, mode_t mode, gid_t gid, mode_t home_mode,
 		  struct place_dir *hold)
 {
@@ -394,9 +407,9 @@ int placed_create(struct store *s, const char *path, mode_t mode, gid_t gid, mod
 	bool noted;
 	int ret, h;
 
-	if ((!hold && (!s->near || !s->under)) || !take_apart(path, &p))
-		return -EOPNOTSUPP;
-	ret = hold ? 0 : begin(s, p.dir, home_mode, &near);
+	ret = take_apart(path, &p) ? 0 : -EOPNOTSUPP;
+	if (!ret && !hold)
+		ret = placed_hold(s, p.dir, home_mode, NULL, &near);
 	if (ret)
 		return ret;
 	near = hold ? *hold : near;
@@ -418,9 +431,14 @@ int placed_create(struct store *s, const char *path, mode_t mode, gid_t gid, mod
 	return ret ? ret : h;
 }
 
-int placed_hold(struct store *s, const char *dir, mode_t home_mode, struct place_dir *hold)
+int placed_hold(struct store *s, const char *dir, mode_t home_mode, const struct place_first *first,
+		struct place_dir *hold)
 {
-	return s->near && s->under ? begin(s, dir, home_mode, hold) : -EOPNOTSUPP;
+	if (!s->near || !s->under)
+		return -EOPNOTSUPP;
+	if (s->near->max && place_used(s->near) >= s->near->max) /* the budget is used up */
+		return -ENOSPC;
+	return place_begin(s, dir, home_mode, first, hold);
 }
 
 void placed_release(struct place_dir *hold) { place_leave(hold); }

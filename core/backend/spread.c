@@ -110,7 +110,7 @@ static int begin_as(const struct container *c, const struct place_settings *ps, 
 	char file[STORE_PATH_LEN];
 
 	snprintf(file, sizeof(file), "spread.%u.%s", slot, host_name());
-	return place_begin_as(c->store, ps, dir, file, container_file_mode(c, false), make, hold);
+	return place_begin_as(c->store, ps, dir, file, container_file_mode(c, false), make, NULL, hold);
 }
 
 /*

@@ -9,6 +9,7 @@
 #include "core/base/guard.h"
 #include "core/base/io.h"
 #include "core/base/msg.h"
+#include "core/base/pause.h"
 #include "core/base/sys.h"
 
 #include <endian.h>
@@ -25,19 +26,12 @@
 #define FLATTEN_PATIENCE_MS 1000
 #define CLAIM_PATIENCE_MS 1000
 
-#define PAUSE_MIN_NS 20000
-#define PAUSE_MAX_NS 2000000
-
-/* Wait a little, each time longer. Whether that was in vain for @patience_ms by now; 0: never. */
-static bool is_hopeless(uint64_t *waited_ns, unsigned patience_ms)
+/* Wait a little. Whether that was in vain for @patience_ms by now; 0: never. */
+static bool is_hopeless(struct pause *p, unsigned patience_ms)
 {
-	uint64_t ns = min_u64(max_u64(*waited_ns / 4, PAUSE_MIN_NS), PAUSE_MAX_NS);
-	struct timespec pause = { .tv_nsec = (long)ns };
-
-	if (patience_ms && *waited_ns >= patience_ms * 1000000ULL)
+	if (patience_ms && p->slept_ns >= patience_ms * 1000000ULL)
 		return true;
-	io_nanosleep(&pause, NULL);
-	*waited_ns += ns;
+	pause_before_asking(p);
 	return false;
 }
 
@@ -73,13 +67,13 @@ static short lock_of_others(int fd, int cmd, off_t byte, short unknown)
  */
 static int lock_header_unless(int fd, unsigned patience_ms, struct stub *claimed)
 {
-	uint64_t waited_ns = 0;
+	struct pause p = { 0 };
 	int ret = set_lock(fd, F_SETLK, STUB_LOCK_HEADER, F_WRLCK);
 
 	while (ret == -EBUSY && lock_of_others(fd, F_GETLK, STUB_LOCK_HEADER, F_WRLCK) != F_RDLCK) {
 		if (claimed && !stub_read(fd, claimed) && claimed->has_container && !claimed->moving)
 			return 1;
-		if (is_hopeless(&waited_ns, patience_ms))
+		if (is_hopeless(&p, patience_ms))
 			break;
 		ret = set_lock(fd, F_SETLK, STUB_LOCK_HEADER, F_WRLCK);
 	}
@@ -201,10 +195,10 @@ int stub_claim(int fd, struct stub *stub, uint64_t now_ns, ino_t number,
 
 void stub_wait_claimed(int fd)
 {
-	uint64_t waited_ns = 0;
+	struct pause p = { 0 };
 
 	while (lock_of_others(fd, F_GETLK, STUB_LOCK_HEADER, F_UNLCK) == F_WRLCK &&
-	       !is_hopeless(&waited_ns, CLAIM_PATIENCE_MS))
+	       !is_hopeless(&p, CLAIM_PATIENCE_MS))
 		;
 }
 
@@ -240,12 +234,12 @@ int stub_propose(int fd, uint64_t claim, uint64_t *decided)
 int stub_finish_claim(int fd, struct stub *stub, const uint8_t *id, uint64_t now_ns, ino_t number,
 		      uid_t maker)
 {
-	uint64_t waited_ns = 0;
+	struct pause p = { 0 };
 	int ret;
 
 	/* Who has locked the header before he could see the word. */
 	while (lock_of_others(fd, F_GETLK, STUB_LOCK_HEADER, F_UNLCK) == F_WRLCK)
-		is_hopeless(&waited_ns, 0);
+		is_hopeless(&p, 0);
 	ret = stub_read(fd, stub);
 	if (ret || !has_none(stub))
 		return ret;
@@ -368,13 +362,13 @@ static __attribute__((noinline, cold)) int tell_locked(int fd)
 
 int stub_settle_bare(int fd, struct stub *stub)
 {
-	uint64_t waited_ns = 0;
+	struct pause p = { 0 };
 	int ret = stub_read(fd, stub);
 	bool moves = false;
 
 	while (!ret && stub->moving && !stub->has_container) {
 		moves = lock_of_others(fd, F_GETLK, STUB_LOCK_HEADER, F_UNLCK) == F_WRLCK;
-		if (!moves || is_hopeless(&waited_ns, MOVE_PATIENCE_MS))
+		if (!moves || is_hopeless(&p, MOVE_PATIENCE_MS))
 			break;
 		ret = stub_read(fd, stub);
 	}
@@ -486,13 +480,13 @@ static __attribute__((noinline, cold)) int tell_kept(int fd)
 int stub_mark_in_use(int fd)
 {
 	unsigned patience_ms = 0;
-	uint64_t waited_ns = 0;
+	struct pause p = { 0 };
 
 	if (likely(stub_try_mark_in_use(fd)))
 		return 0;
 	if (!is_ours_alone(fd))
 		patience_ms = FLATTEN_PATIENCE_MS;
-	while (!is_hopeless(&waited_ns, patience_ms))
+	while (!is_hopeless(&p, patience_ms))
 		if (stub_try_mark_in_use(fd))
 			return 0;
 	return tell_kept(fd);

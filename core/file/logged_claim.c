@@ -7,6 +7,7 @@
 #include "core/backend/container_dirs.h"
 #include "core/backend/container_remove.h"
 #include "core/backend/names.h"
+#include "core/backend/place_turn.h"
 #include "core/backend/stub_lock.h"
 #include "core/base/io.h"
 #include "core/base/msg.h"
@@ -39,8 +40,10 @@ struct claim_arg {
  */
 static int make_container(struct claim_arg *ca, const uint8_t *id)
 {
-	int ret;
+	int ret = mount_prepare(ca->m);
 
+	if (ret)
+		return ret;
 	inode_init_container(ca->m, &ca->c, id, ca->st);
 	ca->c.maker = ca->c.caller;
 	ca->c.acl = ca->acl;
@@ -155,6 +158,18 @@ static int claim_header(struct claim_arg *ca, struct stub *now)
 	return ret;
 }
 
+/* All ranks of a job begin at once: with near= one of each host claims the file for the others. */
+static int claim_in_turn(struct claim_arg *ca, struct stub *now)
+{
+	int turn = unlikely(ca->near) ? place_turn_take(&ca->m->store, ca->st->st_ino) : -1;
+	int ret = turn < 0 ? 0 : stub_read(ca->fd, now);
+
+	if (turn < 0 || (!ret && !now->has_container))
+		ret = claim_header(ca, now);
+	place_turn_end(&turn);
+	return ret;
+}
+
 int logged_claim(struct inode *ino, int fd)
 {
 	uint8_t acl[ACL_LEN_MAX];
@@ -164,17 +179,15 @@ int logged_claim(struct inode *ino, int fd)
 	};
 	struct stub now;
 	ssize_t n;
-	int ret = mount_prepare(ino->m);
+	int ret;
 
-	if (!ret && sys.fstat(fd, &st))
-		ret = -errno;
-	if (ret)
-		return ret;
+	if (sys.fstat(fd, &st))
+		return -errno;
 	n = acl_get(fd, acl);
 	if (n < 0)
 		return (int)n;
 	ca.acl_len = (size_t)n;
-	ret = claim_header(&ca, &now);
+	ret = claim_in_turn(&ca, &now);
 	if (ret)
 		return ret;
 	if (now.has_container && !memcmp(now.id, ca.c.id, STUB_ID_LEN))

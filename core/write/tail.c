@@ -90,27 +90,6 @@ static int create_in(struct tail *t, const struct container *c)
 	return ret;
 }
 
-static int create_near(struct tail *t, const struct container *c)
-{
-	mode_t mode = container_file_mode(c, false);
-	char hostdir[32], dir[CONTAINER_PATH_LEN];
-	struct container held = *c;
-	struct place_dir hold;
-	int ret;
-
-	snprintf(hostdir, sizeof(hostdir), "hostdir.%u", name_hostdir(c));
-	container_path(c, hostdir, dir);
-	ret = placed_hold(c->store, dir, mode, &hold);
-	if (ret == -ENOENT && !container_add_hostdir(c, name_hostdir(c)))
-		ret = placed_hold(c->store, dir, mode, &hold);
-	if (ret)
-		return ret;
-	held.hold = &hold;
-	ret = create_in(t, &held);
-	placed_release(&hold);
-	return ret;
-}
-
 /* In the backend that the rule picks; where that cannot be, in the next. */
 static int create_spread(struct tail *t, const struct container *c)
 {
@@ -137,17 +116,18 @@ static int create_spread(struct tail *t, const struct container *c)
 	return ret;
 }
 
-int tail_create(struct tail *t, const struct container *c)
+int tail_create(struct tail *t, const struct container *c, struct place_dir *near)
 {
-	struct container home = *c;
+	struct container home = *c, there = *c;
 	int ret = -EOPNOTSUPP;
 
 	t->c = c;
 	if (unlikely(c->spreads))
 		return create_spread(t, c);
 	home.near = false;
-	if (c->near)
-		ret = create_near(t, c);
+	there.hold = near;
+	if (near)
+		ret = create_in(t, &there);
 	return ret ? create_in(t, &home) : 0;
 }
 

@@ -46,11 +46,11 @@ struct tail {
 };
 
 /*
- * Make a log and its live file. With c->near both are near, if they can be; else at home. With c->spreads
- * both are in the backend that the rule picks, or another one. -errno: nothing is
- * left behind.
+ * Make a log and its live file. With @near, of placed_hold(), both are near, if they can be; else at home.
+ * With c->spreads both are in the backend that the rule picks, or another one. -errno: nothing is left
+ * behind.
  */
-int tail_create(struct tail *t, const struct container *c);
+int tail_create(struct tail *t, const struct container *c, struct place_dir *near);
 
 /*
  * The log @t->log was opened, to be continued at @start: make its live file, beside it. 0; -errno: such as
