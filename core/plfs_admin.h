@@ -177,6 +177,13 @@ int plfs_compact(const char *path, struct plfs_compact *out, struct plfs_progres
 
 /* ---- places ---- */
 
+/* Kept from one drain of a helper to the next; begins with most_ns alone. */
+struct plfs_yield {
+	uint64_t most_ns; /* so long it waits for processes that write */
+	int place; /* the drain's own, as the next: descriptor */
+	uint64_t since_ns, free_until_ns;
+};
+
 /* Options and results of a drain; results are added to what is there. */
 struct plfs_drain {
 	bool dry; /* only with orphans: remove nothing */
@@ -194,6 +201,7 @@ struct plfs_drain {
 	uint64_t rate;           /* bytes a second to copy at most; 0: no limit */
 	unsigned writers;        /* processes of all hosts that copy at a time; 0: as the mapping says */
 	uint64_t due_ns;         /* when they may go on; the drain's own */
+	struct plfs_yield *yield; /* of a place: give way to processes of this host that write there; or NULL */
 	uint64_t nr_logs, bytes; /* moved, copied */
 	uint64_t nr_copies;      /* made in other backends (mirror=); their bytes are among those */
 	uint64_t nr_parity;      /* parity files made (parity=1); the bytes read for them are among those */

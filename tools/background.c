@@ -21,6 +21,7 @@
 #define LOOK_MS 200
 #define IDLE_MS 1000       /* so long nothing to do: the end */
 #define BACK_OFF_MS 500    /* after a failure, twice that after the next */
+#define YIELD_S 10         /* it waits so long for ranks that write */
 
 struct background {
 	const char *top;
@@ -31,6 +32,7 @@ struct background {
 	unsigned patience_ms;
 	uint64_t rate;    /* bytes a second; 0: no limit */
 	unsigned writers; /* processes that copy at a time; 0: as the mapping says */
+	struct plfs_yield yield;
 };
 
 /* ---- the process ---- */
@@ -147,7 +149,7 @@ static int look(struct background *b, struct plfs_drain *d)
 	int ret;
 
 	*d = (struct plfs_drain){ .closed_only = true, .trouble = trouble, .arg = b,
-				  .rate = b->rate, .writers = b->writers };
+				  .rate = b->rate, .writers = b->writers, .yield = &b->yield };
 	ret = plfs_drain_place(b->m, b->top, false, d);
 	nr_dead = d->nr_dead;
 	if (ret || d->nr_logs || nr_dead <= b->nr_dead) {
@@ -212,7 +214,8 @@ static int drain(struct background *b)
 	while (work(b)) {
 		/* Who closed a log while the lock was held relies on this look. */
 		set_lock(b, F_UNLCK);
-		d = (struct plfs_drain){ .closed_only = true, .rate = b->rate, .writers = b->writers };
+		d = (struct plfs_drain){ .closed_only = true, .rate = b->rate, .writers = b->writers,
+					 .yield = &b->yield };
 		plfs_drain_place(b->m, b->top, false, &d);
 		if (!d.nr_logs && !d.nr_left)
 			return TOOL_OK;
@@ -243,7 +246,8 @@ static int no_file(void *arg, const char *name, const char *path, struct plfs_mo
 int background_drain(const char *top, unsigned patience_s, const struct plfs_drain *limits)
 {
 	struct background b = { .top = top, .patience_ms = patience_s * 1000,
-				.rate = limits->rate, .writers = limits->writers };
+				.rate = limits->rate, .writers = limits->writers,
+				.yield = { .most_ns = YIELD_S * 1000000000ULL } };
 	char near[PATH_MAX], *slash = NULL;
 	char *names[] = { near };
 	struct places p = { .names = names, .nr = 1, .top = take_top, .file = no_file, .arg = &b };

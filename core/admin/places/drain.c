@@ -367,6 +367,8 @@ int plfs_drain_place(struct plfs_mount *m, const char *top, bool only_orphans, s
 		p.ret = -errno;
 	} else {
 		p.uid = st.st_uid;
+		if (d->yield)
+			d->yield->place = p.fd;
 		p.only_orphans |= spare_is_top(p.top); /* nothing moves from there */
 		placed_enable(&m->store);
 		as_owner_begin(&owner, st.st_uid, st.st_gid);

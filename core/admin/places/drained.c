@@ -8,6 +8,7 @@
 #include "core/admin/places/mend.h"
 #include "core/admin/places/pace.h"
 #include "core/admin/places/tokens.h"
+#include "core/admin/places/yield.h"
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
 #include "core/backend/placed.h"
@@ -39,6 +40,7 @@ static int drain_log(struct draining *g, const char *log)
 		drain_note_open(g->d, g->c, log, g->open);
 		return 0;
 	}
+	yield_to_writers(g->d);
 	token = token_take(g->c->store, g->writers, g->d);
 	ret = token == -ETIME || pace_is_over(g->d) ? -ETIME : carry_log(g->c, log, &carry);
 	token_give(g->c->store, token);
