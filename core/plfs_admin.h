@@ -201,7 +201,7 @@ struct plfs_drain {
 	uint64_t rate;           /* bytes a second to copy at most; 0: no limit */
 	unsigned writers;        /* processes of all hosts that copy at a time; 0: as the mapping says */
 	uint64_t due_ns;         /* when they may go on; the drain's own */
-	struct plfs_yield *yield; /* of a place: give way to processes of this host that write there; or NULL */
+	struct plfs_yield *yield; /* of a place: give way to processes that write there; or NULL */
 	uint64_t nr_logs, bytes; /* moved, copied */
 	uint64_t nr_copies;      /* made in other backends (mirror=); their bytes are among those */
 	uint64_t nr_parity;      /* parity files made (parity=1); the bytes read for them are among those */

@@ -81,6 +81,7 @@ static int drain_top(void *arg, const char *top, const char *home)
 static void drain(char last, uint64_t writes_s, struct plfs_yield *yield)
 {
 	struct plfs_drain d = { .closed_only = true, .yield = yield, .progress = progress };
+	const struct timespec long_ago[2] = { { 1, 0 }, { 1, 0 } };
 	struct lfile l = made("w");
 	char name[2] = "a";
 
@@ -93,7 +94,7 @@ static void drain(char last, uint64_t writes_s, struct plfs_yield *yield)
 	if (writes_s)
 		write_now();
 	else
-		cr_assert_eq(utimensat(AT_FDCWD, log_path, (const struct timespec[]){ { 1, 0 }, { 1, 0 } }, 0), 0);
+		cr_assert_eq(utimensat(AT_FDCWD, log_path, long_ago, 0), 0);
 	sys.clock_gettime = the_time;
 	sys.nanosleep = sleeps;
 	cr_assert_eq(plfs_places_in(near_dir, drain_top, &d), 0);
