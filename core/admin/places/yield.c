@@ -15,7 +15,7 @@
 
 #define LOOK_NS 50000000
 #define JUST_NOW_NS 300000000
-#define NEARLY_FULL 4 /* a quarter is left */
+#define NEARLY_FULL 8 /* an eighth is left */
 
 static uint64_t time_ns(clockid_t clock)
 {
@@ -38,7 +38,9 @@ static int is_written(void *arg, int fd, const char *name, unsigned char type)
 	struct stat st;
 
 	(void)type;
-	if (name_kind(name) != DROPPING_LIVE || snprintf(live, sizeof(live), "./%s", name) >= (int)sizeof(live))
+	if (name_kind(name) != DROPPING_LIVE)
+		return 0;
+	if (snprintf(live, sizeof(live), "./%s", name) >= (int)sizeof(live))
 		return 0;
 	name_log_of_live(live, log);
 	l->busy = !sys.fstatat(fd, log, &st, AT_SYMLINK_NOFOLLOW) &&
