@@ -200,7 +200,8 @@ struct plfs_drain {
 	void *arg;
 	uint64_t rate;           /* bytes a second to copy at most; 0: no limit */
 	unsigned writers;        /* processes of all hosts that copy at a time; 0: as the mapping says */
-	uint64_t due_ns;         /* when they may go on; the drain's own */
+	uint64_t due_ns;         /* when they may go on; the drain's own, as the next */
+	unsigned nr_late;        /* pieces one after the other that took longer than the rate lets them */
 	struct plfs_yield *yield; /* of a place: give way to processes that write there; or NULL */
 	uint64_t nr_logs, bytes; /* moved, copied */
 	uint64_t nr_copies;      /* made in other backends (mirror=); their bytes are among those */

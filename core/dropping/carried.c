@@ -17,6 +17,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#define PAGE_LEN 4096
+
 static_assert(CARRIED_COPY_LEN % INDEX_CHUNK_LEN == 0, "whole chunks are compared");
 
 void carried_end(struct carried *k)
@@ -28,7 +30,16 @@ void carried_end(struct carried *k)
 	if (k->to >= 0)
 		store_close(&k->home, &k->to);
 	sums_release(&k->sums);
-	mem_free(k->buf);
+	mem_free(k->buf_mem);
+}
+
+int carried_make_buf(struct carried *k)
+{
+	k->buf_mem = mem_alloc(CARRIED_COPY_LEN + PAGE_LEN);
+	if (!k->buf_mem)
+		return -ENOMEM;
+	k->buf = (uint8_t *)(((uintptr_t)k->buf_mem + PAGE_LEN - 1) & ~(uintptr_t)(PAGE_LEN - 1));
+	return 0;
 }
 
 int carried_make(struct carried *k, const char *full)
@@ -117,6 +128,31 @@ static int compare(struct carried *k, size_t len, uint64_t off)
 	return -EIO;
 }
 
+static void set_direct(struct carried *k, bool direct)
+{
+	int fd = store_fd(&k->home, k->to), flags;
+
+	if (k->is_direct == direct || fd < 0)
+		return;
+	flags = sys.fcntl(fd, F_GETFL);
+	if (flags >= 0 && !sys.fcntl(fd, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT))
+		k->is_direct = direct;
+}
+
+/* At the end of a log there may be less than a page. */
+static ssize_t put(struct carried *k, size_t len, uint64_t off, struct carry *carry)
+{
+	ssize_t n;
+
+	set_direct(k, carry && carry->direct && !(len % PAGE_LEN) && !(off % PAGE_LEN));
+	n = datalog_pwrite(&k->home, k->to, k->buf, len, off);
+	if (n >= 0 || !k->is_direct || (n != -EINVAL && n != -EOPNOTSUPP))
+		return n;
+	carry->direct = false;
+	set_direct(k, false);
+	return datalog_pwrite(&k->home, k->to, k->buf, len, off);
+}
+
 int carried_copy_data(struct carried *k, uint64_t off, uint64_t len, bool compares, struct carry *carry)
 {
 	size_t piece = carry && carry->piece ? min_size(carry->piece, CARRIED_COPY_LEN) : CARRIED_COPY_LEN;
@@ -131,7 +167,7 @@ int carried_copy_data(struct carried *k, uint64_t off, uint64_t len, bool compar
 		if (n <= 0)
 			return n < 0 ? (int)n : -EBUSY; /* it was cut meanwhile */
 		ret = compares ? compare(k, (size_t)n, off) : 0;
-		done = ret || k->to < 0 ? n : datalog_pwrite(&k->home, k->to, k->buf, (size_t)n, off);
+		done = ret || k->to < 0 ? n : put(k, (size_t)n, off, carry);
 		if (!ret && done != n)
 			ret = done < 0 ? (int)done : -ENOSPC;
 		off += (uint64_t)n;
@@ -149,8 +185,9 @@ int carried_prove(const struct container *c, const char *path, int h, int other,
 			     .quiet = true, .sums.quiet = true };
 	int ret;
 
-	k.buf = mem_alloc(CARRIED_COPY_LEN);
-	ret = k.buf ? carried_copy_data(&k, 0, len, true, NULL) : -ENOMEM;
+	ret = carried_make_buf(&k);
+	if (!ret)
+		ret = carried_copy_data(&k, 0, len, true, NULL);
 	k.from = -1; /* the caller's */
 	carried_end(&k);
 	return ret == -EBUSY || ret == -EBADMSG ? -EIO : ret;

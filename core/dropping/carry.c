@@ -57,8 +57,7 @@ static int begin(struct carried *k, const struct container *c, const char *path)
 		return ret;
 	k->from = datalog_open(c, path, false);
 	k->doubtful = twin_prefers_home(k->from);
-	k->buf = k->from < 0 ? NULL : mem_alloc(CARRIED_COPY_LEN);
-	return k->from < 0 ? k->from : k->buf ? 0 : -ENOMEM;
+	return k->from < 0 ? k->from : carried_make_buf(k);
 }
 
 /* What leads to the rest of the log: without it that is not found after a power failure. */

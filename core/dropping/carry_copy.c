@@ -61,9 +61,10 @@ int carry_stage(const struct container *c, const char *path, struct carry *carry
 	ret = k.from < 0 ? k.from : c->store->ops->fstat(c->store, k.from, &st);
 	if (!ret && staged_find(c->store, k.full, &len) && len == (uint64_t)st.st_size)
 		ret = -EALREADY;
-	k.buf = ret ? NULL : mem_alloc(CARRIED_COPY_LEN);
 	if (!ret)
-		ret = !k.buf ? -ENOMEM : carried_is_open(&k) ? -EBUSY : staged_enter(c->store, dir, &to);
+		ret = carried_make_buf(&k);
+	if (!ret)
+		ret = carried_is_open(&k) ? -EBUSY : staged_enter(c->store, dir, &to);
 	if (!ret) {
 		k.home = to;
 		ret = stage(&k, strrchr(k.full, '/') + 1, carry);
@@ -84,9 +85,8 @@ static int copy_to(struct carried *k, struct carry *carry)
 	off_t len = 0;
 	int ret = carried_name_tmp(k->full, tmp);
 
-	k->buf = mem_alloc(CARRIED_COPY_LEN);
-	if (!k->buf)
-		return -ENOMEM;
+	if (!ret)
+		ret = carried_make_buf(k);
 	if (!ret)
 		ret = carried_is_open(k) ? -EBUSY : 0;
 	if (ret)

@@ -27,7 +27,10 @@ static bool is_there(const struct container *c, const char *log)
 
 static int bring_log(const struct container *c, const char *log, struct plfs_drain *d)
 {
-	struct carry carry = { .copied = pace_copied, .arg = d, .piece = pace_piece(d) };
+	struct carry carry = {
+		.copied = pace_copied, .arg = d, .piece = pace_piece(d),
+		.direct = pace_is_direct(d),
+	};
 	int token = token_take(c->store, 0, d);
 	int ret = token == -ETIME || pace_is_over(d) ? -ETIME : carry_home(c, log, &carry);
 

@@ -28,7 +28,8 @@ struct draining {
 static int drain_log(struct draining *g, const char *log)
 {
 	struct carry carry = {
-		.copied = pace_copied, .arg = g->d, .piece = pace_piece(g->d), .keep = g->d->keep,
+		.copied = pace_copied, .arg = g->d, .piece = pace_piece(g->d),
+		.direct = pace_is_direct(g->d), .keep = g->d->keep,
 	};
 	char full[CONTAINER_PATH_LEN];
 	int ret, token;

@@ -18,7 +18,10 @@
 static int mirror_log(const struct container *c, const char *log, const struct place_settings *ps,
 		      struct plfs_drain *d)
 {
-	struct carry carry = { .copied = pace_copied, .arg = d, .piece = pace_piece(d) };
+	struct carry carry = {
+		.copied = pace_copied, .arg = d, .piece = pace_piece(d),
+		.direct = pace_is_direct(d),
+	};
 	int token = token_take(c->store, ps->writers, d);
 	int ret = token == -ETIME || pace_is_over(d) ? -ETIME : copies_make(c, log, ps, &carry);
 

@@ -12,6 +12,7 @@
 #define PIECES_A_SECOND 8
 #define NS_A_SECOND 1000000000ULL
 #define PIECE_MAX ((uint64_t)1 << 20)
+#define LATE_MAX 32
 
 static uint64_t now_ns(void)
 {
@@ -40,15 +41,20 @@ size_t pace_piece(const struct plfs_drain *d)
 	return (size_t)(len < INDEX_CHUNK_LEN ? INDEX_CHUNK_LEN : min_u64(len, PIECE_MAX));
 }
 
+bool pace_is_direct(const struct plfs_drain *d) { return d->rate && d->nr_late < LATE_MAX; }
+
 void pace_keep(struct plfs_drain *d, uint64_t len)
 {
 	uint64_t now, took;
+	bool late;
 
 	if (!d->rate)
 		return;
 	took = (uint64_t)((double)len / (double)d->rate * (double)NS_A_SECOND);
 	now = now_ns();
-	if (d->due_ns + took < now) /* it was idle: no more than these bytes are free */
+	late = d->due_ns + took < now;
+	d->nr_late = late ? d->nr_late + 1 : 0;
+	if (late) /* or it was idle: no more than these bytes are free */
 		d->due_ns = now - min_u64(now, took);
 	d->due_ns += took;
 	if (d->due_ns > now)

@@ -10,6 +10,12 @@
 /* The bytes to copy at a time: some pauses a second, and whole chunks of a log. 0: as many as you like. */
 size_t pace_piece(const struct plfs_drain *d);
 
+/*
+ * Whether to copy past the page cache: who gives a rate does not want to feel the copy. Not where that is
+ * slower than the rate.
+ */
+bool pace_is_direct(const struct plfs_drain *d);
+
 /* Whether d->until_ns is over. */
 bool pace_is_over(const struct plfs_drain *d);
 

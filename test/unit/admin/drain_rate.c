@@ -143,3 +143,78 @@ Test(drain_rate, a_signal_shortens_no_pause)
 	took = drain((const uint64_t[]){ 8 * MIB, 0 }, 2 * MIB, 0);
 	cr_assert(took > 380 && took < 420, "%u", took);
 }
+
+/* ---- past the page cache ---- */
+
+#define ODD (2 * MIB + 1000)
+
+static bool refuses_direct;
+static unsigned nr_direct, nr_through;
+
+static ssize_t direct_pwrite(int fd, const void *buf, size_t len, off_t off)
+{
+	if (len < 65536)
+		return real_pwrite(fd, buf, len, off);
+	if (!(fcntl(fd, F_GETFL) & O_DIRECT)) {
+		nr_through++;
+		return real_pwrite(fd, buf, len, off);
+	}
+	nr_direct++;
+	errno = EINVAL;
+	return refuses_direct ? -1 : real_pwrite(fd, buf, len, off);
+}
+
+/* tmpfs of an older kernel has no such writes. */
+static bool has_direct(void)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	lpath("probe", path);
+	fd = open(path, O_RDWR | O_CREAT | O_DIRECT, 0600);
+	if (fd < 0)
+		return false;
+	close(fd);
+	unlink(path);
+	return true;
+}
+
+static void drain_directly(uint64_t rate)
+{
+	struct plfs_drain d = { .rate = rate };
+	struct lfile l;
+
+	cr_assert_eq(in_child(write_files, (void *)(const uint64_t[]){ ODD, 0 }), 0);
+	real_pwrite = sys.pwrite;
+	sys.pwrite = direct_pwrite;
+	cr_assert_eq(plfs_places_in(near_dir, drain_top, &d), 0);
+	sys_init();
+	cr_assert_eq(near_count("data."), 0);
+	l = lopen("a", O_RDONLY);
+	cr_assert_eq(lcheck(&l, 0, ODD, 1), 0);
+	cr_assert_eq(lclose(&l), 0);
+}
+
+Test(drain_rate, with_a_rate_whole_pages_are_copied_past_the_page_cache)
+{
+	if (!has_direct())
+		cr_skip_test("no O_DIRECT here");
+	drain_directly(64 * MIB);
+	cr_assert_geq(nr_direct, 2);
+}
+
+Test(drain_rate, where_that_is_refused_they_go_through_it)
+{
+	if (!has_direct())
+		cr_skip_test("no O_DIRECT here");
+	refuses_direct = true;
+	drain_directly(64 * MIB);
+	cr_assert_eq(nr_direct, 1);
+	cr_assert_geq(nr_through, 2);
+}
+
+Test(drain_rate, without_a_rate_all_goes_through_it)
+{
+	drain_directly(0);
+	cr_assert_eq(nr_direct, 0);
+}
