@@ -36,8 +36,8 @@ static bool is_as_summed(const struct container *c, int h, uint64_t from, size_t
 	return is;
 }
 
-bool synced_in_part(const struct container *c, const char *path, int h, uint64_t no, bool from_live,
-		    size_t *len)
+bool synced_in_part(const struct container *c, const char *path, int h, uint64_t no, size_t covered,
+		    bool from_live, size_t *len)
 {
 	char index[CONTAINER_PATH_LEN];
 	struct synced_arg sa = { .pid = 0 };
@@ -51,7 +51,7 @@ bool synced_in_part(const struct container *c, const char *path, int h, uint64_t
 	name_log_numbers(name_of(path), &sa.pid, &sa.seq);
 	name_index_of(path, index);
 	if (node_index_each(c, index, note_block, &sa, &damaged) || sa.last.log_len <= from ||
-	    sa.last.log_len >= from + INDEX_CHUNK_LEN)
+	    sa.last.log_len >= from + covered)
 		return false;
 	if (sa.last.has_sum && !is_as_summed(c, h, from, (size_t)(sa.last.log_len - from), sa.last.sum))
 		return false;

@@ -260,14 +260,17 @@ static int check(struct logset *set, struct logset_log *log, void *buf, size_t l
 	if (!chunks)
 		return 0;
 	while (!ret && !sums_check(set->c->store, log->handle->h, &iov, 1, log_off, chunks, &bad)) {
+		struct sums_chunk *wrong = &chunks[bad - log_off / CHUNK];
+
 		if (other_is_right(set, log, &iov, log_off, chunks))
 			break;
-		if (synced_in_part(set->c, log->path, log->handle->h, bad, log->compared.sums.live, NULL))
-			compared_excuse(&set->compared, no, bad, &chunks[bad - log_off / CHUNK]);
-		else if (set->turns && patch(set, log, &iov, log_off, bad, &chunks[bad - log_off / CHUNK]))
+		if (set->turns && patch(set, log, &iov, log_off, bad, wrong))
 			continue;
-		else if (turn(set, log, "bytes of the data log are not those that were written"))
+		if (turn(set, log, "bytes of the data log are not those that were written"))
 			ret = -ERESTART;
+		else if (synced_in_part(set->c, log->path, log->handle->h, bad, wrong->len,
+					log->compared.sums.live, NULL))
+			compared_excuse(&set->compared, no, bad, wrong);
 		else
 			ret = is_wrong(set, log, bad);
 	}

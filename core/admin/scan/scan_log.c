@@ -49,7 +49,8 @@ static void add_bad_chunk(struct log_scan *ll, uint64_t from, uint64_t to)
 {
 	size_t synced = 0;
 
-	synced_in_part(ll->l->c, ll->log->path, ll->h, from / INDEX_CHUNK_LEN, false, &synced);
+	synced_in_part(ll->l->c, ll->log->path, ll->h, from / INDEX_CHUNK_LEN, (size_t)(to - from), false,
+		       &synced);
 	from += min_u64(synced, to - from);
 	if (ll->bad_to != from)
 		report_bad_chunks(ll);

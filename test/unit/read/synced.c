@@ -122,6 +122,32 @@ Test(synced, without_a_sync_all_of_it_is_an_error)
 	cr_assert_eq(read_at(0, SYNCED), -EIO);
 }
 
+static int sync_it(void *arg)
+{
+	struct lfile l;
+
+	(void)arg;
+	be_host("elsewhere");
+	l = lopen("f", O_RDONLY);
+	return plfs_sync(l.f) || lclose(&l);
+}
+
+/* Of a closed log that was synced then no byte can be lost. */
+Test(synced, what_is_wrong_of_a_log_that_was_synced_after_its_close_is_found)
+{
+	uint64_t lost[3] = { 0 };
+	struct plfs_check c = { .found = lost_range, .arg = lost };
+	char path[PATH_MAX];
+	struct plfs_mount *m = lpath("f", path);
+
+	written((struct job){ .sync = false });
+	cr_assert_eq(in_child(sync_it, NULL), 0);
+	lose(1000, 1);
+	cr_assert_eq(read_at(0, SYNCED), -EIO);
+	cr_assert_eq(plfs_check(m, AT_FDCWD, path, &c), 1);
+	cr_assert_eq(lost[2], LEN);
+}
+
 Test(synced, this_host_has_lost_nothing)
 {
 	written((struct job){ .sync = true, .here = true });
