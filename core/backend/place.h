@@ -62,7 +62,12 @@ int place_begin(struct store *home, const char *dir, mode_t mode, const struct p
  */
 int place_open_top(struct store *home, const char *top, const char *dir, struct place_dir *near);
 
-/* The same in the place that @ps says, of the user @uid: what is missing of it is made. */
+/*
+ * The hostdir @dir, or with the name of a container that, in the place that @ps says, of the user @uid.
+ * place_make(): what is missing of it is made.
+ */
+int place_find(struct store *home, const struct place_settings *ps, uid_t uid, const char *dir,
+	       struct place_dir *near);
 int place_make(struct store *home, const struct place_settings *ps, uid_t uid, const char *dir,
 	       struct place_dir *near);
 
@@ -80,12 +85,15 @@ int place_enter_below(struct store *home, int fd, const char *path, struct place
 /*
  * The same three with @file, "near.HOST" or "spread.N.HOST", for the file that leads there, and @ps for where
  * that is to be. -EREMOTE of the last: also if it leads to a place with other features. Without @make it
- * makes directories alone; -ENODATA: @file does not lead there as yet.
+ * makes nothing; -ENODATA: @file does not lead there as yet.
  */
 int place_read_as(struct store *home, const char *dir, const char *file, struct place *p);
 int place_enter_as(struct store *home, const char *dir, const char *file, struct place_dir *near, bool top);
 int place_begin_as(struct store *home, const struct place_settings *ps, const char *dir, const char *file,
 		   mode_t mode, bool make, const struct place_first *first, struct place_dir *near);
+
+/* One line for the error @ret, once in a process: no log is made in the place of @ps. */
+void place_tell_refused(const struct place_settings *ps, int ret);
 
 /* Whether a sync of this process leaves bytes of logs near where they are. */
 static inline bool place_syncs_near(const struct store *s)

@@ -25,11 +25,13 @@ int place_open_user(const struct place_settings *ps)
 }
 
 /* Once a process: a job has thousands. */
-static void tell_refused(const struct place_settings *ps, int ret)
+void place_tell_refused(const struct place_settings *ps, int ret)
 {
 	static bool told;
 	char user[PLACE_PATH_LEN];
 
+	if (!ret || ret == -ENOSPC || ret == -EDQUOT || ret == -EREMOTE || ret == -ENODATA)
+		return;
 	if (__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
 		return;
 	place_user_path(ps, geteuid(), user);
@@ -81,21 +83,31 @@ static int make_own(struct store *home, const struct place_settings *ps, uid_t u
 	return ret;
 }
 
-int place_make(struct store *home, const struct place_settings *ps, uid_t uid, const char *dir,
+int place_find(struct store *home, const struct place_settings *ps, uid_t uid, const char *dir,
 	       struct place_dir *near)
 {
 	char path[STORE_PATH_LEN], user[PLACE_PATH_LEN];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", ps->backend_id, place_below(dir));
+	place_user_path(ps, uid, user);
+	fd = place_open_user_at(user, uid);
+	return fd < 0 ? fd : place_enter_below(home, fd, path, near);
+}
+
+int place_make(struct store *home, const struct place_settings *ps, uid_t uid, const char *dir,
+	       struct place_dir *near)
+{
+	char path[STORE_PATH_LEN];
 	struct store s = store_bare(home);
 	int ret;
 
-	snprintf(path, sizeof(path), "%s/%s", ps->backend_id, place_below(dir));
 	if (ps->features) { /* many hosts share it: mostly there is nothing to make */
-		place_user_path(ps, uid, user);
-		s.root = place_open_user_at(user, uid);
-		ret = s.root < 0 ? s.root : place_enter_below(home, s.root, path, near);
+		ret = place_find(home, ps, uid, dir, near);
 		if (ret != -ENOENT)
 			return ret;
 	}
+	snprintf(path, sizeof(path), "%s/%s", ps->backend_id, place_below(dir));
 	ret = make_own(home, ps, uid, path, &s);
 	return ret ? ret : place_enter_below(home, s.root, path, near);
 }
@@ -127,10 +139,11 @@ static int try_begin(struct store *home, const struct place_settings *ps, const 
 {
 	struct store *s = &near->store;
 	bool made;
-	int ret = place_make(home, ps, geteuid(), dir, near);
+	int ret = make ? place_make(home, ps, geteuid(), dir, near) :
+			 place_find(home, ps, geteuid(), dir, near);
 
 	if (ret)
-		return ret == -ENOENT ? -EAGAIN : ret;
+		return ret != -ENOENT ? ret : make ? -EAGAIN : -ENODATA;
 	near->slot = name_spread_slot(file);
 	near->features = ps->features;
 	if (make)
@@ -168,8 +181,7 @@ int place_begin_as(struct store *home, const struct place_settings *ps, const ch
 		ret = try_begin(home, ps, dir, file, mode, make, first, near);
 	if (ret == -EAGAIN)
 		ret = -ENOENT;
-	if (ret && ret != -ENOSPC && ret != -EDQUOT && ret != -EREMOTE && ret != -ENODATA)
-		tell_refused(ps, ret);
+	place_tell_refused(ps, ret);
 	return ret;
 }
 

@@ -162,14 +162,72 @@ static int choose(const struct container *c, unsigned backend, const char *dir, 
 	return ret;
 }
 
+/* ---- a backend that is not mounted ---- */
+
+struct leading {
+	struct store *s;
+	const struct container *c;
+	char top[PLACE_PATH_LEN]; /* what is looked for */
+	char dir[CONTAINER_PATH_LEN];
+	bool found;
+};
+
+static int look_at_way(void *arg, const char *name)
+{
+	struct leading *l = arg;
+	struct place p;
+
+	if (name_spread_slot(name) && !place_read_as(l->s, l->dir, name, &p) && !strcmp(p.path, l->top))
+		l->found = true;
+	return l->found;
+}
+
+static int look_in_hostdir(void *arg, const char *name)
+{
+	struct leading *l = arg;
+
+	if (strncmp(name, "hostdir.", 8))
+		return 0;
+	container_path(l->c, name, l->dir);
+	l->s->ops->list(l->s, l->dir, look_at_way, l);
+	return l->found;
+}
+
+/*
+ * A host without logs there sees by the other hosts' files at home whether the file should have some there.
+ * The container's directory there is made before any of those, and stays as long as they do.
+ */
+static bool is_unmounted(const struct container *c, const struct place_settings *ps, const char *dir)
+{
+	struct store bare = store_bare(c->store);
+	struct leading l = { .s = &bare, .c = c };
+	struct place_dir there;
+	struct stat st;
+	char *slash;
+	int ret;
+
+	snprintf(l.dir, sizeof(l.dir), "%s", dir);
+	slash = strrchr(l.dir, '/');
+	*slash = '\0';
+	ret = place_find(c->store, ps, geteuid(), l.dir, &there);
+	if (!ret)
+		place_leave(&there);
+	if (ret != -ENOENT || sys.stat(ps->near, &st) || place_top_path(ps, l.top))
+		return false;
+	bare.ops->list(&bare, c->dir, look_in_hostdir, &l);
+	return l.found;
+}
+
 static int choose_alone(const struct container *c, unsigned backend, const char *dir, struct place_dir *hold)
 {
 	const struct place_settings *ps = &c->store->spread->others[backend - 1];
 	struct place_dir at;
-	int ret = place_make(c->store, ps, geteuid(), dir, &at);
+	int ret = is_unmounted(c, ps, dir) ? -ENODEV : place_make(c->store, ps, geteuid(), dir, &at);
 
-	if (ret)
+	if (ret) {
+		place_tell_refused(ps, ret);
 		return ret;
+	}
 	while (sys.flock(at.store.root, LOCK_EX) && errno == EINTR)
 		;
 	ret = choose(c, backend, dir, &at, hold);

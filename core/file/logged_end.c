@@ -238,14 +238,17 @@ static int find_live(void *arg, const char *path, const char *name, enum droppin
 /* With the end locked: have the true end in the view. */
 static int find_end(struct inode *ino, int fd)
 {
-	int ret = logged_finish_cut(ino, fd);
+	int ret = logged_finish_cut(ino, fd), found = 0;
 
 	if (!ret)
 		ret = inode_still_logged(ino, publish_look_at_end(ino, fd, watch_changed(&ino->v.r.watch)));
 	/*
 	 * Bytes of a killed or still writing process beyond the stub's size are known to its live index only.
+	 * That may be in a backend that is not there.
 	 */
-	if (!ret && !ino->v.r.inputs.nr_lives && container_list_there(&ino->c, find_live, ino) == 1)
+	if (!ret && !ino->v.r.inputs.nr_lives)
+		found = container_list_there(&ino->c, find_live, ino);
+	if (found == 1 || found == -EIO)
 		ret = inode_still_logged(ino, acquire_load(ino));
 	return ret;
 }

@@ -32,7 +32,7 @@ void near_setup_copies(const char *options)
 	scratch_map(text);
 }
 
-void near_backends(const char *rule, char *options, size_t len)
+static void backends(const char *share, char *options, size_t len)
 {
 	char path[100];
 
@@ -42,7 +42,23 @@ void near_backends(const char *rule, char *options, size_t len)
 		if (mkdir(path, 0755))
 			die("mkdir %s", path);
 	}
-	snprintf(options, len, ",%s/2,%s/3{small=0,spread=%s}", near_dir, near_dir, rule);
+	snprintf(options, len, ",%s/2,%s/3{small=0,%s}", near_dir, near_dir, share);
+}
+
+void near_backends(const char *rule, char *options, size_t len)
+{
+	char share[100];
+
+	snprintf(share, sizeof(share), "spread=%s", rule);
+	backends(share, options, len);
+}
+
+void near_share(const char *share)
+{
+	char options[200];
+
+	backends(share, options, sizeof(options));
+	scratch_map(options);
 }
 
 void near_spread(const char *rule)

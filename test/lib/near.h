@@ -21,6 +21,9 @@ void near_setup_copies(const char *options);
  */
 void near_spread(const char *rule);
 
+/* The same with other options, SHARE instead of spread=RULE. */
+void near_share(const char *share);
+
 /* Make those, and write the options of such a mapping into @options. */
 void near_backends(const char *rule, char *options, size_t len);
 

@@ -7,14 +7,17 @@
 
 #include "core/backend/mount.h"
 
-const char *const told_act_names[NR_ACTS] = { "open",	 "open to read", "pause",     "close",  "write",  "append",
-					      "ftruncate", "read",	   "unlock",    "lock",   "fsync",  "compact",
-					      "repair",	   "drain",	   "stage",     "flatten", "kill",   "lose near",
-					      "unlink" };
+const char *const told_act_names[NR_ACTS] = { "open",	    "open to read", "pause",  "close",	  "write",
+					      "append",	    "ftruncate",    "read",   "unlock",	  "lock",
+					      "fsync",	    "compact",	    "repair", "drain",	  "stage",
+					      "flatten",    "kill",	    "lose near", "unlink", "goes away",
+					      "comes back", "is wiped",	    "flip" };
 
 const char *const told_hosts[TOLD_ALL] = { "one", "one", "two", "three", "one", "two" };
 
-bool told_apart, told_local, told_near;
+bool told_apart, told_local, told_once, told_near;
+
+long (*told_here)(const struct told_order *o);
 
 static struct lfile mine;
 
@@ -23,11 +26,17 @@ static long read_pieces(struct told_answer *a)
 {
 	off_t size = plfs_size(mine.f);
 
+	if (size == -EIO) { /* no byte can be read */
+		memset(a->fails, 1, sizeof(a->fails));
+		return 0;
+	}
 	for (off_t at = 0; at < size; at += TOLD_PIECE) {
 		ssize_t n = plfs_pread(mine.f, a->bytes + at, TOLD_PIECE, at);
 
 		if (n < 0 && n != -EIO)
 			return n;
+		if (n >= 0 && n < TOLD_PIECE && at + n < size)
+			n = plfs_pread(mine.f, a->bytes + at + n, (size_t)(TOLD_PIECE - n), at + n);
 		a->fails[at / TOLD_PIECE] = n < 0;
 	}
 	return size;
@@ -37,7 +46,7 @@ static long read_it(struct told_answer *a)
 {
 	long ret = plfs_pread(mine.f, a->bytes, TOLD_LEN, 0);
 
-	return ret == -EIO ? read_pieces(a) : ret;
+	return ret == -EIO || (told_here && ret >= 0 && ret < plfs_size(mine.f)) ? read_pieces(a) : ret;
 }
 
 static long drain(void)
@@ -45,7 +54,7 @@ static long drain(void)
 	struct plfs_drain d = { 0 };
 	int ret = ldrain("a", &d);
 
-	return ret ? ret : (long)d.nr_left;
+	return ret ? ret : (long)(d.nr_left + d.nr_lost);
 }
 
 static long stage(void)
@@ -145,6 +154,7 @@ static void begin(int who)
 	if (told_near && strcmp(told_hosts[who], "one"))
 		near_go_elsewhere();
 	lpath("a", path)->store.remote = !told_local;
+	lpath("a", path)->store.coherent &= !told_once;
 	calls_intercept();
 }
 
@@ -153,6 +163,7 @@ static struct asked procs = { .nr = TOLD_ALL, .order_len = sizeof(struct told_or
 
 void told_start(void) { asked_start(&procs); }
 void told_end(void) { asked_end(&procs); }
+pid_t told_pid(int who) { return procs.procs[who].pid; }
 
 const struct told_answer *tell(int who, struct told_order o)
 {
@@ -164,7 +175,9 @@ const struct told_answer *tell(int who, struct told_order o)
 			asked_kill(&procs, i);
 	if (o.act == LOSE)
 		near_lose();
-	if (o.act != KILL && o.act != LOSE)
+	if (o.act >= AWAY)
+		last.ret = told_here(&o);
+	else if (o.act != KILL && o.act != LOSE)
 		asked_ask(&procs, who, &o, &last);
 	return &last;
 }

@@ -14,7 +14,7 @@ enum { TOLD_PROCS = 4, TOLD_ALL = 6, TOLD_LEN = 3000, TOLD_PIECE = 100 };
 /* COMMIT is what an unlock does, REFRESH what a lock does. READ: all. PAUSE: @off microseconds. */
 enum told_act {
 	OPEN, OPEN_READ, PAUSE, CLOSE, WRITE, APPEND, CUT, READ, COMMIT, REFRESH, SYNC, COMPACT, REPAIR,
-	DRAIN, STAGE, FLATTEN, KILL, LOSE, UNLINK, NR_ACTS
+	DRAIN, STAGE, FLATTEN, KILL, LOSE, UNLINK, AWAY, BACK, WIPE, FLIP, NR_ACTS
 };
 
 extern const char *const told_act_names[NR_ACTS];
@@ -23,6 +23,7 @@ extern const char *const told_hosts[TOLD_ALL]; /* of which host each is */
 /* Set before told_start(). */
 extern bool told_apart; /* the clocks of the hosts are an hour apart */
 extern bool told_local; /* hosts are containers that share a local file system */
+extern bool told_once;  /* no process goes on with a log that it has closed */
 extern bool told_near;  /* host one has a place for logs (near_setup()), and the others none */
 
 struct told_order {
@@ -34,8 +35,9 @@ struct told_order {
 };
 
 /*
- * APPEND: where it begins. DRAIN: how many logs are left near. STAGE: how many are there. READ: the size;
- * pieces that are an error. FLATTEN: the size, and the bytes of the plain file. -errno.
+ * APPEND: where it begins. DRAIN: how many logs are left near, or have lost something. STAGE: how many are
+ * there. READ: the size; pieces that are an error. FLATTEN: the size, and the bytes of the plain file.
+ * -errno.
  */
 struct told_answer {
 	long ret;
@@ -44,7 +46,13 @@ struct told_answer {
 	unsigned char bytes[TOLD_LEN];
 };
 
+/* AWAY and what is behind it: done by the test itself, by this. */
+extern long (*told_here)(const struct told_order *o);
+
 void told_start(void);
+
+/* The process that is @who now. */
+pid_t told_pid(int who);
 
 /*
  * The answer stays till the next one. KILL: another process comes in its place. LOSE: so do all of the first

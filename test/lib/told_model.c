@@ -18,6 +18,7 @@ static uint64_t closed, opened[TOLD_ALL]; /* of those in closed files, and befor
 static uint64_t dead, home, lost;         /* of killed processes; no longer near, at home or not */
 static uint64_t maybe;                    /* under way, or killed on it */
 static bool untold[TOLD_ALL]; /* it only reads, and has acquired nothing since its host began to write */
+const struct model_backends *model_backends;
 bool model_is_open[TOLD_ALL], model_only_reads[TOLD_ALL], model_at_once, model_comes_home;
 
 static struct {
@@ -137,7 +138,27 @@ static bool may_fail(int who, size_t at)
 		if (is_near(v) && (who >= 2 || lost >> v & 1) && versions[v].off < to &&
 		    from < versions[v].end)
 			return true;
+	return model_backends && model_backends->may_fail(who, from, to);
+}
+
+bool model_may_read(int who, int v, size_t from, size_t to)
+{
+	for (size_t at = max_u64(from, versions[v].off); at < to && at < versions[v].end; at++)
+		if (is_newest(knows[who], v, at))
+			return true;
 	return false;
+}
+
+uint64_t model_all(void) { return all(); }
+int model_writer(int v) { return versions[v].who; }
+
+uint64_t model_at_rest(void)
+{
+	uint64_t bits = closed | dead;
+
+	for (int i = 0; i < TOLD_PROCS; i++) /* which may go on with the log that it has closed */
+		bits &= model_is_open[i] ? ~versions_of(i, i) | dead : ~0ull;
+	return bits;
 }
 
 /* The size has at least what must be read of it. */
@@ -225,9 +246,11 @@ static void end_version(const struct pending *p, long ret)
 {
 	uint64_t bit = 1ull << p->v;
 
+	if (ret < 0 && p->o.act == CUT) /* it may have been done, or not */
+		return;
 	if (p->o.act == APPEND) {
 		versions[p->v].off = ret < 0 ? 0 : (size_t)ret;
-		versions[p->v].end = versions[p->v].off + p->o.len;
+		versions[p->v].end = ret < 0 ? 0 : versions[p->v].off + p->o.len;
 	}
 	maybe &= ~bit;
 	for (int i = 0; i < TOLD_PROCS; i++)
@@ -258,7 +281,7 @@ static void lose(void)
 /* An error is of what its host has written. */
 static bool synced(const struct pending *p, long ret)
 {
-	if (ret == -EIO && p->who < 2 && lost)
+	if (ret == -EIO && (model_backends || (p->who < 2 && lost)))
 		return true;
 	release(p->who);
 	home |= p->who < 2 ? p->near & ~lost : 0; /* of all processes of the host */
@@ -313,6 +336,11 @@ static bool is_done_well(const struct pending *p, const struct told_answer *a)
 		return a->ret >= 0 || is_busy;
 	case COMPACT:
 		return a->ret >= 0 || is_busy || (a->ret == -EIO && told_near);
+	case AWAY:
+	case BACK:
+	case WIPE:
+	case FLIP:
+		return true;
 	case PAUSE:
 		older |= o->off > 20000 ? all() & ~maybe : 0;
 		return true;
@@ -336,8 +364,12 @@ static int note(const struct pending *p, int call)
 
 static bool end_step(const struct pending *p, int nr, const struct told_answer *a)
 {
+	bool ok = is_done_well(p, a);
+
 	history[nr].ret = a->ret;
-	if (is_done_well(p, a))
+	if (model_backends)
+		ok = model_backends->done(p->who, &p->o, p->v, a->ret, ok);
+	if (ok)
 		return true;
 	show();
 	return false;
@@ -390,10 +422,22 @@ bool model_beside(struct model_act a, int call, struct model_act b)
 
 /* ---- the end ---- */
 
+/* Of damage one process may meet more than another: a part of a chunk, or the whole. */
+static bool is_same_piece(const struct told_answer *a, const struct told_answer *b, size_t i)
+{
+	if (model_backends && (a->fails[i] || b->fails[i]))
+		return true;
+	return a->fails[i] == b->fails[i] &&
+	       !memcmp(a->bytes + i * TOLD_PIECE, b->bytes + i * TOLD_PIECE, TOLD_PIECE);
+}
+
 static bool is_same(const struct told_answer *a, const struct told_answer *b)
 {
-	if (a->ret == b->ret && !memcmp(a->bytes, b->bytes, TOLD_LEN) &&
-	    !memcmp(a->fails, b->fails, sizeof(a->fails)))
+	bool same = a->ret == b->ret;
+
+	for (size_t i = 0; i < ARRAY_SIZE(a->fails); i++)
+		same &= is_same_piece(a, b, i);
+	if (same)
 		return true;
 	fprintf(stderr, "not the same for all in the end:\n");
 	show();
@@ -448,4 +492,6 @@ void model_begin(void)
 	memset(opened, 0, sizeof(opened));
 	memset(model_is_open, 0, sizeof(model_is_open));
 	memset(untold, 0, sizeof(untold));
+	if (model_backends)
+		model_backends->begin();
 }

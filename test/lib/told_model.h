@@ -9,11 +9,29 @@
 
 #include "test/lib/told.h"
 
-enum { MODEL_STEPS = 80 }; /* of a history, and its end */
+enum { MODEL_STEPS = 400 }; /* of a history, and its end */
 
 extern bool model_at_once;    /* all hosts see a write as soon as those of its own */
 extern bool model_comes_home; /* near: what is released */
 extern bool model_is_open[TOLD_ALL], model_only_reads[TOLD_ALL];
+
+/* Backends that are lost (told_lost.h). NULL: there are none. */
+struct model_backends {
+	void (*begin)(void);
+	/* Whether the bytes [@from, @to) may be an error for @who. */
+	bool (*may_fail)(int who, size_t from, size_t to);
+	/* The step is done; @v: its version, or -1. @ok: what the model says of it. What counts. */
+	bool (*done)(int who, const struct told_order *o, int v, long ret, bool ok);
+};
+extern const struct model_backends *model_backends;
+
+/* Whether @who may read version @v in [@from, @to). */
+bool model_may_read(int who, int v, size_t from, size_t to);
+
+/* Versions of closed logs, and of processes that were killed. */
+uint64_t model_at_rest(void);
+uint64_t model_all(void);
+int model_writer(int v);
 
 /* A history of no steps. */
 void model_begin(void);

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "test/lib/told_lost.h"
+
+#include "test/lib/near.h"
+#include "test/lib/rounds.h"
+#include "test/lib/spoil.h"
+
+#include <criterion/criterion.h>
+
+#include <ftw.h>
+
+enum { HOME = 1, LAST = 3, FLIPS = 4, FILES = 500, DATA_OFF = 65536 };
+
+static enum lost_kind kind;
+unsigned lost_away;           /* bits of backends, as all that follow */
+static unsigned wiped;        /* a new one is in the place */
+static unsigned blind;        /* with a live file in it */
+static uint64_t in[LAST + 1]; /* versions that may be in a backend */
+static uint64_t covered;      /* that have parity */
+static uint64_t settled;      /* that need @settled_away no more, and have parity in the others */
+static unsigned settled_away, repaired_away;
+static unsigned nr_flips;
+static struct {
+	int backend;
+	char name[100];
+} flips[FLIPS];
+
+/* ---- files ---- */
+
+static void backend_path(char *path, int i, bool aside)
+{
+	if (i == HOME)
+		snprintf(path, PATH_MAX, "%s", scratch);
+	else
+		snprintf(path, PATH_MAX, "%s/%d%s", near_dir, i, aside ? ".gone" : "");
+}
+
+/* What the backends have, as it was when a step had been done. */
+static struct file {
+	int backend;
+	char name[100], path[PATH_MAX];
+	long len;
+} files[FILES];
+static int nr_files, listing;
+static bool listed;
+
+static int note_file(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	static const char *const kinds[] = { "data.", "live.", "parity.", "spread." };
+	struct file *f = &files[nr_files];
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds) && type == FTW_F && nr_files < FILES; i++) {
+		if (strncmp(path + ftw->base, kinds[i], strlen(kinds[i])) || strstr(path + ftw->base, ".tmp."))
+			continue;
+		f->backend = listing;
+		f->len = st->st_size;
+		snprintf(f->path, sizeof(f->path), "%s", path);
+		snprintf(f->name, sizeof(f->name), "%s", path + ftw->base);
+		nr_files++;
+		break;
+	}
+	return 0;
+}
+
+static void list(void)
+{
+	char top[PATH_MAX];
+
+	if (listed)
+		return;
+	nr_files = 0;
+	for (listing = HOME; listing <= LAST; listing++) {
+		backend_path(top, listing, lost_away >> listing & 1);
+		nftw(top, note_file, 16, FTW_PHYS);
+	}
+	listed = true;
+}
+
+/* The number @nth of the files in a backend whose names begin with @prefix and have @part, or NULL. */
+static const struct file *find_part(int backend, const char *prefix, const char *part, size_t nth)
+{
+	list();
+	for (int i = 0; i < nr_files; i++)
+		if (files[i].backend == backend && !strncmp(files[i].name, prefix, strlen(prefix)) &&
+		    strstr(files[i].name, part) && !nth--)
+			return &files[i];
+	return NULL;
+}
+
+static const struct file *find(int backend, const char *prefix) { return find_part(backend, prefix, "", 0); }
+
+bool lost_has_logs(int backend, int who)
+{
+	char pid[20];
+
+	snprintf(pid, sizeof(pid), ".%d.", (int)told_pid(who));
+	return find_part(backend, "data.", pid, 0);
+}
+
+/* ---- what is done ---- */
+
+static void go(int i)
+{
+	char path[PATH_MAX], aside[PATH_MAX], way[32];
+	bool used;
+
+	if (lost_away >> i & 1)
+		return;
+	snprintf(way, sizeof(way), "spread.%d.", i - 1);
+	used = find(HOME, way) || kind == LOST_MIRROR;
+	backend_path(path, i, false);
+	backend_path(aside, i, true);
+	cr_assert(!rename(path, aside));
+	lost_away |= 1u << i;
+	if (rounds_rnd(2) && used) /* else logs go below */
+		cr_assert(!mkdir(path, 0755));
+}
+
+static void come_back(int i)
+{
+	char path[PATH_MAX], aside[PATH_MAX], old[PATH_MAX];
+
+	if (!(lost_away >> i & 1))
+		return;
+	backend_path(path, i, false);
+	backend_path(aside, i, true);
+	snprintf(old, sizeof(old), "%s/below%d", near_dir, i);
+	shell("rm -rf '%s'", old);
+	rename(path, old);
+	cr_assert(!rename(aside, path));
+	lost_away &= ~(1u << i);
+}
+
+/* What it had does not come back. */
+static void wipe(int i)
+{
+	char path[PATH_MAX], aside[PATH_MAX];
+
+	if (!(lost_away >> i & 1))
+		return;
+	blind |= find(i, "live.") ? 1u << i : 0;
+	backend_path(path, i, false);
+	backend_path(aside, i, true);
+	shell("rm -rf '%s' '%s'", path, aside);
+	cr_assert(!mkdir(path, 0755));
+	lost_away &= ~(1u << i);
+	wiped |= 1u << i;
+}
+
+/* @backend 0: any. */
+static bool is_flipped(int backend, const char *name)
+{
+	for (unsigned i = 0; i < nr_flips; i++)
+		if ((!backend || flips[i].backend == backend) && !strcmp(flips[i].name, name))
+			return true;
+	return false;
+}
+
+/* A closed log: of an open one not all has checksums. */
+static bool flip(void)
+{
+	int backend = 1 + (int)rounds_rnd(LAST);
+	size_t nr = 0;
+	const struct file *f;
+	char live[PATH_MAX];
+
+	while (find_part(backend, "data.", "", nr))
+		nr++;
+	if (!nr || nr_flips == FLIPS)
+		return false;
+	f = find_part(backend, "data.", "", rounds_rnd(nr));
+	snprintf(live, sizeof(live), "live.%s", f->name + 5);
+	if (find(1, live) || find(2, live) || find(3, live) || f->len <= DATA_OFF || is_flipped(0, f->name))
+		return false;
+	spoil_bit(f->path, rounds_rnd(8) ? DATA_OFF + (off_t)rounds_rnd((size_t)f->len - DATA_OFF) :
+					   (off_t)rounds_rnd(64));
+	flips[nr_flips].backend = backend;
+	snprintf(flips[nr_flips++].name, sizeof(flips->name), "%s", f->name);
+	return true;
+}
+
+static long here(const struct told_order *o)
+{
+	int i = (int)o->off;
+
+	listed = false;
+	switch (o->act) {
+	case AWAY:
+		go(i);
+		return lost_away;
+	case BACK:
+		come_back(i);
+		return lost_away;
+	case WIPE:
+		wipe(i);
+		return lost_away;
+	default:
+		return flip();
+	}
+}
+
+/* ---- the model ---- */
+
+static void begin(void)
+{
+	memset(in, 0, sizeof(in));
+	covered = settled = 0;
+	wiped = blind = settled_away = repaired_away = 0;
+	nr_flips = 0;
+}
+
+/* A log at home is damaged, and no whole copy of it is there. */
+static bool is_lost_twice(const char *name)
+{
+	const struct file *log = find(HOME, name), *copy;
+
+	if (!is_flipped(HOME, name) || !log)
+		return false;
+	for (int i = 2; i <= LAST; i++) {
+		copy = lost_away >> i & 1 || is_flipped(i, name) ? NULL : find(i, name);
+		if (copy && copy->len >= log->len)
+			return false;
+	}
+	return true;
+}
+
+static bool mirror_may_fail(int who, size_t from, size_t to)
+{
+	(void)who, (void)from, (void)to;
+	for (unsigned i = 0; i < nr_flips; i++)
+		if (is_lost_twice(flips[i].name))
+			return true;
+	return false;
+}
+
+/* A backend that is away has a live file. */
+static bool is_open_there(void)
+{
+	for (int i = 2; i <= LAST; i++)
+		if (lost_away >> i & 1 && find(i, "live."))
+			return true;
+	return blind;
+}
+
+static bool is_one(unsigned bits) { return !(bits & (bits - 1)); }
+
+/* Whether version @v may be lost, as the backends are. */
+static bool may_be_lost(int v)
+{
+	unsigned gone = lost_away | wiped;
+
+	if (covered >> v & 1 && is_one(gone) && !(nr_flips && gone))
+		return false;
+	if (settled >> v & 1 && gone & settled_away && !nr_flips)
+		return false;
+	for (int i = 1; i <= LAST; i++)
+		if (in[i] >> v & 1 && (gone >> i & 1 || nr_flips))
+			return true;
+	return false;
+}
+
+static bool may_fail(int who, size_t from, size_t to)
+{
+	if (kind == LOST_MIRROR)
+		return mirror_may_fail(who, from, to);
+	if (nr_flips > 1 || is_open_there())
+		return true;
+	for (int v = 0; v < 64 && model_all() >> v; v++)
+		if (may_be_lost(v) && model_may_read(who, v, from, to))
+			return true;
+	return false;
+}
+
+static void note_places(int who)
+{
+	for (int i = 1; i <= LAST; i++)
+		if (lost_has_logs(i, who))
+			for (int v = 0; v < 64 && model_all() >> v; v++)
+				if (model_writer(v) == who)
+					in[i] |= 1ull << v;
+}
+
+/* It returned without an error, and nothing is left to do. */
+static void drained(void)
+{
+	unsigned gone = lost_away | wiped;
+
+	if (kind != LOST_PARITY || nr_flips)
+		return;
+	if (is_one(gone))
+		covered = model_at_rest();
+	settled = gone && is_one(gone) && gone == repaired_away ? covered : 0;
+	settled_away = gone;
+}
+
+static void repaired(void)
+{
+	nr_flips = kind != LOST_SPREAD && !lost_away ? 0 : nr_flips;
+	in[HOME] = lost_away | wiped ? model_all() : in[HOME];
+	repaired_away = lost_away | wiped;
+}
+
+static bool done(int who, const struct told_order *o, int v, long ret, bool ok)
+{
+	bool any = lost_away || wiped || nr_flips;
+
+	listed = false;
+	if (v >= 0)
+		note_places(who);
+	switch (o->act) {
+	case COMPACT:
+		for (int i = 1; i <= LAST; i++)
+			in[i] |= lost_has_logs(i, who) ? model_all() : 0;
+		return ok || (any && ret == -EIO);
+	case REPAIR:
+		if (!ret)
+			repaired();
+		return ok || (any && ret == -EIO);
+	case DRAIN:
+		if (!ret)
+			drained();
+		return ok || any;
+	case CUT:
+	case APPEND:
+		return ok || (ret == -EIO && is_open_there());
+	case SYNC:
+		return ok || (any && ret == -EIO);
+	default:
+		return ok;
+	}
+}
+
+static int remove_orphans(void *arg, const char *top, const char *home)
+{
+	(void)home;
+	return plfs_drain_place(plfs_mount_at(0), top, true, arg);
+}
+
+static int collect(void *arg)
+{
+	struct plfs_drain d = { 0 };
+	char path[PATH_MAX];
+	int ret = 0;
+
+	(void)arg;
+	for (int i = 2; i <= LAST; i++) {
+		backend_path(path, i, false);
+		ret |= plfs_places_in(path, remove_orphans, &d);
+	}
+	return ret != 0;
+}
+
+/* Of a file that is removed a collection leaves nothing. */
+bool lost_leaves_nothing(void)
+{
+	bool left = false;
+
+	listed = false;
+	for (int i = 2; i <= LAST; i++)
+		if (find(i, "data.") || find(i, "live.") || find(i, "parity."))
+			left = true;
+	if (!left)
+		return true;
+	if (in_child(collect, NULL))
+		return false;
+	listed = false;
+	for (int i = 2; i <= LAST; i++)
+		if (find(i, "data.") || find(i, "live.") || find(i, "parity.")) {
+			fprintf(stderr, "left: %s\n", files[nr_files - 1].path);
+			return false;
+		}
+	return true;
+}
+
+void lost_begin(enum lost_kind which)
+{
+	static const struct model_backends backends = { begin, may_fail, done };
+
+	kind = which;
+	told_here = here;
+	model_backends = &backends;
+	lost_away = 0;
+}

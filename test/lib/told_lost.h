@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Backends of told_model.h that go away, come back, or come back empty, and damage to logs: what may be an
+ * error then. The first backend is the scratch directory, the others are NEAR_DIR/2 and NEAR_DIR/3.
+ */
+#ifndef TEST_TOLD_LOST_H
+#define TEST_TOLD_LOST_H
+
+#include "test/lib/told_model.h"
+
+enum lost_kind { LOST_SPREAD, LOST_PARITY, LOST_MIRROR };
+
+/* Before told_start(). */
+void lost_begin(enum lost_kind kind);
+
+/* Collect what is in backends of files that were removed. False: something is left. */
+bool lost_leaves_nothing(void);
+
+/* Whether the process @who has logs in the backend. */
+bool lost_has_logs(int backend, int who);
+
+/* Bits of the backends that are away. */
+extern unsigned lost_away;
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Random histories of processes of three hosts with a file whose logs, copies or parity are in several
+ * backends (told_lost.h): some of them go away and come back, and logs are damaged.
+ */
+#include "test/lib/near.h"
+#include "test/lib/rounds.h"
+#include "test/lib/spoil.h"
+#include "test/lib/three.h"
+#include "test/lib/told_lost.h"
+
+#include <criterion/criterion.h>
+
+enum { STEPS = 50 };
+
+static enum lost_kind kind;
+
+/* ---- what was wrong once ---- */
+
+static int write_elsewhere(void *arg)
+{
+	be_host("elsewhere");
+	return image_write_piece(arg);
+}
+
+/* This host has no log in the backend 2 when that is not mounted, and another host has one there. */
+static void writes_nothing_below(void)
+{
+	three_write_into(2, 1, write_elsewhere);
+	three_lose(2, true);
+	three_write(1, 13, 2);
+	cr_assert_eq(three_logs(2), 0);
+	three_bring_back(2);
+	cr_assert_eq(image_look(), 0);
+}
+
+static int write_and_sync_elsewhere(void *arg)
+{
+	struct lfile l;
+
+	(void)arg;
+	be_host("elsewhere");
+	l = made("a");
+	if (lfill(&l, 0, 1000, 1) != 1000 || plfs_sync(l.f))
+		return 1;
+	return lfill(&l, 1000, 1000, 1) != 1000 || lclose(&l);
+}
+
+/* Of a chunk that was synced in part another host cannot tell damage from what a power failure has left. */
+static void reads_a_copy_of_what_was_synced_in_part(void)
+{
+	size_t step = 700;
+	char log[PATH_MAX];
+
+	cr_assert_eq(in_child(write_and_sync_elsewhere, NULL), 0);
+	image_note(0, 2000, 1);
+	cr_assert_gt(image_drain(), 0);
+	cr_assert(find_file("data.", log) || near_find("data.", log));
+	spoil_bit(log, 65536 + 1500);
+	cr_assert_eq(in_child(image_read, &step), 0);
+}
+
+/* The process @who writes, until it is one with its log in the backend 3. */
+static void begin_with_log_there(int who)
+{
+	for (int tries = 0; tries < 60; tries++) {
+		model_begin();
+		cr_assert(model_step(who, OPEN, 0, 0));
+		cr_assert(model_step(2, OPEN, 0, 0));
+		cr_assert(model_step(who, WRITE, 300, 1056));
+		if (lost_has_logs(3, who))
+			return;
+		model_step(who, KILL, 0, 0);
+		model_step(2, CLOSE, 0, 0);
+		tell(0, (struct told_order){ .act = UNLINK });
+	}
+	cr_assert(false);
+}
+
+static void appends_behind_what_is_away(void)
+{
+	lost_begin(kind);
+	told_start();
+	begin_with_log_there(1);
+	cr_assert(model_step(1, KILL, 0, 0));
+	cr_assert(model_step(0, AWAY, 3, 0));
+	cr_assert(model_step(2, WRITE, 800, 2));
+	cr_assert(model_step(2, SYNC, 0, 0));
+	cr_assert(model_step(2, APPEND, 0, 30));
+	told_end();
+}
+
+/* ---- histories ---- */
+
+static enum told_act away_act(void)
+{
+	if (!lost_away || !rounds_rnd(6))
+		return AWAY;
+	return kind != LOST_MIRROR && !rounds_rnd(6) ? WIPE : BACK;
+}
+
+static struct model_act random_act(void)
+{
+	static const enum told_act acts[] = { CLOSE, CLOSE, CLOSE, WRITE, WRITE, WRITE, WRITE, APPEND, READ,
+					      READ, READ, COMMIT, COMMIT, REFRESH, REFRESH, SYNC, CUT };
+	static const enum told_act commands[] = { COMPACT, REPAIR, DRAIN, DRAIN, DRAIN };
+	struct model_act a = { .who = (int)rounds_rnd(TOLD_PROCS) };
+
+	a.act = acts[rounds_rnd(ARRAY_SIZE(acts))];
+	a.off = rounds_rnd(8) ? rounds_rnd(12) * 100 : rounds_rnd(TOLD_LEN - 1200);
+	a.len = a.act == APPEND ? 30 : 1 + rounds_rnd(rounds_rnd(2) ? 200 : 1200);
+	if (a.act == CUT && rounds_rnd(2))
+		a.off = 0;
+	if (!rounds_rnd(60)) /* longer than a lease lasts, or than clocks differ */
+		return (struct model_act){ a.who, PAUSE, rounds_rnd(2) ? 9000 : 25000, 0 };
+	if (!rounds_rnd(lost_away ? 6 : 10))
+		return (struct model_act){ 0, away_act(), 2 + rounds_rnd(2), 0 };
+	if (told_once && !rounds_rnd(15))
+		return (struct model_act){ 0, FLIP, 0, 0 };
+	if (!rounds_rnd(7))
+		return (struct model_act){ TOLD_PROCS + (int)rounds_rnd(2), commands[rounds_rnd(5)], 0, 0 };
+	if (!model_is_open[a.who])
+		a.act = rounds_rnd(4) ? OPEN : OPEN_READ;
+	else if (!rounds_rnd(30))
+		a.act = KILL;
+	else if (model_only_reads[a.who] && (a.act == WRITE || a.act == APPEND || a.act == CUT))
+		a.act = READ;
+	return a;
+}
+
+/* All close it, what is away is made anew, and then the other backend goes too. */
+static bool repair_and_lose_another(void)
+{
+	int reader = (int)rounds_rnd(TOLD_PROCS);
+	bool ok = true;
+
+	for (int who = 0; who < TOLD_PROCS && ok; who++)
+		ok = !model_is_open[who] || model_step(who, CLOSE, 0, 0);
+	return ok && model_step(TOLD_PROCS, REPAIR, 0, 0) && model_step(TOLD_PROCS, DRAIN, 0, 0) &&
+	       model_step(0, AWAY, lost_away & 4 ? 3 : 2, 0) && model_step(reader, OPEN, 0, 0) &&
+	       model_step(reader, READ, 0, 0);
+}
+
+static bool random_step(void)
+{
+	struct model_act a;
+
+	if (kind == LOST_PARITY && lost_away && !rounds_rnd(12))
+		return repair_and_lose_another();
+	a = random_act();
+
+	return model_step(a.who, a.act, a.off, a.len);
+}
+
+static bool all_back(void)
+{
+	return model_step(0, BACK, 2, 0) && model_step(0, BACK, 3, 0);
+}
+
+static bool is_played(const void *how)
+{
+	bool stays_away, ok;
+	int nr, flattened;
+
+	(void)how;
+	model_begin();
+	nr = 4 + (int)rounds_rnd(STEPS - 4);
+	ok = model_step((int)rounds_rnd(TOLD_PROCS), OPEN, 0, 0);
+	for (int i = 1; i < nr && ok; i++)
+		ok = random_step();
+	stays_away = !rounds_rnd(4);
+	flattened = rounds_rnd(4) ? -1 : (int)rounds_rnd(2);
+	ok = ok && (stays_away || all_back()) && model_ends(flattened);
+	ok = tell(0, (struct told_order){ .act = UNLINK })->ret == 0 && ok;
+	return all_back() && lost_leaves_nothing() && ok;
+}
+
+static void play(void)
+{
+	lost_begin(kind);
+	told_start();
+	cr_assert(rounds_play(80, 1, is_played, NULL));
+	told_end();
+}
+
+static void setup_spread(void)
+{
+	kind = LOST_SPREAD;
+	scratch_in_memory = true;
+	near_spread("process");
+}
+
+static void setup_parity(void)
+{
+	kind = LOST_PARITY;
+	scratch_in_memory = true;
+	near_spread("process,parity=1,drain=none");
+}
+
+static void setup_parity_damaged(void)
+{
+	told_once = true;
+	setup_parity();
+}
+
+static void setup_mirror(void)
+{
+	kind = LOST_MIRROR;
+	scratch_in_memory = true;
+	near_share("mirror=3,drain=none");
+}
+
+static void setup_mirror_damaged(void)
+{
+	told_once = true;
+	setup_mirror();
+}
+
+TestSuite(hosts_lost_spread, .init = setup_spread, .fini = near_remove, .timeout = 3600);
+TestSuite(hosts_lost_parity, .init = setup_parity, .fini = near_remove, .timeout = 3600);
+TestSuite(hosts_lost_parity_damaged, .init = setup_parity_damaged, .fini = near_remove, .timeout = 3600);
+TestSuite(hosts_lost_mirror_damaged, .init = setup_mirror_damaged, .fini = near_remove, .timeout = 3600);
+TestSuite(hosts_lost_mirror, .init = setup_mirror, .fini = near_remove, .timeout = 3600);
+
+Test(hosts_lost_spread, nothing_is_written_where_a_backend_of_other_hosts_is_not_mounted)
+{
+	writes_nothing_below();
+}
+Test(hosts_lost_spread, nothing_is_appended_before_an_end_that_only_a_lost_backend_knows)
+{
+	appends_behind_what_is_away();
+}
+Test(hosts_lost_spread, what_is_read_is_right_or_an_error_while_a_backend_is_away) { play(); }
+Test(hosts_lost_parity, what_is_covered_is_read_while_a_backend_is_away) { play(); }
+Test(hosts_lost_mirror, no_call_fails_while_backends_are_away) { play(); }
+Test(hosts_lost_parity, a_log_that_was_synced_in_part_is_rebuilt_for_other_hosts)
+{
+	reads_a_copy_of_what_was_synced_in_part();
+}
+Test(hosts_lost_mirror, a_log_that_was_synced_in_part_is_read_from_its_copy_by_other_hosts)
+{
+	reads_a_copy_of_what_was_synced_in_part();
+}
+Test(hosts_lost_parity_damaged, what_is_there_twice_is_read_and_the_rest_is_right_or_an_error) { play(); }
+Test(hosts_lost_mirror_damaged, what_is_there_twice_is_read_and_the_rest_is_right_or_an_error) { play(); }
