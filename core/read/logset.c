@@ -120,6 +120,16 @@ static struct compared_source source(const struct logset *set, const struct logs
 					 .growing = log->growing };
 }
 
+/* Another file is to be read in its place. */
+static void forget_open(struct logset *set, struct logset_log *log)
+{
+	logset_drop_window(set, log);
+	drop_sums(set, log);
+	log->compared = (struct compared_log){ .part_end = 0 };
+	compared_release(&set->compared); /* what was compared was another file's */
+	logset_close(set, log);
+}
+
 /*
  * What is open of the log is no good: turn to a copy of it, or from a copy to the next, or to the log again.
  * True: the read begins anew.
@@ -139,13 +149,20 @@ static __attribute__((noinline, cold)) bool turn(struct logset *set, struct logs
 	}
 	set->turns++;
 	logset_use_rebuilt(set, h);
-	logset_drop_window(set, log);
-	drop_sums(set, log);
-	log->compared = (struct compared_log){ .part_end = 0 };
-	compared_release(&set->compared); /* what was compared was another file's */
-	logset_close(set, log);
+	forget_open(set, log);
 	logset_take_handle(set, log, handle, h);
 	return true;
+}
+
+void logset_goes_on(struct logset *set, uint32_t no)
+{
+	struct logset_log *log = &set->logs[no];
+
+	log->growing = true;
+	if (likely(!log->turned.no))
+		return;
+	log->turned.no = 0;
+	forget_open(set, log);
 }
 
 /* The log is open. Whether these bytes have nothing to compare. */

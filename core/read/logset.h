@@ -22,6 +22,9 @@ void logset_release(struct logset *set);
 /* Take over @path, which is mem_alloc()ed. Returns the log's number, or -ENOMEM. */
 int logset_add(struct logset *set, char *path);
 
+/* This process goes on with the log @no: from here on that is read, and no copy, which is shorter. */
+void logset_goes_on(struct logset *set, uint32_t no);
+
 /*
  * Read all of [log_off, log_off + len) of log @no: from the log, and bytes that its owner has not flushed
  * from the live file. 0; -EIO: neither has the bytes, or a checksum differs (one line names the log);

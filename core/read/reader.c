@@ -119,7 +119,7 @@ static int own_log_no(struct reader *r, const struct writer *w)
 		return (int)r->own_log;
 	for (uint32_t i = r->logs.nr; i-- > 0;)
 		if (!strcmp(r->logs.logs[i].path, w->tail.log_path)) {
-			r->logs.logs[i].growing = true;
+			logset_goes_on(&r->logs, i);
 			return (int)(r->own_log = i);
 		}
 	path = mem_strdup(w->tail.log_path);

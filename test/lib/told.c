@@ -18,6 +18,7 @@ const char *const told_hosts[TOLD_ALL] = { "one", "one", "two", "three", "one", 
 bool told_apart, told_local, told_once, told_near;
 
 long (*told_here)(const struct told_order *o);
+void (*told_begins)(void);
 
 static struct lfile mine;
 
@@ -156,6 +157,8 @@ static void begin(int who)
 	lpath("a", path)->store.remote = !told_local;
 	lpath("a", path)->store.coherent &= !told_once;
 	calls_intercept();
+	if (told_begins)
+		told_begins();
 }
 
 static struct asked procs = { .nr = TOLD_ALL, .order_len = sizeof(struct told_order),

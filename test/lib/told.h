@@ -49,6 +49,9 @@ struct told_answer {
 /* AWAY and what is behind it: done by the test itself, by this. */
 extern long (*told_here)(const struct told_order *o);
 
+/* Called first in each process; NULL. */
+extern void (*told_begins)(void);
+
 void told_start(void);
 
 /* The process that is @who now. */

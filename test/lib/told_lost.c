@@ -5,13 +5,18 @@
 #include "test/lib/rounds.h"
 #include "test/lib/spoil.h"
 
+#include "core/backend/near_host.h"
+#include "core/base/sys.h"
+
 #include <criterion/criterion.h>
 
 #include <ftw.h>
+#include <sys/mman.h>
 
 enum { HOME = 1, LAST = 3, FLIPS = 4, FILES = 500, DATA_OFF = 65536 };
 
 static enum lost_kind kind;
+bool lost_amid;
 unsigned lost_away;           /* bits of backends, as all that follow */
 static unsigned wiped;        /* a new one is in the place */
 static unsigned blind;        /* with a live file in it */
@@ -25,6 +30,8 @@ static struct {
 	char name[100];
 } flips[FLIPS];
 
+static int *silent; /* what each open of something in a backend gives; 0: it answers. All processes see it */
+
 /* ---- files ---- */
 
 static void backend_path(char *path, int i, bool aside)
@@ -33,6 +40,35 @@ static void backend_path(char *path, int i, bool aside)
 		snprintf(path, PATH_MAX, "%s", scratch);
 	else
 		snprintf(path, PATH_MAX, "%s/%d%s", near_dir, i, aside ? ".gone" : "");
+}
+
+/* ---- a backend that does not answer ---- */
+
+static int (*open_it)(const char *path, int flags, ...);
+
+static int open_there(const char *path, int flags, ...)
+{
+	char top[PATH_MAX];
+	va_list args;
+	mode_t mode;
+
+	va_start(args, flags);
+	mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+	va_end(args);
+	for (int i = 2; i <= LAST; i++) {
+		backend_path(top, i, false);
+		if (!silent[i] || strncmp(path, top, strlen(top)))
+			continue;
+		errno = silent[i];
+		return -1;
+	}
+	return open_it(path, flags, mode);
+}
+
+static void intercept_open(void)
+{
+	open_it = sys.open;
+	sys.open = open_there;
 }
 
 /* What the backends have, as it was when a step had been done. */
@@ -70,7 +106,7 @@ static void list(void)
 		return;
 	nr_files = 0;
 	for (listing = HOME; listing <= LAST; listing++) {
-		backend_path(top, listing, lost_away >> listing & 1);
+		backend_path(top, listing, lost_away >> listing & 1 && !silent[listing]);
 		nftw(top, note_file, 16, FTW_PHYS);
 	}
 	listed = true;
@@ -101,18 +137,24 @@ bool lost_has_logs(int backend, int who)
 
 static void go(int i)
 {
+	static const int errors[] = { ENOTCONN, ETIMEDOUT, EHOSTDOWN, EIO, ESTALE, EACCES };
 	char path[PATH_MAX], aside[PATH_MAX], way[32];
 	bool used;
 
 	if (lost_away >> i & 1)
 		return;
+	if (!rounds_rnd(3)) {
+		silent[i] = errors[rounds_rnd(ARRAY_SIZE(errors))];
+		lost_away |= 1u << i;
+		return;
+	}
 	snprintf(way, sizeof(way), "spread.%d.", i - 1);
 	used = find(HOME, way) || kind == LOST_MIRROR;
 	backend_path(path, i, false);
 	backend_path(aside, i, true);
 	cr_assert(!rename(path, aside));
 	lost_away |= 1u << i;
-	if (rounds_rnd(2) && used) /* else logs go below */
+	if (rounds_rnd(2) && used && !lost_amid) /* else logs go below */
 		cr_assert(!mkdir(path, 0755));
 }
 
@@ -122,13 +164,30 @@ static void come_back(int i)
 
 	if (!(lost_away >> i & 1))
 		return;
+	lost_away &= ~(1u << i);
+	if (silent[i]) {
+		silent[i] = 0;
+		return;
+	}
 	backend_path(path, i, false);
 	backend_path(aside, i, true);
 	snprintf(old, sizeof(old), "%s/below%d", near_dir, i);
 	shell("rm -rf '%s'", old);
 	rename(path, old);
 	cr_assert(!rename(aside, path));
-	lost_away &= ~(1u << i);
+}
+
+/* One that is killed at any call may have left the note of a live file alone. */
+static bool has_notes(int i)
+{
+	char way[32];
+	const struct file *f;
+
+	snprintf(way, sizeof(way), "spread.%d.", i - 1);
+	for (size_t nth = 0; lost_amid && (f = find_part(HOME, way, "", nth)); nth++)
+		if (f->len > PLACE_LEN)
+			return true;
+	return false;
 }
 
 /* What it had does not come back. */
@@ -138,9 +197,10 @@ static void wipe(int i)
 
 	if (!(lost_away >> i & 1))
 		return;
-	blind |= find(i, "live.") ? 1u << i : 0;
+	blind |= find(i, "live.") || has_notes(i) ? 1u << i : 0;
 	backend_path(path, i, false);
 	backend_path(aside, i, true);
+	silent[i] = 0;
 	shell("rm -rf '%s' '%s'", path, aside);
 	cr_assert(!mkdir(path, 0755));
 	lost_away &= ~(1u << i);
@@ -237,7 +297,7 @@ static bool mirror_may_fail(int who, size_t from, size_t to)
 static bool is_open_there(void)
 {
 	for (int i = 2; i <= LAST; i++)
-		if (lost_away >> i & 1 && find(i, "live."))
+		if (lost_away >> i & 1 && (find(i, "live.") || has_notes(i)))
 			return true;
 	return blind;
 }
@@ -378,6 +438,9 @@ void lost_begin(enum lost_kind which)
 
 	kind = which;
 	told_here = here;
+	told_begins = intercept_open;
+	silent = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(silent, MAP_FAILED);
 	model_backends = &backends;
 	lost_away = 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Backends of told_model.h that go away, come back, or come back empty, and damage to logs: what may be an
- * error then. The first backend is the scratch directory, the others are NEAR_DIR/2 and NEAR_DIR/3.
+ * Backends of told_model.h that go away or do not answer, come back, or come back empty, and damage to logs:
+ * what may be an error then. The first backend is the scratch directory, the others are NEAR_DIR/2 and
+ * NEAR_DIR/3.
  */
 #ifndef TEST_TOLD_LOST_H
 #define TEST_TOLD_LOST_H
@@ -21,5 +22,8 @@ bool lost_has_logs(int backend, int who);
 
 /* Bits of the backends that are away. */
 extern unsigned lost_away;
+
+/* Set before: backends go in the midst of calls, and processes are killed there. */
+extern bool lost_amid;
 
 #endif

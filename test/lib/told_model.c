@@ -305,6 +305,8 @@ static bool is_done_well(const struct pending *p, const struct told_answer *a)
 
 	if (p->v >= 0)
 		end_version(p, a->ret);
+	if (o->act >= AWAY)
+		return true;
 	switch (o->act) {
 	case WRITE:
 		return a->ret == (long)o->len;
@@ -336,11 +338,6 @@ static bool is_done_well(const struct pending *p, const struct told_answer *a)
 		return a->ret >= 0 || is_busy;
 	case COMPACT:
 		return a->ret >= 0 || is_busy || (a->ret == -EIO && told_near);
-	case AWAY:
-	case BACK:
-	case WIPE:
-	case FLIP:
-		return true;
 	case PAUSE:
 		older |= o->off > 20000 ? all() & ~maybe : 0;
 		return true;
@@ -406,6 +403,11 @@ bool model_beside(struct model_act a, int call, struct model_act b)
 		return end_step(&p, nr, &of_a) && (b.act == KILL || model_step(b.who, b.act, b.off, b.len));
 	if (b.act == KILL)
 		return kill_there(&p);
+	if (b.act >= AWAY) { /* by this process */
+		ok = model_step(b.who, b.act, b.off, b.len);
+		told_go_on(a.who, &of_a);
+		return end_step(&p, nr, &of_a) && ok;
+	}
 	q = begin_step(b.who, b.act, b.off, b.len);
 	nr_b = note(&q, call);
 	told_order(b.who, q.o);

@@ -60,6 +60,44 @@ static void reads_a_copy_of_what_was_synced_in_part(void)
 	cr_assert_eq(in_child(image_read, &step), 0);
 }
 
+enum { NOT_THERE = 77 };
+
+/* Its log is read by parity, and is there again when it goes on with it. */
+static int go_on_with_what_was_rebuilt(void *arg)
+{
+	char path[PATH_MAX], aside[PATH_MAX];
+	int before = three_logs(2);
+	struct lfile l = made("a");
+
+	(void)arg;
+	if (lfill(&l, 0, 1000, 1) != 1000 || lclose(&l))
+		return 1;
+	if (three_logs(2) == before)
+		return NOT_THERE;
+	three_other(path, 2);
+	snprintf(aside, sizeof(aside), "%s/aside", near_dir);
+	if (image_drain_here() >= 50 || rename(path, aside))
+		return 2;
+	l = lopen("a", O_RDWR);
+	if (lcheck(&l, 0, 1000, 1) || rename(aside, path))
+		return 3;
+	if (lfill(&l, 1000, 1000, 1) != 1000 || lcheck(&l, 0, 2000, 1))
+		return 4;
+	if (plfs_commit(l.f) || plfs_refresh(l.f) || lcheck(&l, 0, 2000, 1) || plfs_sync(l.f) ||
+	    lcheck(&l, 0, 2000, 1))
+		return 5;
+	return lclose(&l) ? 6 : 0;
+}
+
+static void goes_on_with_what_was_rebuilt(void)
+{
+	int ret = NOT_THERE;
+
+	for (int tries = 0; ret == NOT_THERE && tries < 60; tries++)
+		ret = in_child(go_on_with_what_was_rebuilt, NULL);
+	cr_assert_eq(ret, 0, "%d", ret);
+}
+
 /* The process @who writes, until it is one with its log in the backend 3. */
 static void begin_with_log_there(int who)
 {
@@ -148,8 +186,10 @@ static bool random_step(void)
 	if (kind == LOST_PARITY && lost_away && !rounds_rnd(12))
 		return repair_and_lose_another();
 	a = random_act();
-
-	return model_step(a.who, a.act, a.off, a.len);
+	if (!lost_amid || rounds_rnd(3) || a.act >= AWAY || a.act == PAUSE || a.act == KILL)
+		return model_step(a.who, a.act, a.off, a.len);
+	return model_beside(a, 1 + (int)rounds_rnd(rounds_rnd(2) ? 8 : 60),
+			    (struct model_act){ 0, rounds_rnd(5) ? AWAY : KILL, 2 + rounds_rnd(2), 0 });
 }
 
 static bool all_back(void)
@@ -175,8 +215,9 @@ static bool is_played(const void *how)
 	return all_back() && lost_leaves_nothing() && ok;
 }
 
-static void play(void)
+static void play(bool amid)
 {
+	lost_amid = amid;
 	lost_begin(kind);
 	told_start();
 	cr_assert(rounds_play(80, 1, is_played, NULL));
@@ -230,9 +271,9 @@ Test(hosts_lost_spread, nothing_is_appended_before_an_end_that_only_a_lost_backe
 {
 	appends_behind_what_is_away();
 }
-Test(hosts_lost_spread, what_is_read_is_right_or_an_error_while_a_backend_is_away) { play(); }
-Test(hosts_lost_parity, what_is_covered_is_read_while_a_backend_is_away) { play(); }
-Test(hosts_lost_mirror, no_call_fails_while_backends_are_away) { play(); }
+Test(hosts_lost_spread, what_is_read_is_right_or_an_error_while_a_backend_is_away) { play(false); }
+Test(hosts_lost_parity, what_is_covered_is_read_while_a_backend_is_away) { play(false); }
+Test(hosts_lost_mirror, no_call_fails_while_backends_are_away) { play(false); }
 Test(hosts_lost_parity, a_log_that_was_synced_in_part_is_rebuilt_for_other_hosts)
 {
 	reads_a_copy_of_what_was_synced_in_part();
@@ -241,5 +282,18 @@ Test(hosts_lost_mirror, a_log_that_was_synced_in_part_is_read_from_its_copy_by_o
 {
 	reads_a_copy_of_what_was_synced_in_part();
 }
-Test(hosts_lost_parity_damaged, what_is_there_twice_is_read_and_the_rest_is_right_or_an_error) { play(); }
-Test(hosts_lost_mirror_damaged, what_is_there_twice_is_read_and_the_rest_is_right_or_an_error) { play(); }
+Test(hosts_lost_parity, a_process_that_read_its_log_by_parity_goes_on_with_it)
+{
+	goes_on_with_what_was_rebuilt();
+}
+Test(hosts_lost_parity_damaged, what_is_there_twice_is_read_and_the_rest_is_right_or_an_error)
+{
+	play(false);
+}
+Test(hosts_lost_mirror_damaged, what_is_there_twice_is_read_and_the_rest_is_right_or_an_error)
+{
+	play(false);
+}
+Test(hosts_lost_spread, also_in_the_midst_of_a_call_that_may_be_the_last) { play(true); }
+Test(hosts_lost_parity, also_in_the_midst_of_a_call_that_may_be_the_last) { play(true); }
+Test(hosts_lost_mirror, also_in_the_midst_of_a_call_that_may_be_the_last) { play(true); }
