@@ -55,6 +55,26 @@ helper_drains() {
 	"$plfs" check "$back/h1" "$back/h2"
 }
 
+helper_gives_way() { # to a process that has just written, as the time of its log says
+	local map log
+	helper_setup
+	mkfifo "$work/fifo"
+	"$plfs" run -m "$map" sh -c 'cat >/plfs/w' <"$work/fifo" &
+	exec 8>"$work/fifo"
+	head -c 100000 /dev/zero >&8
+	until_so "a log is near" eval '[ "$(near_logs)" = 1 ]'
+	log=$(find "$near" -name 'data.*')
+	touch -d '1 hour' "$log"
+	"$plfs" run -m "$map" sh -c 'head -c 100000 /dev/zero >/plfs/c'
+	sleep 2
+	[ "$(near_logs)" = 2 ]
+	touch -d '1 hour ago' "$log"
+	until_so "what was closed is at home" eval '[ "$(near_logs)" = 1 ]'
+	exec 8>&-
+	wait
+	all_home
+}
+
 helper_drains_open_files() { # what is longer than log-max=
 	local map
 	helper_setup
