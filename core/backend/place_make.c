@@ -160,8 +160,10 @@ static int try_begin(struct store *home, const struct place_settings *ps, const 
 	if (ret == -ENODATA && make) {
 		store_unlock(s, near->lock);
 		ret = store_lock(s, near->lock);
-		if (!ret && first && is_new(near, dir, file) && first->make(first->arg))
+		if (!ret && first && is_new(near, dir, file) && first->make(first->arg)) {
+			s->ops->unlink(s, file);
 			ret = -ENODATA;
+		}
 		if (!ret)
 			ret = near_file_compare(home, ps, dir, file, mode, near, true);
 		if (!ret)

@@ -164,7 +164,7 @@ static int claim_in_turn(struct claim_arg *ca, struct stub *now)
 	int turn = unlikely(ca->near) ? place_turn_take(&ca->m->store, ca->st->st_ino) : -1;
 	int ret = turn < 0 ? 0 : stub_read(ca->fd, now);
 
-	if (turn < 0 || (!ret && !now->has_container))
+	if (turn < 0 || (!ret && (!now->has_container || now->moving)))
 		ret = claim_header(ca, now);
 	place_turn_end(&turn);
 	return ret;

@@ -110,6 +110,41 @@ Test(near_turn, one_of_a_host_asks_for_what_all_need)
 	cr_assert_eq(lclose(&l), 0);
 }
 
+static int drain_it(void *arg)
+{
+	struct plfs_drain d = { 0 };
+
+	(void)arg;
+	return ldrain("f", &d) || !d.nr_logs;
+}
+
+static int write_once_more(void *arg)
+{
+	struct lfile l = lopen("f", O_RDWR);
+	ssize_t n = lfill(&l, 0, LEN, 2);
+
+	(void)arg;
+	lclose(&l);
+	return n == -EIO ? 0 : 1;
+}
+
+/* All of it is at home, where somebody removed it: a write is an error, and makes nothing that a log needs. */
+Test(near_turn, for_a_file_that_was_purged_nothing_is_made)
+{
+	char line[PATH_MAX + 100];
+	struct lfile l = made("f");
+
+	cr_assert_eq(lfill(&l, 0, LEN, 1), LEN);
+	cr_assert_eq(lclose(&l), 0);
+	cr_assert_eq(in_child(drain_it, NULL), 0);
+	cr_assert_eq(near_count("near."), 0);
+	snprintf(line, sizeof(line), "rm -rf %s/.plfs/[0-9a-f]*/*/*", scratch);
+	cr_assert_eq(system(line), 0);
+	cr_assert_eq(in_child(write_once_more, NULL), 0);
+	cr_assert_eq(near_count("near."), 0);
+	cr_assert_eq(near_count("data."), 0);
+}
+
 /* ---- turns ---- */
 
 static struct store *home(void)
