@@ -128,7 +128,7 @@ static int write_once_more(void *arg)
 	return n == -EIO ? 0 : 1;
 }
 
-/* All of it is at home, where somebody removed it: a write is an error, and makes nothing that a log needs. */
+/* All of it is at home, where somebody removed it: a write is an error, and leaves nothing near. */
 Test(near_turn, for_a_file_that_was_purged_nothing_is_made)
 {
 	char line[PATH_MAX + 100];
