@@ -238,19 +238,21 @@ static int find_live(void *arg, const char *path, const char *name, enum droppin
 /* With the end locked: have the true end in the view. */
 static int find_end(struct inode *ino, int fd)
 {
-	int ret = logged_finish_cut(ino, fd), found = 0;
+	int ret = logged_finish_cut(ino, fd), found;
 
 	if (!ret)
 		ret = inode_still_logged(ino, publish_look_at_end(ino, fd, watch_changed(&ino->v.r.watch)));
+	if (ret || ino->v.r.inputs.nr_lives)
+		return ret;
 	/*
 	 * Bytes of a killed or still writing process beyond the stub's size are known to its live index only.
 	 * That may be in a backend that is not there.
 	 */
-	if (!ret && !ino->v.r.inputs.nr_lives)
-		found = container_list_there(&ino->c, find_live, ino);
+	found = container_list_there(&ino->c, find_live, ino);
 	if (found == 1 || found == -EIO)
-		ret = inode_still_logged(ino, acquire_load(ino));
-	return ret;
+		return inode_still_logged(ino, acquire_load(ino));
+	/* Who has closed its log since the look at the stub has told that its end before. */
+	return inode_still_logged(ino, publish_look_at_end(ino, fd, false));
 }
 
 static ssize_t append_locked(struct inode *ino, int fd, const struct iovec *iov, int cnt, size_t len,

@@ -59,6 +59,28 @@ static void truncates_behind_one_that_is_ahead(void)
 	told_end();
 }
 
+/*
+ * Process 0 has written, and closes the file in the midst of an append by process 1 of its host: the append
+ * looked at the stub before, and for live files behind it.
+ */
+static void appends_behind_what_is_closed_meanwhile(void)
+{
+	told_start();
+	for (int call = 1; call <= 100; call++) {
+		model_begin();
+		cr_assert(model_step(3, OPEN, 0, 0) && model_step(3, WRITE, 400, 191));
+		cr_assert(model_step(3, CLOSE, 0, 0));
+		cr_assert(model_step(0, OPEN, 0, 0) && model_step(1, OPEN, 0, 0));
+		cr_assert(model_step(0, WRITE, 600, 925));
+		cr_assert(model_beside((struct model_act){ 1, APPEND, 0, 30 }, call,
+				       (struct model_act){ 0, CLOSE, 0, 0 }),
+			  "at call %d", call);
+		cr_assert(model_ends(-1), "at call %d", call);
+		cr_assert_eq(tell(0, (struct told_order){ .act = UNLINK })->ret, 0);
+	}
+	told_end();
+}
+
 /* ---- histories ---- */
 
 static struct model_act random_act(bool cuts)
@@ -230,6 +252,11 @@ Test(hosts_order_near_at_once, also_with_a_call_in_the_midst_of_another) { play(
 Test(hosts_order_near_home, also_with_a_call_in_the_midst_of_another) { play(true, true); }
 Test(hosts_order_copies, also_with_a_call_in_the_midst_of_another) { play(true, true); }
 Test(hosts_order_apart, also_with_a_call_in_the_midst_of_another) { play(true, true); }
+Test(hosts_order, an_append_is_behind_what_is_closed_meanwhile) { appends_behind_what_is_closed_meanwhile(); }
+Test(hosts_order_near, an_append_is_behind_what_is_closed_meanwhile)
+{
+	appends_behind_what_is_closed_meanwhile();
+}
 Test(hosts_order_local, also_with_a_call_in_the_midst_of_another) { play(true, true); }
 Test(hosts_order_small, also_with_a_call_in_the_midst_of_another) { play(true, true); }
 Test(hosts_order_spread, also_with_a_call_in_the_midst_of_another) { play(true, true); }
