@@ -22,6 +22,9 @@ void (*told_begins)(void);
 
 static struct lfile mine;
 
+/* Damage may look like a later version. */
+static bool is_lost(long ret) { return ret == -EIO || (told_here && ret == -EPROTONOSUPPORT); }
+
 /* Bytes that are an error leave those beside them to be read. */
 static long read_pieces(struct told_answer *a)
 {
@@ -34,7 +37,7 @@ static long read_pieces(struct told_answer *a)
 	for (off_t at = 0; at < size; at += TOLD_PIECE) {
 		ssize_t n = plfs_pread(mine.f, a->bytes + at, TOLD_PIECE, at);
 
-		if (n < 0 && n != -EIO)
+		if (n < 0 && !is_lost(n))
 			return n;
 		if (n >= 0 && n < TOLD_PIECE && at + n < size)
 			n = plfs_pread(mine.f, a->bytes + at + n, (size_t)(TOLD_PIECE - n), at + n);
@@ -47,7 +50,7 @@ static long read_it(struct told_answer *a)
 {
 	long ret = plfs_pread(mine.f, a->bytes, TOLD_LEN, 0);
 
-	return ret == -EIO || (told_here && ret >= 0 && ret < plfs_size(mine.f)) ? read_pieces(a) : ret;
+	return is_lost(ret) || (told_here && ret >= 0 && ret < plfs_size(mine.f)) ? read_pieces(a) : ret;
 }
 
 static long drain(void)

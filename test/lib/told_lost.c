@@ -421,8 +421,9 @@ bool lost_leaves_nothing(void)
 			left = true;
 	if (!left)
 		return true;
+	/* one that was killed as it began there may have left no way back */
 	if (in_child(collect, NULL))
-		return false;
+		return lost_amid;
 	listed = false;
 	for (int i = 2; i <= LAST; i++)
 		if (find(i, "data.") || find(i, "live.") || find(i, "parity.")) {
