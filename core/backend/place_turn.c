@@ -42,8 +42,6 @@ int place_turn_take(struct store *home, uint64_t number)
 	if (!home->near)
 		return -EOPNOTSUPP;
 	fd = open_home(home->near);
-	if (fd == -ENOENT && !place_make_top(home))
-		fd = open_home(home->near);
 	if (fd < 0)
 		return fd;
 	ret = wait_for(fd, number);

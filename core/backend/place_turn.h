@@ -2,7 +2,8 @@
 /*
  * Turns: what several processes of a host would ask of the backend at once, though all want the same, one
  * asks for while the others wait here, in a place of this user (place.h). That asks nothing of the backend.
- * Nobody may depend on being alone: while the place is made, several may have the turn.
+ * Nobody may depend on being alone: there are no turns until the first log makes the place. (Not before: what
+ * it says of the backend cannot be told of one that has no format file yet.)
  */
 #ifndef PLFS_PLACE_TURN_H
 #define PLFS_PLACE_TURN_H

@@ -6,6 +6,7 @@
 #include "test/lib/near.h"
 
 #include "core/backend/mount.h"
+#include "core/backend/origin.h"
 #include "core/backend/place_turn.h"
 #include "core/base/sys.h"
 
@@ -89,7 +90,7 @@ Test(near_turn, one_of_a_host_asks_for_what_all_need)
 	pid_t ranks[RANKS];
 	struct lfile l = made("g");
 
-	/* The first of all makes the place: those who come at that moment may all go at once. */
+	/* The first log of all makes the place: until then all go at once. */
 	cr_assert_eq(lfill(&l, 0, LEN, 0), LEN);
 	cr_assert_eq(lclose(&l), 0);
 	cr_assert_eq(lunlink("g"), 0);
@@ -145,6 +146,28 @@ Test(near_turn, for_a_file_that_was_purged_nothing_is_made)
 	cr_assert_eq(near_count("data."), 0);
 }
 
+static int place_is_of_backend(void *arg, const char *top, const char *path)
+{
+	int fd = open(top, O_RDONLY | O_DIRECTORY);
+
+	(void)path;
+	*(bool *)arg = fd >= 0 && origin_is(&lpath("f", (char[PATH_MAX]){ 0 })->store, fd, ".");
+	close(fd);
+	return 0;
+}
+
+/* Also of a backend that had no file before, whose format file is made by the first. */
+Test(near_turn, the_place_says_whose_it_is)
+{
+	struct lfile l = made("f");
+	bool is = false;
+
+	cr_assert_eq(lfill(&l, 0, LEN, 1), LEN);
+	cr_assert_eq(lclose(&l), 0);
+	cr_assert_eq(plfs_places_in(near_dir, place_is_of_backend, &is), 0);
+	cr_assert(is);
+}
+
 /* ---- turns ---- */
 
 static struct store *home(void)
@@ -184,10 +207,19 @@ static int take_later(void *arg)
 	return turn < 0 ? 0 : 1;
 }
 
+static void make_place(void)
+{
+	struct lfile l = made("f");
+
+	cr_assert_eq(lfill(&l, 0, LEN, 1), LEN);
+	cr_assert_eq(lclose(&l), 0);
+}
+
 Test(near_turn, who_is_killed_has_ended_his)
 {
 	int turn;
 
+	make_place();
 	cr_assert_eq(in_child(take_and_die, NULL), 256 + SIGKILL);
 	turn = place_turn_take(home(), 7);
 	cr_assert_geq(turn, 0);
@@ -197,8 +229,10 @@ Test(near_turn, who_is_killed_has_ended_his)
 
 Test(near_turn, other_matters_do_not_wait)
 {
-	int turn = place_turn_take(home(), 7);
+	int turn;
 
+	make_place();
+	turn = place_turn_take(home(), 7);
 	cr_assert_geq(turn, 0);
 	cr_assert_eq(in_child(take_another, NULL), 0);
 	place_turn_end(&turn);
@@ -206,9 +240,12 @@ Test(near_turn, other_matters_do_not_wait)
 
 Test(near_turn, the_next_waits)
 {
-	int turn = place_turn_take(home(), 7);
-	pid_t next = start_child(take_later, NULL);
+	pid_t next;
+	int turn;
 
+	make_place();
+	turn = place_turn_take(home(), 7);
+	next = start_child(take_later, NULL);
 	while (!__atomic_load_n(&shared->ready, __ATOMIC_SEQ_CST))
 		usleep(1000);
 	usleep(20000);
