@@ -96,6 +96,18 @@ static bool take(const struct container *c, struct log_end *end)
 	return found;
 }
 
+bool resume_may(const struct container *c)
+{
+	bool may = false;
+
+	if (!mutex_trylock(&lock))
+		return false;
+	for (unsigned i = 0; i < NR_ENDS; i++)
+		may |= ends[i].pid && !memcmp(ends[i].id, c->id, STUB_ID_LEN);
+	mutex_unlock(&lock);
+	return may;
+}
+
 void resume_overwrite(const struct container *c)
 {
 	if (!mutex_trylock(&lock))

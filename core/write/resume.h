@@ -15,6 +15,9 @@
  */
 void resume_remember(const struct tail *t, const struct trailer_piece *piece, uint64_t added);
 
+/* Whether there may be one of @c. */
+bool resume_may(const struct container *c);
+
 /*
  * Open a log of @c that this process has closed, with a new live file. @t is all zeros. -ENOENT: there is
  * none, or none that can be used: make a new one.

@@ -11,6 +11,7 @@
 #include "core/base/alloc.h"
 #include "core/base/bytes.h"
 #include "core/gather/kept_map.h"
+#include "core/write/begin.h"
 #include "core/write/ended.h"
 #include "core/write/leased.h"
 #include "core/base/msg.h"
@@ -27,19 +28,24 @@
 
 /*
  * The order is that of kept_map.h: the live file is made, the kept map is revoked, readers are notified, and
- * only then the first write returns. The notice @h has the table of leases as well.
+ * only then the first write returns. The notice has the table of leases as well.
  */
-static int open_noticed(struct writer *w, const struct container *c, int h, struct place_dir *near)
+static int open_noticed(struct writer *w, struct begin *b)
 {
+	const struct container *c = b->c;
 	bool resumed = !resume_open(&w->tail, c);
-	int ret = resumed ? 0 : tail_create(&w->tail, c, near);
+	int ret = 0;
 
+	if (!resumed) {
+		begin_near(b);
+		ret = tail_create(&w->tail, c, b->held ? &b->near : NULL);
+	}
 	if (ret)
 		return ret;
 	ret = kept_map_revoke(c);
 	if (!ret) {
-		notice_change(c, h);
-		ret = lease_open(&w->leased.lease, c->store, h);
+		notice_change(c, b->notice);
+		ret = lease_open(&w->leased.lease, c->store, b->notice);
 	}
 	if (ret) {
 		if (resumed)
@@ -53,51 +59,24 @@ static int open_noticed(struct writer *w, const struct container *c, int h, stru
 	return 0;
 }
 
-struct begin {
-	const struct container *c;
-	int h; /* the notice */
-};
-
-static int open_notice(void *arg)
-{
-	struct begin *b = arg;
-
-	if (b->h == -ENOENT)
-		b->h = notice_open_here(b->c);
-	return b->h < 0 ? b->h : 0;
-}
-
-/* Have the place for logs near, and the notice before it leads there. */
-static bool hold_near(struct begin *b, struct place_dir *near)
-{
-	const struct place_first first = { open_notice, b };
-	const struct container *c = b->c;
-	char hostdir[32], dir[CONTAINER_PATH_LEN];
-
-	snprintf(hostdir, sizeof(hostdir), "hostdir.%u", name_hostdir(c));
-	container_path(c, hostdir, dir);
-	return !placed_hold(c->store, dir, container_file_mode(c, false), &first, near);
-}
-
 /*
  * The notice comes first: without it the log could be the first dropping in a container that was purged. The
  * first of a host to write near makes it while the others wait for the place (struct place_first).
  */
 int writer_open(struct writer *w, const struct container *c)
 {
-	struct begin b = { c, -ENOENT };
-	struct place_dir near;
-	bool held = c->near && hold_near(&b, &near);
-	int ret = open_notice(&b);
+	struct begin b = { .c = c, .notice = -ENOENT };
+	int ret;
 
+	if (!resume_may(c)) /* that log may be at home, and need no place */
+		begin_near(&b);
+	ret = begin_notice(&b);
 	if (!ret) {
 		memset(w, 0, sizeof(*w));
 		w->next_off = UINT64_MAX;
-		ret = open_noticed(w, c, b.h, held ? &near : NULL);
-		store_close(c->store, &b.h);
+		ret = open_noticed(w, &b);
 	}
-	if (held)
-		placed_release(&near);
+	begin_end(&b);
 	return ret;
 }
 
