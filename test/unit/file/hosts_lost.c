@@ -220,7 +220,7 @@ static void play(bool amid)
 	lost_amid = amid;
 	lost_begin(kind);
 	told_start();
-	cr_assert(rounds_play(80, 1, is_played, NULL));
+	cr_assert(rounds_play(40, 1, is_played, NULL));
 	told_end();
 }
 
