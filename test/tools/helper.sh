@@ -58,9 +58,9 @@ helper_drains() {
 helper_gives_way() { # to a process that has just written, as the time of its log says
 	local map log
 	helper_setup
-	mkfifo "$work/fifo"
-	"$plfs" run -m "$map" sh -c 'cat >/plfs/w' <"$work/fifo" &
-	exec 8>"$work/fifo"
+	mkfifo "$work/writes"
+	"$plfs" run -m "$map" sh -c 'cat >/plfs/w' <"$work/writes" &
+	exec 8>"$work/writes"
 	head -c 100000 /dev/zero >&8
 	until_so "a log is near" eval '[ "$(near_logs)" = 1 ]'
 	log=$(find "$near" -name 'data.*')
