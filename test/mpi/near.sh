@@ -118,6 +118,8 @@ near_lammps_killed() { # STACK DIR AFTER HOME
 		[ "$(lammps_complete "$work/log.killed")" -ge "$1" ]
 	}
 	until at_step "$4"; do sleep 0.05; done
+	# Ranks that write without a pause, as these do, are given way to for as long as the job may last.
+	for host in h1 h2; do plfs_on $host drain -q "$near" >"$work/log/drained" 2>&1 || [ $? = 75 ]; done
 	plfs_on h2 places --wait --timeout=100 "$backend/ck.$4.$lmp_io"
 	at_step "$4"
 	echo "checkpoint $4 is at home, and the job at step $(lammps_last "$work/log.killed")"
