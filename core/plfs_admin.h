@@ -181,7 +181,7 @@ int plfs_compact(const char *path, struct plfs_compact *out, struct plfs_progres
 struct plfs_yield {
 	uint64_t most_ns; /* so long it waits for processes that write */
 	int place; /* the drain's own, as the next: descriptor */
-	uint64_t since_ns, free_until_ns;
+	uint64_t free_until_ns; /* none waits before */
 };
 
 /* Options and results of a drain; results are added to what is there. */

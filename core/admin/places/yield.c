@@ -14,6 +14,7 @@
 #include <sys/statvfs.h>
 
 #define LOOK_NS 50000000
+#define LOOKS_PART 10 /* looking takes at most so small a part of the time */
 #define JUST_NOW_NS 300000000
 #define NEARLY_FULL 8 /* an eighth is left */
 
@@ -89,26 +90,23 @@ static bool is_nearly_full(int place)
 	return sys.fstatvfs(place, &fs) || fs.f_bavail < fs.f_blocks / NEARLY_FULL;
 }
 
+/* A look goes through all of the place, which may have thousands of logs. */
 void yield_to_writers(const struct plfs_drain *d)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_NS };
+	uint64_t began_ns = time_ns(CLOCK_MONOTONIC), now_ns = began_ns, took_ns;
 	struct plfs_yield *y = d->yield;
-	uint64_t now_ns;
 
-	if (!y)
+	if (!y || now_ns < y->free_until_ns)
 		return;
-	for (;; io_nanosleep(&pause, NULL)) {
-		now_ns = time_ns(CLOCK_MONOTONIC);
-		if (now_ns < y->free_until_ns)
-			return;
-		if (!is_busy(y->place) || is_nearly_full(y->place))
-			break;
-		if (!y->since_ns)
-			y->since_ns = now_ns;
-		if (now_ns - y->since_ns >= y->most_ns) {
+	while (is_busy(y->place) && !is_nearly_full(y->place)) {
+		if (now_ns - began_ns >= y->most_ns) {
 			y->free_until_ns = now_ns + y->most_ns;
-			break;
+			return;
 		}
+		io_nanosleep(&pause, NULL);
+		now_ns = time_ns(CLOCK_MONOTONIC);
 	}
-	y->since_ns = 0;
+	took_ns = time_ns(CLOCK_MONOTONIC) - now_ns;
+	y->free_until_ns = now_ns + max_u64(LOOK_NS, LOOKS_PART * took_ns);
 }
