@@ -50,8 +50,8 @@ struct place_first {
 
 /*
  * The same to make a log: what is missing of it is made, with near.HOST at home of @mode. The caller is the
- * owner of the file. @first, or NULL: may be NULL. -EREMOTE: near.HOST at home is of another
- * place; -EPERM: somebody else may write there (one line); -errno.
+ * owner of the file. @first may be NULL. -EREMOTE: near.HOST at home is of another place; -EPERM: somebody
+ * else may write there (one line); -errno.
  */
 int place_begin(struct store *home, const char *dir, mode_t mode, const struct place_first *first,
 		struct place_dir *near);

@@ -153,10 +153,10 @@ static int try_begin(struct store *home, const struct place_settings *ps, const 
 	ret = near->lock < 0 ? near->lock : store_lock_shared(s, near->lock);
 	if (near->lock == -ENOENT && !make)
 		ret = -ENODATA;
-	if (!ret && !(make && is_new(near, dir, file)))
-		ret = near_file_compare(home, ps, dir, file, mode, near, false);
-	else if (!ret)
-		ret = -ENODATA;
+	if (!ret)
+		ret = make && is_new(near, dir, file) ?
+			      -ENODATA :
+			      near_file_compare(home, ps, dir, file, mode, near, false);
 	if (ret == -ENODATA && make) {
 		store_unlock(s, near->lock);
 		ret = store_lock(s, near->lock);

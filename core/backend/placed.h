@@ -43,8 +43,8 @@ int placed_create(struct store *s, const char *path, mode_t mode, gid_t gid, mod
 
 /*
  * A process that makes a log near, and then its live file, holds the lock of the place meanwhile: no mover
- * takes the log for a closed one. @dir: the hostdir; *@hold: to give to placed_release(). @first: may
- * be NULL. -errno: it cannot be made near.
+ * takes the log for a closed one. @dir: the hostdir; *@hold: to give to placed_release(). @first may be NULL.
+ * -errno: it cannot be made near.
  */
 int placed_hold(struct store *s, const char *dir, mode_t home_mode, const struct place_first *first,
 		struct place_dir *hold);

@@ -17,7 +17,7 @@ struct carry {
 	int (*copied)(void *arg, uint64_t len);
 	void *arg;
 	size_t piece;    /* bytes to copy at a time, whole chunks; 0: any number */
-	bool direct;     /* past the page cache, if that works: half of the processor time, but no faster */
+	bool direct;     /* past the page cache, if that works: less processor time, but no faster */
 	bool keep;       /* what goes near stays there as a staged copy (core/backend/staged.h) */
 	uint64_t bytes;  /* copied, of all logs */
 	unsigned nr_logs; /* moved */
