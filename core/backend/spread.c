@@ -165,32 +165,21 @@ static int choose(const struct container *c, unsigned backend, const char *dir, 
 /* ---- a backend that is not mounted ---- */
 
 struct leading {
-	struct store *s;
-	const struct container *c;
+	const struct container *home; /* without its other backends */
 	char top[PLACE_PATH_LEN]; /* what is looked for */
-	char dir[CONTAINER_PATH_LEN];
-	bool found;
 };
 
-static int look_at_way(void *arg, const char *name)
+static int look_at_way(void *arg, const char *path, const char *name, enum dropping_kind kind)
 {
+	char rest[CONTAINER_PATH_LEN], dir[CONTAINER_PATH_LEN];
 	struct leading *l = arg;
 	struct place p;
 
-	if (name_spread_slot(name) && !place_read_as(l->s, l->dir, name, &p) && !strcmp(p.path, l->top))
-		l->found = true;
-	return l->found;
-}
-
-static int look_in_hostdir(void *arg, const char *name)
-{
-	struct leading *l = arg;
-
-	if (strncmp(name, "hostdir.", 8))
+	if (kind != DROPPING_SPREAD)
 		return 0;
-	container_path(l->c, name, l->dir);
-	l->s->ops->list(l->s, l->dir, look_at_way, l);
-	return l->found;
+	snprintf(rest, sizeof(rest), "%.*s", (int)(strrchr(path, '/') - path), path);
+	container_path(l->home, rest, dir);
+	return !place_read_as(l->home->store, dir, name, &p) && !strcmp(p.path, l->top);
 }
 
 /*
@@ -200,22 +189,21 @@ static int look_in_hostdir(void *arg, const char *name)
 static bool is_unmounted(const struct container *c, const struct place_settings *ps, const char *dir)
 {
 	struct store bare = store_bare(c->store);
-	struct leading l = { .s = &bare, .c = c };
+	struct container home = *c;
+	struct leading l = { .home = &home };
+	char path[CONTAINER_PATH_LEN];
 	struct place_dir there;
 	struct stat st;
-	char *slash;
 	int ret;
 
-	snprintf(l.dir, sizeof(l.dir), "%s", dir);
-	slash = strrchr(l.dir, '/');
-	*slash = '\0';
-	ret = place_find(c->store, ps, geteuid(), l.dir, &there);
+	home.store = &bare;
+	snprintf(path, sizeof(path), "%.*s", (int)(strrchr(dir, '/') - dir), dir);
+	ret = place_find(c->store, ps, geteuid(), path, &there);
 	if (!ret)
 		place_leave(&there);
 	if (ret != -ENOENT || sys.stat(ps->near, &st) || place_top_path(ps, l.top))
 		return false;
-	bare.ops->list(&bare, c->dir, look_in_hostdir, &l);
-	return l.found;
+	return container_list(&home, look_at_way, &l) == 1;
 }
 
 static int choose_alone(const struct container *c, unsigned backend, const char *dir, struct place_dir *hold)

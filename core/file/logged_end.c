@@ -251,7 +251,7 @@ static int find_end(struct inode *ino, int fd)
 	found = container_list_there(&ino->c, find_live, ino);
 	if (found == 1 || found == -EIO)
 		return inode_still_logged(ino, acquire_load(ino));
-	/* Who has closed its log since the look at the stub is in no list, and has published its end before. */
+	/* Who has closed its log since the look at the stub is in no list: its end was published before. */
 	return inode_still_logged(ino, publish_look_at_end(ino, fd, false));
 }
 

@@ -101,7 +101,7 @@ bool resume_may(const struct container *c)
 	bool may = false;
 
 	if (!mutex_trylock(&lock))
-		return false;
+		return true;
 	for (unsigned i = 0; i < NR_ENDS; i++)
 		may |= ends[i].pid && !memcmp(ends[i].id, c->id, STUB_ID_LEN);
 	mutex_unlock(&lock);

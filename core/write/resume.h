@@ -15,7 +15,7 @@
  */
 void resume_remember(const struct tail *t, const struct trailer_piece *piece, uint64_t added);
 
-/* Whether there may be one of @c. */
+/* Whether there may be one of @c. True also if that cannot be told. */
 bool resume_may(const struct container *c);
 
 /*
