@@ -66,7 +66,7 @@ helper_gives_way() { # to a process that has just written, as the time of its lo
 	log=$(find "$near" -name 'data.*')
 	touch -d '1 hour' "$log"
 	"$plfs" run -m "$map" sh -c 'head -c 100000 /dev/zero >/plfs/c'
-	sleep 2
+	sleep 1
 	[ "$(near_logs)" = 2 ]
 	touch -d '1 hour ago' "$log"
 	until_so "what was closed is at home" eval '[ "$(near_logs)" = 1 ]'
