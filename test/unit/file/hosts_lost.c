@@ -8,6 +8,7 @@
 #include "test/lib/spoil.h"
 #include "test/lib/three.h"
 #include "test/lib/told_lost.h"
+#include "test/lib/told_random.h"
 
 #include <criterion/criterion.h>
 
@@ -142,28 +143,18 @@ static struct model_act random_act(void)
 	static const enum told_act acts[] = { CLOSE, CLOSE, CLOSE, WRITE, WRITE, WRITE, WRITE, APPEND, READ,
 					      READ, READ, COMMIT, COMMIT, REFRESH, REFRESH, SYNC, CUT };
 	static const enum told_act commands[] = { COMPACT, REPAIR, DRAIN, DRAIN, DRAIN };
-	struct model_act a = { .who = (int)rounds_rnd(TOLD_PROCS) };
+	int who = (int)rounds_rnd(TOLD_PROCS);
+	struct model_act a = told_random_act(who, acts[rounds_rnd(ARRAY_SIZE(acts))]);
 
-	a.act = acts[rounds_rnd(ARRAY_SIZE(acts))];
-	a.off = rounds_rnd(8) ? rounds_rnd(12) * 100 : rounds_rnd(TOLD_LEN - 1200);
-	a.len = a.act == APPEND ? 30 : 1 + rounds_rnd(rounds_rnd(2) ? 200 : 1200);
-	if (a.act == CUT && rounds_rnd(2))
-		a.off = 0;
-	if (!rounds_rnd(60)) /* longer than a lease lasts, or than clocks differ */
-		return (struct model_act){ a.who, PAUSE, rounds_rnd(2) ? 9000 : 25000, 0 };
+	if (a.act == PAUSE)
+		return a;
 	if (!rounds_rnd(lost_away ? 6 : 10))
 		return (struct model_act){ 0, away_act(), 2 + rounds_rnd(2), 0 };
 	if (told_once && !rounds_rnd(15))
 		return (struct model_act){ 0, FLIP, 0, 0 };
 	if (!rounds_rnd(7))
 		return (struct model_act){ TOLD_PROCS + (int)rounds_rnd(2), commands[rounds_rnd(5)], 0, 0 };
-	if (!model_is_open[a.who])
-		a.act = rounds_rnd(4) ? OPEN : OPEN_READ;
-	else if (!rounds_rnd(30))
-		a.act = KILL;
-	else if (model_only_reads[a.who] && (a.act == WRITE || a.act == APPEND || a.act == CUT))
-		a.act = READ;
-	return a;
+	return told_random_possible(a);
 }
 
 /* All close it, what is away is made anew, and then the other backend goes too. */

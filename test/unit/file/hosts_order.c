@@ -5,7 +5,7 @@
  */
 #include "test/lib/near.h"
 #include "test/lib/rounds.h"
-#include "test/lib/told_model.h"
+#include "test/lib/told_random.h"
 
 #include <criterion/criterion.h>
 
@@ -88,27 +88,17 @@ static struct model_act random_act(bool cuts)
 	static const enum told_act acts[] = { CLOSE, WRITE, WRITE, WRITE, WRITE, APPEND, READ, READ, READ,
 					 COMMIT, COMMIT, REFRESH, REFRESH, SYNC, COMPACT, CUT };
 	static const enum told_act commands[] = { COMPACT, REPAIR, DRAIN, STAGE };
-	struct model_act a = { .who = (int)rounds_rnd(TOLD_PROCS) };
+	int who = (int)rounds_rnd(TOLD_PROCS);
+	struct model_act a = told_random_act(who, acts[rounds_rnd(ARRAY_SIZE(acts) - !cuts)]);
 
-	a.act = acts[rounds_rnd(ARRAY_SIZE(acts) - !cuts)];
-	a.off = rounds_rnd(8) ? rounds_rnd(12) * 100 : rounds_rnd(TOLD_LEN - 1200);
-	a.len = a.act == APPEND ? 30 : 1 + rounds_rnd(rounds_rnd(2) ? 200 : 1200);
-	if (a.act == CUT && rounds_rnd(2))
-		a.off = 0;
-	if (!rounds_rnd(60)) /* longer than a lease lasts, or than clocks differ */
-		return (struct model_act){ a.who, PAUSE, rounds_rnd(2) ? 9000 : 25000, 0 };
+	if (a.act == PAUSE)
+		return a;
 	if (told_near && !rounds_rnd(60))
 		return (struct model_act){ 0, LOSE, 0, 0 };
 	if (!rounds_rnd(12))
 		return (struct model_act){ TOLD_PROCS + (int)rounds_rnd(2),
 					   commands[rounds_rnd(told_near ? 4 : 2)], 0, 0 };
-	if (!model_is_open[a.who])
-		a.act = rounds_rnd(4) ? OPEN : OPEN_READ;
-	else if (!rounds_rnd(30))
-		a.act = KILL;
-	else if (model_only_reads[a.who] && (a.act == WRITE || a.act == APPEND || a.act == CUT))
-		a.act = READ;
-	return a;
+	return told_random_possible(a);
 }
 
 static bool can_be_beside(struct model_act a) { return a.act != PAUSE && a.act != LOSE; }
