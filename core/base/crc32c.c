@@ -240,21 +240,25 @@ static bool keeps_wide(unsigned leaf1_c)
 #endif
 
 /*
- * Not __builtin_cpu_supports(): with that comes a constructor, in every program, that asks cpuid a dozen
- * times, and each costs a virtual machine microseconds.
+ * cpuid costs a virtual machine 10 us. So not __builtin_cpu_supports(), with which comes a constructor, in
+ * every program, that asks a dozen times. All processors of 64 bits have leaf 1, and those whose kernel keeps
+ * the wide registers have leaf 7.
  */
 static crc_fn *best_for_this_machine(void)
 {
 	unsigned a, b, c, d;
 
-	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSE4_2) || !(c & bit_PCLMUL))
+	__cpuid(1, a, b, c, d);
+	if (!(c & bit_SSE4_2) || !(c & bit_PCLMUL))
 		return portable;
 #ifdef CAN_FOLD
 	const unsigned wide = bit_AVX512F | bit_AVX512DQ | bit_AVX512VL;
 
-	if (keeps_wide(c) && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & wide) == wide &&
-	    c & bit_VPCLMULQDQ)
-		return by_folding;
+	if (keeps_wide(c)) {
+		__cpuid_count(7, 0, a, b, c, d);
+		if ((b & wide) == wide && c & bit_VPCLMULQDQ)
+			return by_folding;
+	}
 #endif
 	return by_instruction;
 }
@@ -325,12 +329,16 @@ static crc_fn *best_for_this_machine(void)
 
 #endif
 
-static crc_fn *best_form(void)
+#define LEN_WORTH_ASKING 256 /* bytes: a program that only starts has none so long, and does not ask */
+
+static crc_fn *best_form(size_t len)
 {
 	static crc_fn *best;
 	crc_fn *fn = __atomic_load_n(&best, __ATOMIC_RELAXED);
 
 	if (unlikely(!fn)) {
+		if (len < LEN_WORTH_ASKING)
+			return portable;
 		fn = best_for_this_machine();
 		__atomic_store_n(&best, fn, __ATOMIC_RELAXED);
 	}
@@ -339,7 +347,7 @@ static crc_fn *best_form(void)
 
 uint32_t crc32c(uint32_t crc, const void *buf, size_t len)
 {
-	return ~best_form()(~crc, buf, len);
+	return ~best_form(len)(~crc, buf, len);
 }
 
 uint32_t crc32c_copy(uint32_t crc, void *to, const void *buf, size_t len)
@@ -347,7 +355,7 @@ uint32_t crc32c_copy(uint32_t crc, void *to, const void *buf, size_t len)
 #ifdef CAN_FOLD
 	size_t head = -(uintptr_t)to % 64;
 
-	if (len >= FOLD_MIN + head && best_form() == by_folding) {
+	if (len >= FOLD_MIN + head && best_form(len) == by_folding) {
 		memcpy(to, buf, head); /* from there on stores are aligned */
 		crc = by_instruction(~crc, to, head);
 		return ~by_folding_copy(crc, (unsigned char *)to + head, (const unsigned char *)buf + head,
