@@ -13,7 +13,9 @@
  *    40   8  index_id       the node index that the next field describes (store_identity)
  *    48   8  index_len      so many bytes of it, and the logs that they name, are on stable storage
  *    56   8  check          index_id exclusive-or index_len exclusive-or "PLFSDUR2"; else nothing is known
- *    64 4032 zeros
+ *    64   64 zeros
+ *   128   72 publications   (published.h)
+ *   200 3896 zeros
  *  4096   .  leases         their table (lease.h)
  *
  * In index_id the complement of an identity stands for the same, with logs near on stable storage near alone

@@ -188,7 +188,7 @@ int logged_close_writer(struct inode *ino, int fd)
 	told = !view_is_unpublished(&ino->v) && !ino->v.end_lost;
 	/* The size before the live file goes: until then that tells appenders where the end is. */
 	if (fd >= 0 && !told && !(ino->writing && writer_tell_last(&ino->w)))
-		told = !publish_size(ino, fd) && !ino->v.end_lost;
+		told = !publish_release(ino, fd) && !ino->v.end_lost;
 	if (!ino->writing)
 		return 0;
 	if (ino->v.r.loaded && reader_add_own(&ino->v.r, &ino->w))
@@ -351,7 +351,7 @@ int logged_commit(struct inode *ino, int fd)
 	if (ino->writing)
 		release_note(ino, writer_commit(&ino->w), true);
 	publish_recall_end(ino, fd);
-	ret = view_is_unpublished(&ino->v) ? publish_size(ino, fd) : 0;
+	ret = view_is_unpublished(&ino->v) ? publish_release(ino, fd) : 0;
 	return (ret == -ENOSPC || ret == -EDQUOT) && ino->writing && ino->w.tail.near ? 0 : ret;
 }
 
@@ -367,7 +367,7 @@ int logged_sync(struct inode *ino, int fd)
 
 	ino->sync_failed = ret ? "its log" : "a log that was given up";
 	publish_recall_end(ino, fd);
-	ret2 = view_is_unpublished(&ino->v) ? publish_size(ino, fd) : 0;
+	ret2 = view_is_unpublished(&ino->v) ? publish_release(ino, fd) : 0;
 	if (inode_mark_synced(ino, fd))
 		ino->way_due = true;
 	if (!ret)

@@ -11,6 +11,7 @@
 #include "core/file/acquire.h"
 #include "core/backend/stub_lock.h"
 #include "core/file/hosts.h"
+#include "core/dropping/published.h"
 #include "core/store/dirs.h"
 #include "core/write/durable.h"
 
@@ -66,11 +67,24 @@ static bool tells(struct inode *ino, bool more)
 	return false;
 }
 
-/* Whether this stamp is later than a time. */
-static bool is_ahead(uint64_t stamp_ns, const struct timespec *ts)
+/* Whether the log's last stamp is later than this host's clock says, or than @ctime_ns, if that is known. */
+static bool is_ahead(const struct inode *ino, uint64_t ctime_ns)
 {
-	return stamp_ns > dirs_time_ns(ts) + TOLERANCE_NS;
+	uint64_t last_ns = ino->w.last.stamp_ns;
+	struct timespec now;
+
+	if (sys.clock_gettime(CLOCK_REALTIME, &now))
+		return false;
+	return last_ns > dirs_time_ns(&now) + TOLERANCE_NS || (ctime_ns && last_ns > ctime_ns + TOLERANCE_NS);
 }
+
+/* Whether the stub has to say so. */
+static bool may_be_ahead(const struct inode *ino)
+{
+	return unlikely(ino->m->store.remote) && !ino->v.stub.clocks && ino->writing;
+}
+
+static bool is_elsewhere(const struct inode *ino) { return ino->w.tail.near || ino->w.tail.backend; }
 
 /*
  * The stub has just been touched, so its time is now, by the clock of the file system's server or of this
@@ -80,29 +94,32 @@ static bool is_ahead(uint64_t stamp_ns, const struct timespec *ts)
  * host's clock is ahead of the file system's. For a log at home tell_clock() in logged_write.c has looked for
  * that, by the time of its live file; a live file elsewhere has the time of another file system.
  */
-static void tell_stamps(struct inode *ino, int fd)
+static void tell_stamps(struct inode *ino, int fd, uint64_t *ctime_ns)
 {
-	bool is_elsewhere = ino->w.tail.near || ino->w.tail.backend;
-	uint64_t last_ns = ino->w.last.stamp_ns;
-	struct timespec now;
 	struct stat st;
 
-	if (likely(!ino->m->store.remote) || ino->v.stub.clocks || !ino->writing)
+	if (!may_be_ahead(ino))
 		return;
-	if (sys.clock_gettime(CLOCK_REALTIME, &now) ||
-	    (!is_ahead(last_ns, &now) &&
-	     (!is_elsewhere || sys.fstat(fd, &st) || !is_ahead(last_ns, &st.st_ctim))) ||
-	    inode_lock_end(ino))
+	if (is_elsewhere(ino) && !sys.fstat(fd, &st))
+		*ctime_ns = dirs_time_ns(&st.st_ctim);
+	if (likely(!is_ahead(ino, *ctime_ns)) || inode_lock_end(ino))
 		return;
 	inode_set_feature(ino, fd, stub_set_clocks);
 	inode_unlock_end(ino);
 }
 
-void publish_date(struct inode *ino, int fd)
+static void date(struct inode *ino, int fd, uint64_t *ctime_ns)
 {
 	stub_touch(fd);
 	ino->v.dated_ns = stamp_coarse_ns();
-	tell_stamps(ino, fd);
+	tell_stamps(ino, fd, ctime_ns);
+}
+
+void publish_date(struct inode *ino, int fd)
+{
+	uint64_t ctime_ns = 0;
+
+	date(ino, fd, &ctime_ns);
 }
 
 /* A sync or a close may come through @fd, a description that only reads. */
@@ -113,15 +130,38 @@ static int fd_to_publish(const struct inode *ino, int fd)
 	return writable >= 0 ? writable : fd;
 }
 
-int publish_size(struct inode *ino, int fd)
-{
-	bool telling = ino->writing && ino->v.own_end && tells(ino, true);
-	uint64_t before;
-	int ret = ino->writing ? writer_save(&ino->w) : 0;
+static uint64_t owner_of(const struct inode *ino) { return ino->c.uid | (uint64_t)ino->c.gid << 32; }
 
-	fd = fd_to_publish(ino, fd);
+/*
+ * Whether @p, which another process of this host has published since this one released what it wrote, is all
+ * that this one has to publish.
+ */
+static bool covers(struct inode *ino, const struct published *p)
+{
+	if (p->generation_ns != ino->v.stub.generation_ns || ino->v.own_end > p->len || ino->v.stub.cut_ns ||
+	    p->owner != owner_of(ino))
+		return false;
+	return !may_be_ahead(ino) ||
+	       (!(is_elsewhere(ino) && !p->ctime_ns) && !is_ahead(ino, p->ctime_ns));
+}
+
+static void note_published(struct inode *ino)
+{
+	ino->v.touched = false;
+	ino->v.own_end = 0;
+	ino->v.published_ns = ino->v.dated_ns = stamp_coarse_ns();
+}
+
+/* *@p: what is published then. *@all: that is what all need, length and time, and has been looked at. */
+static int publish(struct inode *ino, int fd, struct published *p, bool *all)
+{
+	uint64_t generation_ns = ino->v.stub.generation_ns;
+	bool looked = ino->v.own_end, telling = ino->writing && looked && tells(ino, true);
+	uint64_t before;
+	int ret = 0;
+
 	/* others may have made the file shorter than it was when it was looked at last */
-	if (!ret && ino->v.own_end)
+	if (looked)
 		ret = acquire_length(ino, fd);
 	inode_heed_cut(ino); /* after the look: a process notifies before it cuts */
 	before = ino->v.told_len;
@@ -135,17 +175,48 @@ int publish_size(struct inode *ino, int fd)
 		tells(ino, false);
 	if (!ret && ino->writing && ino->v.own_end)
 		hosts_enter(ino);
-	if (!ret) {
-		if (ino->v.told_len != before)
-			tell_stamps(ino, fd);
-		else if (ino->v.touched)
-			publish_date(ino, fd);
-		ino->v.touched = false;
-		ino->v.own_end = 0;
-		ino->v.published_ns = ino->v.dated_ns = stamp_coarse_ns();
+	if (ret)
+		return ret;
+	*p = (struct published){ p->begun, generation_ns, ino->v.told_len, 0, owner_of(ino), p->turn };
+	*all = looked && (ino->v.told_len != before || ino->v.touched);
+	if (ino->v.told_len != before)
+		tell_stamps(ino, fd, &p->ctime_ns);
+	else if (ino->v.touched)
+		date(ino, fd, &p->ctime_ns);
+	*all &= ino->v.stub.generation_ns == generation_ns && !ino->v.stub.cut_ns;
+	note_published(ino);
+	return 0;
+}
+
+/* The turn is taken when all is released that is published with it. */
+static int publish_in_turn(struct inode *ino, int fd, bool patient)
+{
+	enum published_by by = PUBLISHED_BY_NONE;
+	struct published p = { 0 };
+	bool all = false;
+	int ret = ino->writing ? writer_save(&ino->w) : 0;
+
+	if (ret)
+		return ret;
+	fd = fd_to_publish(ino, fd);
+	if (ino->writing && ino->m->store.remote)
+		by = published_take(&ino->w.leased.lease, patient, &p);
+	if (by == PUBLISHED_BY_OTHER && covers(ino, &p)) {
+		ino->v.told_len = p.len;
+		inode_heed_cut(ino);
+		hosts_enter(ino);
+		note_published(ino);
+		return 0;
 	}
+	ret = publish(ino, fd, &p, &all);
+	if (by == PUBLISHED_BY_CALLER)
+		published_end(&ino->w.leased.lease, &p, !ret && all);
 	return ret;
 }
+
+int publish_size(struct inode *ino, int fd) { return publish_in_turn(ino, fd, false); }
+
+int publish_release(struct inode *ino, int fd) { return publish_in_turn(ino, fd, true); }
 
 int publish_places(struct inode *ino)
 {

@@ -10,8 +10,13 @@
 
 #define TOLERANCE_NS 20000000 /* of two clocks: those of one kernel differ by a tick */
 
-/* Publish the size, and the time of the last write. 0 or -errno: the stub lacks something still. */
+/*
+ * Publish the size, and the time of the last write. 0 or -errno: the stub lacks something still.
+ * publish_release(): the same where the program releases what it wrote, and so may wait for a process of this
+ * host that publishes just now, and perhaps need not do it (published.h).
+ */
 int publish_size(struct inode *ino, int fd);
+int publish_release(struct inode *ino, int fd);
 
 /* Set the stub's time of modification. Best effort; errno is kept. */
 void publish_date(struct inode *ino, int fd);
