@@ -285,6 +285,33 @@ bool stub_make_plain(int fd)
 	return true;
 }
 
+static __attribute__((noinline, cold)) int tell_replaced(int fd, bool *told)
+{
+	char name[PATH_MAX];
+
+	if (!*told)
+		msg_error(
+			"%s: a program without libplfs has written it anew while this one had it open: what this one has written to it is lost",
+			stub_name(fd, name, sizeof(name)));
+	*told = true;
+	return -EIO;
+}
+
+int stub_check_still(int fd, const struct stub *known, bool *told)
+{
+	struct stub now;
+	int ret;
+
+	if (!known->has_container || known->in_body)
+		return 0;
+	ret = stub_read_known(fd, known, &now);
+	if (ret)
+		return ret == -EIO && stub_is_headless(fd) ? tell_replaced(fd, told) : 0;
+	if (now.in_body || (now.has_container && !memcmp(now.id, known->id, STUB_ID_LEN)))
+		return 0;
+	return tell_replaced(fd, told);
+}
+
 void stub_look_no_more(void)
 {
 	__atomic_store_n(&no_more, true, __ATOMIC_RELAXED);

@@ -55,6 +55,13 @@ int stub_look_blank(struct plfs_mount *m, int fd, const struct stat *st);
 bool stub_make_plain(int fd);
 
 /*
+ * Before something is written into the stub @fd without a look at its header, which @known is: 0; -EIO: a
+ * program without the library has written it anew since, and one line says so, unless *@told. A header that
+ * is damaged counts as the same one.
+ */
+int stub_check_still(int fd, const struct stub *known, bool *told);
+
+/*
  * The program holds record locks on a plain file. They would go if a descriptor of that file were closed
  * here, so from now on files are only looked at through descriptors that the program opens itself.
  */

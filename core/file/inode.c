@@ -490,7 +490,7 @@ int inode_heed_notice(struct inode *ino, int fd)
 	return inode_still_logged(ino, ret);
 }
 
-bool inode_mark_synced(const struct inode *ino, int fd)
+bool inode_mark_synced(struct inode *ino, int fd)
 {
 	int flags = sys.fcntl(fd, F_GETFL);
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT } };
@@ -499,7 +499,7 @@ bool inode_mark_synced(const struct inode *ino, int fd)
 	if ((flags & O_ACCMODE) == O_RDONLY || flags & O_APPEND || ino->v.stub.in_body ||
 	    (!ino->v.stub.has_container && !ino->v.told_len))
 		return false;
-	if (stub_is_synced(fd) || sys.fstat(fd, &st))
+	if (stub_is_synced(fd) || sys.fstat(fd, &st) || inode_check_stub(ino, fd))
 		return false;
 	times[1] = st.st_mtim;
 	if (!stub_mark_synced(fd))

@@ -16,6 +16,7 @@
 #include "core/base/critical.h"
 #include "core/base/hash.h"
 #include "core/backend/mount.h"
+#include "core/backend/stub_known.h"
 #include "core/file/view.h"
 #include "core/observe/observe.h"
 #include "core/write/writer.h"
@@ -65,6 +66,7 @@ struct inode {
 	bool near_full;     /* a log near has found no space: later ones are at home */
 	int release_error;  /* why other hosts cannot read what was released (release=home) */
 	bool release_told;  /* a line has said so */
+	bool anew_told;     /* a line has said that the stub was written anew without the library */
 	bool access_due;    /* nobody had read the file for a day when this process began: accessed.h */
 	struct tally *tally; /* what is counted of it (core/observe/observe.h); NULL: nothing */
 	/* at exit: the file has no name and no other user, so nothing written is read again */
@@ -235,11 +237,17 @@ static inline int inode_still_logged(const struct inode *ino, int ret)
  */
 void inode_enter_body(struct inode *ino, const struct stub *now);
 
+/* stub_check_still(). */
+static inline int inode_check_stub(struct inode *ino, int fd)
+{
+	return stub_check_still(fd, &ino->v.stub, &ino->anew_told);
+}
+
 /*
  * Write "synced" into the stub, before something of the file is; that is no change of the file. A description
  * that can only read leaves it to those that write. Returns whether it was not there before.
  */
-bool inode_mark_synced(const struct inode *ino, int fd);
+bool inode_mark_synced(struct inode *ino, int fd);
 
 /* ---- this process and others ---- */
 

@@ -506,7 +506,8 @@ static int end_writing(struct inode *ino, int fd)
 {
 	int ret = logged_close_writer(ino, fd), ret2 = release_end(ino, fd);
 
-	return ret ? ret : ret2;
+	ret = ret ? ret : ret2;
+	return ret || !ino->anew_told ? ret : -EIO;
 }
 
 int plfs_close(struct plfs_file *f)

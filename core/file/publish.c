@@ -25,7 +25,7 @@ static int extend(struct inode *ino, int fd, uint64_t end)
 
 	if (end <= ino->v.told_len)
 		return 0;
-	ret = inode_seems_bare(ino) ? inode_explain(ino, fd) : 0;
+	ret = inode_seems_bare(ino) ? inode_explain(ino, fd) : inode_check_stub(ino, fd);
 	if (!ret)
 		ret = stub_extend(fd, end);
 	if (!ret)
@@ -165,6 +165,9 @@ static int publish(struct inode *ino, int fd, struct published *p, bool *all)
 		ret = acquire_length(ino, fd);
 	inode_heed_cut(ino); /* after the look: a process notifies before it cuts */
 	before = ino->v.told_len;
+	/* Where hosts share the file such a look may be a message: there extend() alone does it. */
+	if (!ret && ino->v.own_end && !ino->m->store.remote)
+		ret = inode_check_stub(ino, fd);
 	if (!ret && ino->writing && ino->v.own_end > ino->v.told_len)
 		ret = writer_tell(&ino->w);
 	if (!ret)
