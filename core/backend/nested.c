@@ -16,6 +16,7 @@
 #include "core/store/posix.h"
 
 #include <stdio.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define LEVELS_MAX 64 /* directories above the mapping that are looked at */
@@ -203,6 +204,49 @@ static void dir_of(const struct plfs_mount *m, int fd, char *path)
 	go_up(path);
 }
 
+/* Nothing of it is asked that other hosts can change: where these share it that could take a message. */
+static bool leads_elsewhere(const struct plfs_mount *m)
+{
+	struct statx now;
+
+	return !sys.statx(AT_FDCWD, m->backend, AT_STATX_DONT_SYNC, STATX_INO, &now) &&
+	       (now.stx_ino != m->ino || makedev(now.stx_dev_major, now.stx_dev_minor) != m->dev);
+}
+
+/* Whether the name of @fd, relative to the directory @top, leads to it. */
+static bool is_below(int top, const char *name, int fd)
+{
+	struct stat there, st;
+
+	return !sys.fstatat(top, name, &there, AT_SYMLINK_NOFOLLOW) && !sys.fstat(fd, &st) &&
+	       there.st_ino == st.st_ino && there.st_dev == st.st_dev;
+}
+
+static __attribute__((noinline, cold)) struct plfs_mount *mount_there(struct plfs_mount *m, int fd)
+{
+	int top = sys_fd_hide_briefly(io_openat(AT_FDCWD, m->backend, O_PATH | O_DIRECTORY | O_CLOEXEC));
+	char *name = mem_alloc(PATH_MAX); /* the stack may be small */
+	struct plfs_mount *o = NULL;
+	struct stat dir;
+
+	if (name && top >= 0 && !sys.fstat(top, &dir)) {
+		stub_name(fd, name, PATH_MAX);
+		if (!strncmp(name, m->backend, m->backend_len) && name[m->backend_len] == '/' &&
+		    is_below(top, name + m->backend_len + 1, fd))
+			o = mount_of(m, top, &dir);
+	}
+	mem_free(name);
+	sys_fd_close(&top);
+	return o ? o : m;
+}
+
+struct plfs_mount *nested_now(struct plfs_mount *m, int fd)
+{
+	int saved ERRNO_KEPT = errno;
+
+	return likely(!leads_elsewhere(m)) ? m : mount_there(m, fd);
+}
+
 struct plfs_mount *nested_find_below(struct plfs_mount *m, const struct container *c, int fd)
 {
 	int saved ERRNO_KEPT = errno;
@@ -236,6 +280,7 @@ struct plfs_mount *nested_init_container(struct plfs_mount *m, struct container 
 {
 	struct plfs_mount *o = NULL;
 
+	m = nested_now(m, fd);
 	container_init_from(c, &m->store, stub, st);
 	container_look_at_list(c, fd);
 	if (stub_is_copy(stub, st->st_ino))

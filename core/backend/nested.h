@@ -15,6 +15,13 @@
 #include "core/backend/mount.h"
 
 /*
+ * The mount of the stub @fd, which was found below that of @m. That is @m, unless its path leads to another
+ * directory by now than when this process began, and the stub is in that one: another file system is mounted
+ * there, or the directory was moved away. The containers of what is in it are there too.
+ */
+struct plfs_mount *nested_now(struct plfs_mount *m, int fd);
+
+/*
  * The backend, other than @m, that has the container @c of the stub @fd. Its mount has the settings of @m,
  * lasts as long as the process, and is in no table of mounts unless it is mapped too. NULL: none has it.
  */

@@ -17,6 +17,7 @@
 
 /* A stub that is about to lose its last name. */
 struct doomed {
+	struct plfs_mount *m;
 	int fd; /* negative: nothing to look after */
 	bool open; /* by this process */
 	bool closed_to_owner; /* who has no right to read it: @fd is a path */
@@ -26,13 +27,13 @@ struct doomed {
  * Look at the name @path before it goes away. A file that this process has open is left to its last
  * close: opening and closing the stub once more would drop the program's own fcntl() locks.
  */
-static void doomed_look(struct doomed *d, int dirfd, const char *path)
+static void doomed_look(struct doomed *d, struct plfs_mount *m, int dirfd, const char *path)
 {
 	struct inode *ino;
 	struct stat st;
 	int fd;
 
-	*d = (struct doomed){ .fd = -1 };
+	*d = (struct doomed){ .m = m, .fd = -1 };
 	if (sys.fstatat(dirfd, path, &st, AT_SYMLINK_NOFOLLOW))
 		return;
 	if (stub_is_sparse(&st))
@@ -55,6 +56,8 @@ static void doomed_look(struct doomed *d, int dirfd, const char *path)
 	if (d->fd < 0)
 		msg_debug(MSG_PATH, "%s: cannot read the stub, its container stays: %s", path,
 			  strerror(-d->fd));
+	else
+		d->m = nested_now(m, d->fd); /* as long as it has a name */
 }
 
 /* Once it has no name, nobody but who has it open sees its mode, which is given back. */
@@ -71,8 +74,9 @@ static void open_for_owner(struct doomed *d)
 	d->fd = fd;
 }
 
-static void doomed_finish(struct doomed *d, struct plfs_mount *m)
+static void doomed_finish(struct doomed *d)
 {
+	struct plfs_mount *m;
 	struct container c;
 	struct stub stub;
 	struct stat st;
@@ -86,7 +90,7 @@ static void doomed_finish(struct doomed *d, struct plfs_mount *m)
 	 */
 	if (!stub_read(d->fd, &stub) && stub.has_container && !sys.fstat(d->fd, &st) && !st.st_nlink &&
 	    !stub_is_copy(&stub, st.st_ino) && !stub_in_use(d->fd)) {
-		m = nested_init_container(m, &c, d->fd, &stub, &st);
+		m = nested_init_container(d->m, &c, d->fd, &stub, &st);
 		writer_table_remove_container(m, &c, st.st_ino);
 	}
 	sys_fd_close(&d->fd);
@@ -99,9 +103,9 @@ int plfs_unlink(struct plfs_mount *m, int dirfd, const char *path)
 	struct doomed d;
 	int ret;
 
-	doomed_look(&d, dirfd, path);
+	doomed_look(&d, m, dirfd, path);
 	ret = sys.unlinkat(dirfd, path, 0) ? -errno : 0;
-	doomed_finish(&d, m);
+	doomed_finish(&d);
 	return ret;
 }
 
@@ -116,7 +120,7 @@ int plfs_rename(struct plfs_mount *m, int fromfd, const char *from, int tofd, co
 	    (flags & RENAME_EXCHANGE && !nested_may_move(m, tofd, to, fromfd, from)))
 		return -EXDEV;
 	if (!flags)
-		doomed_look(&d, tofd, to);
+		doomed_look(&d, m, tofd, to);
 	ret = flags ? sys.renameat2(fromfd, from, tofd, to, flags) : sys.renameat(fromfd, from, tofd, to);
 	ret = ret ? -errno : 0;
 	/* What a synced file consists of goes only when it is sure that it has lost its name. */
@@ -124,7 +128,7 @@ int plfs_rename(struct plfs_mount *m, int fromfd, const char *from, int tofd, co
 	    (d.open || d.closed_to_owner || (d.fd >= 0 && stub_is_synced(d.fd))))
 		/* best effort: where a directory cannot be synced, nor can the program do it */
 		dirs_sync_parent(tofd, to);
-	doomed_finish(&d, m);
+	doomed_finish(&d);
 	return ret;
 }
 

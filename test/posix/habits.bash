@@ -163,6 +163,77 @@ _copied() {
 }
 backend_copied_without_marks() { _mapped _copied; }
 
+# ---- another directory has its name ----
+
+# While a program runs. What it writes then is read by others, in whichever of the two it is.
+_exchange_backend() {
+	local dir name
+	cat >"$W/goes_on.py" <<-'END'
+		import os, sys
+		top, ready = sys.argv[1:]
+		def write(name, last):
+		    fd = os.open(name, os.O_RDWR | os.O_CREAT, 0o644)
+		    os.pwrite(fd, (os.path.basename(name) + "\n").encode() * 20000, 0)
+		    if last:
+		        os.close(fd)
+		    return fd
+		os.chdir(top)
+		os.chdir("..")
+		below = os.path.basename(top) + "/"
+		held = write(top + "/held", False)
+		write(top + "/before", True)
+		open(ready, "w").close()
+		sys.stdin.readline()
+		os.pwrite(held, b"more\n", 100000)
+		os.close(held)
+		write(below + "relative", True)
+		write(top + "/absolute", True)
+		fd = os.open(below + "there", os.O_RDWR)
+		os.pwrite(fd, b"more\n", 120000)
+		os.fsync(fd)
+		os.close(fd)
+		os.unlink(below + "gone")
+		os.chdir(top)
+		write("inside", True)
+	END
+	for name in held before relative absolute there inside; do
+		yes $name | head -n 20000 >"$W/want.$name"
+	done
+	echo more | tee >(cat >>"$W/want.held") >>"$W/want.there"
+	rm -f "$W/ready"
+	[ -p "$W/go" ] || mkfifo "$W/go"
+	_under timeout 60 python3 "$W/goes_on.py" "$B" "$W/ready" <"$W/go" &
+	exec 7>"$W/go"
+	until [ -e "$W/ready" ] || ! kill -0 $! 2>/dev/null; do sleep .01; done
+	mv "$B" "$B.old"
+	mkdir "$B"
+	_under sh -c "yes there | head -n 20000 >$B/there; cp $B/there $B/gone"
+	exec 7>&-
+	wait $!
+	for dir in "$B" "$B.old"; do
+		for name in held before relative absolute there inside; do
+			[ -e "$dir/$name" ] || continue
+			MAP="$dir$small" _under cat "$dir/$name" >"$W/out"
+			cmp "$W/out" "$W/want.$name" || _fail "${dir##*/}/$name: $rc, $(cat "$W/err")"
+		done
+	done
+	for name in there relative inside; do
+		[ -e "$B/$name" ] || _fail "$name"
+	done
+	[ ! -e "$B/gone" ] || _fail "it is removed"
+	"$BUILD/plfs" gc -n -a 0 "$B" >"$W/out" || _fail "gc: $(cat "$W/out")"
+	rm -rf "$B.old"
+}
+exchanged_while_a_program_runs() {
+	local small
+	for small in '{small=0}' '{small=0,near=$W/near}'; do
+		rm -rf "${B:?}"
+		mkdir "$B"
+		MAP=$B$small
+		_exchange_backend
+	done
+}
+
 # ---- a run without the library ----
 
 # The stub is written anew, and keeps its mark: it is a plain file, and says so once. What the library had of it is an orphan.
