@@ -392,34 +392,58 @@ static bool kill_there(const struct pending *a)
 	return end_step(&k, note(&k, 1), &none);
 }
 
-bool model_beside(struct model_act a, int call, struct model_act b)
+/* @b does its act while another stands. 1: done; 0: differs; -1: it waits for that one. */
+static int step_beside(int call, struct model_act b, struct pending *q, int *nr)
+{
+	static struct told_answer of_b;
+
+	if (b.act >= AWAY || b.act == KILL || b.act == LOSE) /* by this process */
+		return model_step(b.who, b.act, b.off, b.len);
+	*q = begin_step(b.who, b.act, b.off, b.len);
+	*nr = note(q, call);
+	told_order(b.who, q->o);
+	if (!told_answer(b.who, &of_b, BLOCKED_MS))
+		return -1;
+	return end_step(q, *nr, &of_b);
+}
+
+/* The rest of @others, behind the call. */
+static bool go_on(const struct model_act *others, int nr)
+{
+	bool ok = true;
+
+	for (int i = 0; i < nr && ok; i++)
+		ok = others[i].act == KILL ||
+		     model_step(others[i].who, others[i].act, others[i].off, others[i].len);
+	return ok;
+}
+
+bool model_stands(struct model_act a, int call, const struct model_act *others, int nr)
 {
 	static struct told_answer of_a, of_b;
 	struct pending p = begin_step(a.who, a.act, a.off, a.len), q;
-	int nr = note(&p, 0), nr_b;
-	bool ok;
+	int nr_a = note(&p, 0), nr_b, ok = 1, i = 0;
 
 	if (!told_begin(a.who, p.o, call, &of_a))
-		return end_step(&p, nr, &of_a) && (b.act == KILL || model_step(b.who, b.act, b.off, b.len));
-	if (b.act == KILL)
+		return end_step(&p, nr_a, &of_a) && go_on(others, nr);
+	if (others[0].act == KILL && others[0].who == a.who)
 		return kill_there(&p);
-	if (b.act >= AWAY) { /* by this process */
-		ok = model_step(b.who, b.act, b.off, b.len);
-		told_go_on(a.who, &of_a);
-		return end_step(&p, nr, &of_a) && ok;
-	}
-	q = begin_step(b.who, b.act, b.off, b.len);
-	nr_b = note(&q, call);
-	told_order(b.who, q.o);
-	if (told_answer(b.who, &of_b, BLOCKED_MS)) {
-		ok = end_step(&q, nr_b, &of_b);
-		told_go_on(a.who, &of_a);
-		return end_step(&p, nr, &of_a) && ok;
-	}
-	told_go_on(a.who, &of_a); /* for which it waits */
-	ok = end_step(&p, nr, &of_a);
-	told_answer(b.who, &of_b, -1);
-	return end_step(&q, nr_b, &of_b) && ok;
+	for (i = 0; i < nr && ok > 0; i++)
+		ok = step_beside(call, others[i], &q, &nr_b);
+	told_go_on(a.who, &of_a);
+	if (!end_step(&p, nr_a, &of_a))
+		return false;
+	if (ok >= 0)
+		return ok;
+	told_answer(others[i - 1].who, &of_b, -1);
+	return end_step(&q, nr_b, &of_b) && go_on(others + i, nr - i);
+}
+
+bool model_beside(struct model_act a, int call, struct model_act b)
+{
+	if (b.act == KILL)
+		b.who = a.who;
+	return model_stands(a, call, &b, 1);
 }
 
 /* ---- the end ---- */

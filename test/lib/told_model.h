@@ -51,6 +51,12 @@ struct model_act {
 bool model_beside(struct model_act a, int call, struct model_act b);
 
 /*
+ * The same, as a process that is stopped and goes on later: others do these @nr acts meanwhile. One that
+ * waits for @a ends that; the rest comes behind it.
+ */
+bool model_stands(struct model_act a, int call, const struct model_act *others, int nr);
+
+/*
  * All close it, and see the same then; with @flattened >= 0, and of that host, the plain file is that. False:
  * as above.
  */

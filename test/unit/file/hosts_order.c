@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Random histories of processes of three hosts that keep one file open (told_model.h). One call comes after
- * the other, or is made in the midst of another one; of the latter there is a third as many (rounds.h).
+ * the other, or is made in the midst of another one; of the latter there is a third as many (rounds.h). Or a
+ * process is stopped in the midst of a call while others go on.
  */
 #include "test/lib/near.h"
 #include "test/lib/rounds.h"
@@ -103,6 +104,34 @@ static struct model_act random_act(bool cuts)
 
 static bool can_be_beside(struct model_act a) { return a.act != PAUSE && a.act != LOSE; }
 
+enum { OTHERS_MAX = 8 };
+
+/* Whether what @who can do is known no more when it has done these. */
+static bool is_unknown(const struct model_act *acts, int nr, int who)
+{
+	for (int i = 0; i < nr; i++)
+		if (acts[i].who == who && (acts[i].act == OPEN || acts[i].act == OPEN_READ ||
+					   acts[i].act == CLOSE || acts[i].act == KILL))
+			return true;
+	return false;
+}
+
+/* One is stopped in the midst of a call, and goes on when others have done this and that. */
+static bool stopped_step(bool cuts)
+{
+	struct model_act a = random_act(cuts), others[OTHERS_MAX];
+	int nr = 0, call = 1 + (int)rounds_rnd(rounds_rnd(2) ? 8 : 60);
+
+	if (!can_be_beside(a) || a.act == KILL)
+		return model_step(a.who, a.act, a.off, a.len);
+	for (int left = 1 + (int)rounds_rnd(2 * OTHERS_MAX); left && nr < OTHERS_MAX; left--) {
+		others[nr] = random_act(cuts);
+		nr += others[nr].who != a.who && others[nr].act != LOSE &&
+		      !is_unknown(others, nr, others[nr].who);
+	}
+	return nr ? model_stands(a, call, others, nr) : model_step(a.who, a.act, a.off, a.len);
+}
+
 static bool random_step(bool cuts, bool beside)
 {
 	struct model_act a = random_act(cuts), b = random_act(cuts);
@@ -114,7 +143,7 @@ static bool random_step(bool cuts, bool beside)
 }
 
 struct kind {
-	bool cuts, beside;
+	bool cuts, beside, stops;
 };
 
 static bool is_played(const void *how)
@@ -127,19 +156,20 @@ static bool is_played(const void *how)
 	nr = 4 + (int)rounds_rnd(STEPS - 3 * TOLD_PROCS - 4);
 	ok = model_step((int)rounds_rnd(TOLD_PROCS), OPEN, 0, 0);
 	for (int i = 1; i < nr && ok; i++)
-		ok = random_step(k->cuts, k->beside);
+		ok = k->stops && !rounds_rnd(3) ? stopped_step(k->cuts) : random_step(k->cuts, k->beside);
 	ok = ok && model_ends(rounds_rnd(4) ? -1 : (int)rounds_rnd(2));
 	return tell(0, (struct told_order){ .act = UNLINK })->ret == 0 && ok;
 }
 
-static void play(bool cuts, bool beside)
+static void play_kind(struct kind k)
 {
-	struct kind k = { cuts, beside };
-
 	told_start();
-	cr_assert(rounds_play(120, beside ? 3 : 1, is_played, &k));
+	cr_assert(rounds_play(120, k.stops ? 6 : k.beside ? 3 : 1, is_played, &k));
 	told_end();
 }
+
+static void play(bool cuts, bool beside) { play_kind((struct kind){ cuts, beside, false }); }
+static void play_with_stops(void) { play_kind((struct kind){ true, false, true }); }
 
 static void setup(void)
 {
@@ -250,3 +280,10 @@ Test(hosts_order_near, an_append_is_behind_what_is_closed_meanwhile)
 Test(hosts_order_local, also_with_a_call_in_the_midst_of_another) { play(true, true); }
 Test(hosts_order_small, also_with_a_call_in_the_midst_of_another) { play(true, true); }
 Test(hosts_order_spread, also_with_a_call_in_the_midst_of_another) { play(true, true); }
+Test(hosts_order, also_if_a_process_is_stopped_for_a_while) { play_with_stops(); }
+Test(hosts_order_local, also_if_a_process_is_stopped_for_a_while) { play_with_stops(); }
+Test(hosts_order_small, also_if_a_process_is_stopped_for_a_while) { play_with_stops(); }
+Test(hosts_order_near, also_if_a_process_is_stopped_for_a_while) { play_with_stops(); }
+Test(hosts_order_near_home, also_if_a_process_is_stopped_for_a_while) { play_with_stops(); }
+Test(hosts_order_spread, also_if_a_process_is_stopped_for_a_while) { play_with_stops(); }
+Test(hosts_order_at_once, also_if_a_process_is_stopped_for_a_while) { play_with_stops(); }
