@@ -4,7 +4,6 @@
  */
 #include "core/file/inode.h"
 
-#include "core/backend/nested.h"
 #include "core/backend/stub_lock.h"
 #include "core/file/accessed.h"
 #include "core/file/sweep.h"
@@ -61,7 +60,7 @@ int inode_get(struct plfs_mount *m, int fd, const struct stat *st, struct inode 
 	ino->key.dev = st->st_dev;
 	ino->key.ino = st->st_ino;
 	ino->refs = 1;
-	ino->m = nested_now(m, fd);
+	ino->m = m;
 	ino->lock_h = ino->move_fd = -1;
 	ino->v.first_ctim = st->st_ctim;
 	ino->access_due = accessed_is_due(st);

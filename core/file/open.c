@@ -153,6 +153,7 @@ static int close_failed(int fd, int ret)
 
 /* What was found out of the files that a name led to, by inode number; 0: nothing. */
 struct found {
+	bool below; /* the name is of the directory that the mount has open, and nowhere else */
 	/* the last one without a name. Twice: it was reached through /proc/self/fd, as good as a name */
 	ino_t gone;
 	ino_t stub, plain; /* by its header, whatever its mark says */
@@ -213,7 +214,8 @@ static int finish_open(struct plfs_mount *m, int fd, const struct stat *st, int 
 {
 	int ret;
 
-	ret = file_new(m, fd, st, flags & O_TRUNC ? flags | O_RDWR : flags, out);
+	ret = file_new(found->below ? m : nested_now(m, fd), fd, st, flags & O_TRUNC ? flags | O_RDWR : flags,
+		       out);
 	ret = doubt(fd, st, ret, false, out);
 	if (ret > 0) {
 		found->plain = st->st_ino;
@@ -388,7 +390,7 @@ static int open_file(struct plfs_mount *m, int dirfd, const char *path, int flag
 {
 	int saved ERRNO_KEPT = errno;
 	struct stat st;
-	struct found found = { 0 };
+	struct found found = { .below = dirfd == m->dirfd };
 	int ret = -EAGAIN;
 
 	*out = NULL;
@@ -472,7 +474,7 @@ int file_of(int fd, struct plfs_file **out)
 		return 0;
 	if (unlikely((flags & O_ACCMODE) == O_WRONLY))
 		flags |= UNREADABLE;
-	ret = doubt(fd, &st, file_new(m, fd, &st, flags, out), true, out);
+	ret = doubt(fd, &st, file_new(nested_now(m, fd), fd, &st, flags, out), true, out);
 	return ret > 0 ? 0 : ret;
 }
 

@@ -25,7 +25,7 @@ static int extend(struct inode *ino, int fd, uint64_t end)
 
 	if (end <= ino->v.told_len)
 		return 0;
-	ret = inode_seems_bare(ino) ? inode_explain(ino, fd) : inode_check_stub(ino, fd);
+	ret = inode_seems_bare(ino) ? inode_explain(ino, fd) : 0;
 	if (!ret)
 		ret = stub_extend(fd, end);
 	if (!ret)
@@ -41,7 +41,9 @@ int publish_extend(struct inode *ino, int fd, uint64_t end)
 	if (sys.fstat(fd, &st))
 		return -errno;
 	ino->v.told_len = stub_body_len(st.st_size);
-	ret = extend(ino, fd, end);
+	ret = end > ino->v.told_len ? inode_check_stub(ino, fd) : 0;
+	if (!ret)
+		ret = extend(ino, fd, end);
 	if (view_is_cut(&ino->v))
 		ino->v.told_len = ino->v.stub.cut_size;
 	return ret;
@@ -155,7 +157,7 @@ static void note_published(struct inode *ino)
 /* *@p: what is published then. *@all: that is what all need, length and time, and has been looked at. */
 static int publish(struct inode *ino, int fd, struct published *p, bool *all)
 {
-	uint64_t generation_ns = ino->v.stub.generation_ns;
+	uint64_t generation_ns = ino->v.stub.generation_ns, was = ino->v.told_len;
 	bool looked = ino->v.own_end, telling = ino->writing && looked && tells(ino, true);
 	uint64_t before;
 	int ret = 0;
@@ -165,8 +167,8 @@ static int publish(struct inode *ino, int fd, struct published *p, bool *all)
 		ret = acquire_length(ino, fd);
 	inode_heed_cut(ino); /* after the look: a process notifies before it cuts */
 	before = ino->v.told_len;
-	/* Where hosts share the file such a look may be a message: there extend() alone does it. */
-	if (!ret && ino->v.own_end && !ino->m->store.remote)
+	/* where hosts share the file that may be a message: only if its length gives a reason */
+	if (!ret && looked && (!ino->m->store.remote || !before || before < was))
 		ret = inode_check_stub(ino, fd);
 	if (!ret && ino->writing && ino->v.own_end > ino->v.told_len)
 		ret = writer_tell(&ino->w);
