@@ -35,10 +35,12 @@ struct temps_arg {
 	char dir[64];
 };
 
-static bool is_temp(const char *name)
+static bool is_of_flatten(const char *name)
 {
-	return strstr(name, ".tmp.") || !strncmp(name, ".plfs-flatten.", sizeof(".plfs-flatten.") - 1);
+	return !strncmp(name, ".plfs-flatten.", sizeof(".plfs-flatten.") - 1);
 }
+
+static bool is_temp(const char *name) { return strstr(name, ".tmp.") || is_of_flatten(name); }
 
 /*
  * Whether a temporary file is the stub of a file that has lost its name. A flattening exchanges the names of
@@ -52,7 +54,8 @@ static bool is_lost(const struct temps_arg *ta, int fd, const char *name, const 
 	bool marked = stub_marked(st->st_mode), is = marked;
 	int h, ret;
 
-	if (!marked && !stub_maybe_unmarked(st))
+	/* a new format file has the mark too, while that is tried on it */
+	if (!is_of_flatten(name) || (!marked && !stub_maybe_unmarked(st)))
 		return false;
 	h = io_openat(fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (h >= 0 && !marked)

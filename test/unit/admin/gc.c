@@ -102,7 +102,7 @@ Test(gc, removes_the_container_of_a_file_in_its_body_and_what_is_half_removed)
 
 Test(gc, old_temporary_files_go_and_young_ones_stay)
 {
-	char dir[PATH_MAX];
+	char dir[PATH_MAX], line[200];
 	struct plfs_gc g = { .age_ns = 2 * HOUR_NS };
 
 	make("a", 1);
@@ -110,13 +110,16 @@ Test(gc, old_temporary_files_go_and_young_ones_stay)
 	touch_below("%s/index.global.tmp.12345678", dir);
 	touch_below("%s/.plfs-flatten.0123456789abcdef", dir);
 	touch_below("%s/.plfs/format.tmp.12345678", scratch);
+	/* with its mark */
+	snprintf(line, sizeof(line), "cd %s/.plfs && cp -p format format.tmp.12345679", scratch);
+	cr_assert_eq(system(line), 0);
 	touch_below("%s/.plfs/.plfs-flatten.0123456789abcdef", scratch);
 	touch_below("%s/.plfs/something", scratch);
 	cr_assert_eq(gc(&g), 0);
 	cr_assert_eq(g.nr_removed + g.nr_left, 0);
 	g = (struct plfs_gc){ .age_ns = 2 * HOUR_NS, .later_ns = 3 * HOUR_NS };
 	cr_assert_eq(gc(&g), 0);
-	cr_assert(g.nr_removed == 4 && g.nr_left == 0);
+	cr_assert(g.nr_removed == 5 && g.nr_left == 0);
 	cr_assert_eq(count_files("index.global.tmp"), 0);
 	cr_assert_eq(count_files(".plfs-flatten"), 0);
 	cr_assert_eq(count_files("format"), 1);
