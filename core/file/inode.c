@@ -437,6 +437,35 @@ static int make_lock(const struct inode *ino)
 	return n < 0 ? (int)n : container_open_lock(&c, 0, true);
 }
 
+static int open_lock(struct inode *ino)
+{
+	int h = container_open_lock(&ino->c, 0, false);
+
+	ino->c.filled = ino->v.told_len > 0;
+	if (h == -ENOENT && !container_is_purged(&ino->c))
+		h = make_lock(ino);
+	if (h >= 0)
+		store_keep(&ino->m->store, &h);
+	return h;
+}
+
+/* Others lock the file that has the name by now: a purge has taken this one, or a repair. True: have that. */
+static bool is_another_lock(struct inode *ino)
+{
+	struct store *s = &ino->m->store;
+	struct stat st;
+	int h;
+
+	if (likely(s->ops->fstat(s, ino->lock_h, &st) || st.st_nlink))
+		return false;
+	h = open_lock(ino);
+	if (h < 0) /* nothing is left to be locked */
+		return false;
+	store_close(s, &ino->lock_h);
+	ino->lock_h = h;
+	return true;
+}
+
 static int lock_end(struct inode *ino, bool waits)
 {
 	struct store *s;
@@ -450,16 +479,15 @@ static int lock_end(struct inode *ino, bool waits)
 		ret = inode_check_container(ino, CONTAINER_CHANGE);
 		if (ret)
 			return ret;
-		ino->lock_h = container_open_lock(&ino->c, 0, false);
-		ino->c.filled = ino->v.told_len > 0;
-		if (ino->lock_h == -ENOENT && !container_is_purged(&ino->c))
-			ino->lock_h = make_lock(ino);
+		ino->lock_h = open_lock(ino);
 		if (ino->lock_h < 0)
 			return ino->lock_h;
-		store_keep(&ino->m->store, &ino->lock_h);
 	}
 	s = &ino->m->store;
-	ret = waits ? end_wait(&ino->c, ino->lock_h, inode_any_fd(ino)) : store_try_lock(s, ino->lock_h);
+	do {
+		ret = waits ? end_wait(&ino->c, ino->lock_h, inode_any_fd(ino)) :
+			      store_try_lock(s, ino->lock_h);
+	} while (!ret && is_another_lock(ino));
 	if (ret && ret != -EOPNOTSUPP)
 		return ret;
 	ino->end_locks = 1;

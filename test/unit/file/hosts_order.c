@@ -82,6 +82,29 @@ static void appends_behind_what_is_closed_meanwhile(void)
 	told_end();
 }
 
+/*
+ * Process 1 has appended, and keeps the container's lock file open, which a purge of old files removes.
+ * Process 0 makes it anew, and is in the midst of an append when process 1 appends again.
+ */
+static void appends_behind_each_other_when_the_lock_was_purged(void)
+{
+	char lock[PATH_MAX];
+
+	told_start();
+	for (int call = 1; call <= 100; call += 2) {
+		model_begin();
+		cr_assert(model_step(1, OPEN, 0, 0) && model_step(1, APPEND, 0, 30));
+		cr_assert(find_file("lock", lock) && !unlink(lock));
+		cr_assert(model_step(0, OPEN, 0, 0));
+		cr_assert(model_beside((struct model_act){ 0, APPEND, 0, 30 }, call,
+				       (struct model_act){ 1, APPEND, 0, 30 }),
+			  "at call %d", call);
+		cr_assert(model_ends(-1), "at call %d", call);
+		cr_assert_eq(tell(0, (struct told_order){ .act = UNLINK })->ret, 0);
+	}
+	told_end();
+}
+
 /* ---- histories ---- */
 
 static struct model_act random_act(bool cuts)
@@ -287,3 +310,11 @@ Test(hosts_order_near, also_if_a_process_is_stopped_for_a_while) { play_with_sto
 Test(hosts_order_near_home, also_if_a_process_is_stopped_for_a_while) { play_with_stops(); }
 Test(hosts_order_spread, also_if_a_process_is_stopped_for_a_while) { play_with_stops(); }
 Test(hosts_order_at_once, also_if_a_process_is_stopped_for_a_while) { play_with_stops(); }
+Test(hosts_order, appends_do_not_meet_when_the_lock_file_was_purged)
+{
+	appends_behind_each_other_when_the_lock_was_purged();
+}
+Test(hosts_order_local, appends_do_not_meet_when_the_lock_file_was_purged)
+{
+	appends_behind_each_other_when_the_lock_was_purged();
+}
