@@ -17,7 +17,7 @@ static int nr_moments;
 
 static bool fits(enum call call)
 {
-	return call != EXIT && call != KILL && call != FORK;
+	return call != EXIT && call != KILL && call != FORK && call != BOTH;
 }
 
 /* How far it is as at one of the moments; -1: to the end. */

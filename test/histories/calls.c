@@ -49,6 +49,12 @@ static const struct {
 	[CLOSE] = { "close", "close(fd)" },
 	[EXIT] = { "exit", "exit(0)" },
 	[KILL] = { "kill", "kill(getpid(), SIGKILL)" },
+	[PUNCH] = { "punch", "fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 20, 60)" },
+	[ALLOC] = { "alloc", "fallocate(fd, 0, 80, 200)" },
+	[COPY] = { "copy", "copy_file_range(fd, (off_t[]){ 0 }, fd, (off_t[]){ 120 }, 60, 0)" },
+	[FLATTEN] = { "flatten", "system(\"plfs flatten f\") /* on a plain directory nothing */" },
+	[COMPACT] = { "compact", "system(\"plfs compact f\") /* on a plain directory nothing */" },
+	[BOTH] = { "both", "fork() /* the child goes on as R, and the parent too */" },
 	[STAT_G] = { "statg", "stat(g, &st)" },
 	[LOOK] = { "look", "fd = open(f, O_RDONLY), pread(fd, buf, 65536, 0), close(fd)" },
 	[LOOK_G] = { "lookg", "fd = open(g, O_RDONLY), pread(fd, buf, 65536, 0), close(fd)" },
@@ -147,6 +153,11 @@ static bool scene_process(struct scene *sc, struct step st)
 		sc->at[st.slot][d + 1] = sc->at[st.slot][d];
 		sc->depth[st.slot] = d + 1;
 		return true;
+	case BOTH: /* R has nothing */
+		if (st.slot == R || sc->depth[R] || sc->at[R][0].nr_fds || sc->at[R][0].map)
+			return false;
+		sc->at[R][0] = sc->at[st.slot][d];
+		return true;
 	case EXEC:
 		sc->at[st.slot][d].map = false;
 		return true;
@@ -174,7 +185,7 @@ static bool scene_fd(struct scene *sc, struct step st)
 	case STORE:
 		sc->at[st.slot][d].map |= writable;
 		return true;
-	case W50: case WFAR: case WRITE: case FCUT30: case FCUT200:
+	case W50: case WFAR: case WRITE: case FCUT30: case FCUT200: case PUNCH: case ALLOC: case COPY:
 		return writable;
 	case LOCK:
 		sc->at[st.slot][d].locked = true;
@@ -192,7 +203,7 @@ static bool scene_fd(struct scene *sc, struct step st)
 	case CLOSE:
 		sc->at[st.slot][d].nr_fds--;
 		return true;
-	case FORK: case EXEC: case EXIT: case KILL:
+	case FORK: case EXEC: case EXIT: case KILL: case BOTH:
 		return scene_process(sc, st);
 	default:
 		return true;
@@ -204,7 +215,7 @@ bool scene_step(struct scene *sc, struct step st)
 	switch (st.call) {
 	case OPEN: case RDONLY: case APPEND: case TRUNC: case EXCL:
 		return scene_open(sc, st);
-	case CUT0: case CUT70:
+	case CUT0: case CUT70: case FLATTEN: case COMPACT:
 		return sc->f;
 	case UNLINK: case OVER: case AWAY: case LINK:
 		return scene_names(sc, st.call);

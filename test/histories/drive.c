@@ -122,6 +122,7 @@ struct env *env_get(const struct variant *v)
 		env->zygote = fork();
 		if (!env->zygote)
 			be_zygote(env_of(v), env->board_fd);
+		env->board->zygote = env->zygote;
 	}
 	return env;
 }
@@ -291,6 +292,8 @@ bool env_go_on(struct env *env)
 		b->at++;
 		return true;
 	}
+	if (s.call == BOTH && b->parts[R].stack[0].pid && !end_process(&b->parts[R], KILL))
+		return false;
 	word_wake(&part->stack[part->depth].word);
 	return board_wait_for_turn(b);
 }

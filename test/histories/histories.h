@@ -29,6 +29,7 @@ enum call {
 	FORK, EXEC, DUP,
 	UNLINK, OVER, AWAY, LINK,
 	SWAP, CLOSE, EXIT, KILL,
+	PUNCH, ALLOC, COPY, FLATTEN, COMPACT, BOTH,
 	NR_CALLS, /* those from here on are the checker's own */
 	STAT_G = NR_CALLS, LOOK, LOOK_G, DONE, REMOVE, NR_ALL_CALLS
 };
@@ -84,6 +85,7 @@ struct board {
 	char f[256], g[256], h[256];
 	uint32_t driver_word, zygote_word, fork_word;
 	int zygote_slot, nr_steps, at;
+	pid_t zygote;
 	bool begun[STEPS_MAX], done[STEPS_MAX]; /* the system calls between the two are counted */
 	bool beside; /* two are: each tells the driver when it is done, and passes nothing on */
 	bool ended[STEPS_MAX]; /* of two beside each other: and the driver is told */

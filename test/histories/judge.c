@@ -183,6 +183,9 @@ static void name_parts(struct history *h)
 {
 	int names[NR_SLOTS] = { -1, -1, -1, -1 }, nr = 0;
 
+	for (int i = 0; i < h->nr; i++)
+		if (h->steps[i].call == BOTH) /* whose child is R */
+			return;
 	for (int i = 0; i < h->nr; i++) {
 		int *name = &names[h->steps[i].slot];
 

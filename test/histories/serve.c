@@ -19,8 +19,11 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { ALONE_MS = 5000 };
 
 static struct board *b;
 static struct process *me;
@@ -177,6 +180,32 @@ static void do_fork(struct outcome *o)
 	}
 }
 
+static _Noreturn void take_turns(void);
+
+/* The child goes on as R, and the parent as what it was. */
+static void do_both(struct outcome *o)
+{
+	struct process *child = &b->parts[R].stack[0];
+	pid_t pid;
+
+	*child = *me;
+	child->word = 0;
+	pid = fork();
+	if (pid < 0)
+		keep(o, -1);
+	if (pid) {
+		word_wait(&b->fork_word);
+		return;
+	}
+	prctl(PR_SET_PDEATHSIG, 0);
+	me = child;
+	my_slot = R;
+	my_depth = b->parts[R].depth = 0;
+	me->pid = (pid_t)syscall(SYS_getpid);
+	word_wake(&b->fork_word);
+	take_turns();
+}
+
 static void do_exec(struct outcome *o)
 {
 	char slot[12], depth[12];
@@ -185,6 +214,29 @@ static void do_exec(struct outcome *o)
 	snprintf(depth, sizeof(depth), "%d", my_depth);
 	execl("/proc/self/exe", "histories", "--serve", slot, depth, NULL);
 	keep(o, -1);
+}
+
+/* What it says is for its user: it may refuse. */
+static void command(const char *verb)
+{
+	const char *library = getenv("LD_PRELOAD");
+	char plfs[4096];
+	pid_t pid;
+
+	if (!library)
+		return;
+	snprintf(plfs, sizeof(plfs), "%s", library);
+	strcpy(strrchr(plfs, '/'), "/plfs");
+	pid = fork();
+	if (!pid) {
+		int null = open("/dev/null", O_RDWR);
+
+		dup2(null, STDOUT_FILENO);
+		dup2(null, STDERR_FILENO);
+		execl(plfs, "plfs", verb, b->f, NULL);
+		_exit(127);
+	}
+	waitpid(pid, NULL, 0);
 }
 
 static void close_all(void)
@@ -210,7 +262,7 @@ static bool needs_fd(enum call call)
 	case FSTAT:
 	case END:
 	case FSYNC:
-	case LOCK: case UNLOCK: case DUP: case SWAP: case CLOSE:
+	case LOCK: case UNLOCK: case DUP: case SWAP: case CLOSE: case PUNCH: case ALLOC: case COPY:
 		return true;
 	default:
 		return false;
@@ -262,6 +314,12 @@ static void on_name(struct outcome *o, enum call call, int i)
 		return do_fork(o);
 	case EXEC:
 		return do_exec(o);
+	case BOTH:
+		return do_both(o);
+	case FLATTEN:
+		return command("flatten");
+	case COMPACT:
+		return command("compact");
 	case DONE:
 		return close_all();
 	default: /* REMOVE */
@@ -296,6 +354,12 @@ static void on_fd(struct outcome *o, enum call call, int i, int fd)
 		return keep(o, ftruncate(fd, 200));
 	case FSTAT:
 		return keep_stat(o, fstat(fd, &st), &st);
+	case PUNCH:
+		return keep(o, fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 20, 60));
+	case ALLOC:
+		return keep(o, fallocate(fd, 0, 80, 200));
+	case COPY:
+		return keep(o, copy_file_range(fd, (off_t[]){ 0 }, fd, (off_t[]){ 120 }, 60, 0));
 	case END:
 		return keep(o, lseek(fd, 0, SEEK_END));
 	case FSYNC:
@@ -341,12 +405,18 @@ static void perform(int i)
 
 /* ---- turns ---- */
 
+/* The driver has a part in it. */
+static bool is_drivers(enum call call)
+{
+	return call == EXIT || call == KILL || call == BOTH;
+}
+
 static void pass_turn(void)
 {
 	struct step *s = &b->steps[b->at];
 	struct part *part = &b->parts[s->slot];
 
-	if (b->at == b->nr_steps || s->call == EXIT || s->call == KILL || !part->stack[0].pid)
+	if (b->at == b->nr_steps || is_drivers(s->call) || !part->stack[0].pid)
 		word_wake(&b->driver_word);
 	else
 		word_wake(&part->stack[part->depth].word);
@@ -356,7 +426,7 @@ static bool is_my_turn(void)
 {
 	struct step *s = &b->steps[b->at];
 
-	return b->at < b->nr_steps && s->slot == my_slot && s->call != KILL && s->call != EXIT;
+	return b->at < b->nr_steps && s->slot == my_slot && !is_drivers(s->call);
 }
 
 static void end_beside(void)
@@ -365,10 +435,18 @@ static void end_beside(void)
 	word_wake(&b->driver_word);
 }
 
-static void take_turns(void)
+/* Whose parent may have gone looks for the end of all by itself. */
+static void wait_for_turn(void)
+{
+	while (!word_wait_for(&me->word, ALONE_MS))
+		if (kill(b->zygote, 0))
+			_exit(1);
+}
+
+static _Noreturn void take_turns(void)
 {
 	for (;;) {
-		word_wait(&me->word);
+		wait_for_turn();
 		if (b->beside) {
 			perform(b->at);
 			end_beside();
