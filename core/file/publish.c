@@ -209,7 +209,8 @@ static int publish_in_turn(struct inode *ino, int fd, bool patient)
 	if (by == PUBLISHED_BY_OTHER && covers(ino, &p)) {
 		ino->v.told_len = p.len;
 		inode_heed_cut(ino);
-		hosts_enter(ino);
+		if (ino->v.own_end)
+			hosts_enter(ino);
 		note_published(ino);
 		return 0;
 	}
