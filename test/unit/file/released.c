@@ -20,6 +20,7 @@
 
 static struct {
 	int ready, waiting;
+	int released[RANKS]; /* pieces of each */
 	int published; /* how often the stub's time, or its length, was set by a close */
 	bool fails;
 } *shared;
@@ -237,4 +238,80 @@ Test(released, is_seen_elsewhere_at_whichever_call_of_another_release)
 		cr_assert_eq(in_child(look, &nr), 0, "call %ld", nr);
 		cr_assert_eq(lunlink("f"), 0);
 	}
+}
+
+/* ---- releases beside each other ---- */
+
+#define PIECES 60
+#define PIECE_LEN 5000
+
+static off_t off_of(int rank, int piece) { return ((off_t)piece * RANKS + rank) * PIECE_LEN; }
+
+/* Piece by piece, each released by a close or by a sync. */
+static int release_often(void *arg)
+{
+	int me = *(int *)arg;
+	struct lfile l = { .fd = -1 };
+
+	for (int i = 0; i < PIECES; i++) {
+		bool closes = (i + me) % 3 == 0;
+
+		if (l.fd < 0)
+			l = lopen("f", O_RDWR);
+		if (lfill(&l, off_of(me, i), PIECE_LEN, (unsigned)me) != PIECE_LEN ||
+		    (closes ? lclose(&l) : plfs_sync(l.f)))
+			return 1;
+		if (closes)
+			l.fd = -1;
+		__atomic_store_n(&shared->released[me], i + 1, __ATOMIC_SEQ_CST);
+	}
+	return l.fd >= 0 && lclose(&l) ? 2 : 0;
+}
+
+/* What each has released before the file is opened is there, and the file is as long. */
+static int look_often(void *arg)
+{
+	int nr[RANKS], last = 0;
+
+	(void)arg;
+	be_host("elsewhere");
+	while (last < RANKS * PIECES) {
+		struct lfile l;
+		off_t end = 0;
+
+		last = 0;
+		for (int r = 0; r < RANKS; r++) {
+			nr[r] = __atomic_load_n(&shared->released[r], __ATOMIC_SEQ_CST);
+			last += nr[r];
+			if (nr[r] && off_of(r, nr[r] - 1) + PIECE_LEN > end)
+				end = off_of(r, nr[r] - 1) + PIECE_LEN;
+		}
+		l = lopen("f", O_RDONLY);
+		if (stat_size("f") < end)
+			return 1;
+		for (int r = 0; r < RANKS; r++)
+			for (int i = nr[r] > 3 ? nr[r] - 3 : 0; i < nr[r]; i++)
+				if (lcheck(&l, off_of(r, i), PIECE_LEN, (unsigned)r))
+					return 2;
+		if (lclose(&l))
+			return 3;
+	}
+	return 0;
+}
+
+Test(released, by_many_at_once_is_seen_elsewhere)
+{
+	struct lfile l = made("f");
+	pid_t pids[RANKS], looks;
+	int who[RANKS];
+
+	cr_assert_eq(lclose(&l), 0);
+	looks = start_child(look_often, NULL);
+	for (int i = 0; i < RANKS; i++) {
+		who[i] = i;
+		pids[i] = start_child(release_often, &who[i]);
+	}
+	for (int i = 0; i < RANKS; i++)
+		cr_assert_eq(wait_child(pids[i]), 0, "rank %d", i);
+	cr_assert_eq(wait_child(looks), 0);
 }
