@@ -211,6 +211,7 @@ int node_index_append_to(const struct container *c, const char *index, const voi
  * No block has so many zeros that a piece of the file is nothing else, which is what a hole in it looks like.
  */
 #define NODE_INDEX_PIECE INDEX_BLOCK_MAX
+#define NODE_INDEX_AT_ONCE (1ULL << 26) /* room that is made at first: what is not filled costs nothing */
 #define NODE_INDEX_HOLE_MAX (1ULL << 26) /* more was not left by a machine that went down */
 
 /*
@@ -233,7 +234,8 @@ int node_index_read(struct node_index *idx, struct store *s, int h, uint64_t fro
 		uint8_t *piece;
 
 		if (idx->len + want > cap) {
-			cap = idx->len + want;
+			cap = (size_t)min_u64(max_u64(idx->len + want, cap ? 4 * cap : NODE_INDEX_AT_ONCE),
+					      size - from);
 			piece = mem_realloc(idx->buf, cap);
 			if (!piece)
 				return -ENOMEM;

@@ -173,10 +173,13 @@ static void take_write(struct source *s, uint64_t control, struct index_cursor *
 	rec->length = length ? length : cur->length;
 	rec->stamp_ns = cur->stamp_ns + take_number(s, control >> 8 & 15);
 	rec->log_off = control & HAS_LOG_OFF ? take_number(s, 8) : cur->log_end;
-	if (control & IS_RUN)
+	cur->logical_end = rec->logical_off + rec->length;
+	cur->log_end = rec->log_off + rec->length;
+	if (control & IS_RUN) {
 		take_run(s, rec);
-	cur->logical_end = index_record_end(rec);
-	cur->log_end = index_record_log_end(rec);
+		cur->logical_end = index_record_end(rec);
+		cur->log_end = index_record_log_end(rec);
+	}
 	cur->length = rec->length;
 	cur->stamp_ns = rec->stamp_ns;
 }

@@ -4,7 +4,6 @@
  */
 #include "index/record/record.h"
 
-#include "core/base/stamp.h"
 #include "core/base/bytes.h"
 #include "core/base/crc32c.h"
 
@@ -100,7 +99,7 @@ static bool nesting_valid(const struct index_record *rec)
  * A stride beside a count of 1 is let through, and so is an outer stride beside an outer count of 0: in a
  * growing record that another process reads, the stride is stored first and means nothing until the count is.
  */
-bool index_record_valid(const struct index_record *rec)
+bool index_record_valid_at_all(const struct index_record *rec)
 {
 	if (rec->stamp_ns >= STAMP_MAX)
 		return false;

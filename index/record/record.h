@@ -23,7 +23,7 @@
 #ifndef PLFS_RECORD_H
 #define PLFS_RECORD_H
 
-#include "core/base/base.h"
+#include "core/base/stamp.h"
 
 #define INDEX_RECORD_LEN 72
 
@@ -57,7 +57,16 @@ void index_record_encode(const struct index_record *rec, void *buf);
 int index_record_decode(struct index_record *rec, const void *buf, size_t len);
 
 /* Whether the fields are possible; logical and log ends stay below INT64_MAX. */
-bool index_record_valid(const struct index_record *rec);
+bool index_record_valid_at_all(const struct index_record *rec);
+
+/* The same; quick for one element that is far from all limits. */
+static inline bool index_record_valid(const struct index_record *rec)
+{
+	return likely(rec->type == INDEX_WRITE && rec->count == 1 && !rec->outer_count &&
+		      rec->stamp_ns < STAMP_MAX && rec->length > 0 &&
+		      !((rec->logical_off | rec->log_off | rec->length) >> 61)) ||
+	       index_record_valid_at_all(rec);
+}
 
 /* First byte after the last element (of a truncate record: the new size). */
 uint64_t index_record_end(const struct index_record *rec);
