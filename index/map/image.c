@@ -10,20 +10,37 @@
 #include "core/base/bytes.h"
 #include "core/base/crc32c.h"
 
-int image_init(struct image *img, size_t nr_extents)
+/* Memory of its own for the entries, so many more than there are. */
+static int own_entries(struct image *img, size_t more)
 {
-	memset(img, 0, sizeof(*img));
-	img->entries.cap = 4096 + nr_extents * IMAGE_ENTRY_LEN;
-	img->entries.v = mem_alloc(img->entries.cap);
-	if (!img->entries.v)
+	struct image_rows *to = &img->entries;
+	size_t cap = to->len + 4096 + more * IMAGE_ENTRY_LEN;
+	uint8_t *v = mem_alloc(cap);
+
+	if (!v)
 		return -ENOMEM;
-	img->entries.len = IMAGE_HEADER_LEN;
+	if (img->over && to->len > IMAGE_HEADER_LEN)
+		memcpy(v, to->v, to->len);
+	img->over = NULL;
+	to->v = v;
+	to->cap = cap;
+	return 0;
+}
+
+int image_init(struct image *img, struct extents *extents, bool over)
+{
+	*img = (struct image){ .entries.len = IMAGE_HEADER_LEN };
+	if (!over)
+		return own_entries(img, extents->n);
+	img->over = extents;
+	img->entries.v = (uint8_t *)extents->v;
 	return 0;
 }
 
 void image_release(struct image *img)
 {
-	mem_free(img->entries.v);
+	if (!img->over)
+		mem_free(img->entries.v);
 	mem_free(img->panels.v);
 	mem_free(img->tables.v);
 	mem_free(img->phases.v);
@@ -58,6 +75,19 @@ static uint8_t *rows_add(struct image_rows *rows, size_t len)
 		return NULL;
 	rows->len += len;
 	return rows->v + rows->len - len;
+}
+
+/* A new entry: in the memory of extents that were taken, where there is enough of it. */
+static uint8_t *add_entry(struct image *img)
+{
+	struct image_rows *to = &img->entries;
+
+	if (img->over && to->len + IMAGE_ENTRY_LEN > to->cap) {
+		to->cap = img->over->taken * sizeof(*img->over->v);
+		if (to->len + IMAGE_ENTRY_LEN > to->cap && own_entries(img, img->over->n - img->over->taken))
+			return NULL;
+	}
+	return rows_add(to, IMAGE_ENTRY_LEN);
 }
 
 static uint8_t *last_panel(struct image *img, enum image_panel_kind kind)
@@ -120,7 +150,7 @@ int image_add_extent(struct image *img, const struct overlay_piece *piece)
 			return 0;
 		}
 	}
-	e = rows_add(&img->entries, IMAGE_ENTRY_LEN);
+	e = add_entry(img);
 	if (!e)
 		return -ENOMEM;
 	put_le64(e, piece->lo);
@@ -353,17 +383,21 @@ static void append(struct image_rows *to, struct image_rows *rows, size_t row_le
 	to->len += rows->len;
 }
 
-int image_finish(struct image *img, uint64_t end, uint64_t cut, uint64_t max_stamp_ns, uint64_t nr_records,
-		 void **out, size_t *len)
+int image_finish(struct image *img, uint64_t cut, uint64_t max_stamp_ns, uint64_t nr_records, void **out,
+		 size_t *len)
 {
 	struct image_rows *to = &img->entries;
 	size_t entries_len = to->len - IMAGE_HEADER_LEN;
 	size_t all = to->len + img->panels.len + img->tables.len + img->phases.len + img->layers.len +
 		     img->grids.len + img->bands.len + img->cells.len;
+	uint64_t end = img->panels.len ? get_le64(img->panels.v + img->panels.len - IMAGE_PANEL_LEN + 8) : 0;
 	uint8_t *p = mem_realloc(to->v, all);
 
 	if (!p)
 		return -ENOMEM;
+	if (img->over)
+		img->over->v = NULL;
+	img->over = NULL;
 	to->v = p;
 	to->cap = all;
 

@@ -105,7 +105,7 @@
 #ifndef PLFS_IMAGE_H
 #define PLFS_IMAGE_H
 
-#include "index/map/overlay.h"
+#include "index/map/extents.h"
 
 #define IMAGE_MAGIC "PLFSMAP1"
 #define IMAGE_VERSION 2
@@ -143,10 +143,14 @@ struct image_layer {
 /* entries begins with room for the header, so that the largest table is never copied. */
 struct image {
 	struct image_rows entries, panels, tables, phases, layers, grids, bands, cells;
+	struct extents *over; /* entries is their memory, as far as it is free; NULL: the image's own */
 };
 
-/* @nr_extents: how many there will be, more or less. */
-int image_init(struct image *img, size_t nr_extents);
+/*
+ * An image of @extents, more or less. With @over it is written over those that the sweep has taken, and has
+ * their memory in the end.
+ */
+int image_init(struct image *img, struct extents *extents, bool over);
 void image_release(struct image *img);
 
 /* The next stretch, in ascending order: one visible extent, or rows of table number @table. */
@@ -184,7 +188,7 @@ static inline size_t image_nr_grids(const struct image *img) { return img->grids
 static inline size_t image_nr_layers(const struct image *img) { return img->layers.len / IMAGE_LAYER_LEN; }
 
 /* Put all together; *@out is the caller's to mem_free(). @img is empty afterwards. */
-int image_finish(struct image *img, uint64_t end, uint64_t cut, uint64_t max_stamp_ns, uint64_t nr_records,
-		 void **out, size_t *len);
+int image_finish(struct image *img, uint64_t cut, uint64_t max_stamp_ns, uint64_t nr_records, void **out,
+		 size_t *len);
 
 #endif

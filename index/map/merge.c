@@ -8,36 +8,29 @@
 
 #include "index/map/sweep.h"
 
-#include "core/base/alloc.h"
+#include "core/base/vec.h"
 
 /* A run of so few elements is single extents to us: random writes look like runs of two. */
 #define SHORT_RUN 4
+#define MANY_RUNS ((size_t)1 << 14)
 
-/*
- * An extent, or, with a length of 0, the first element of run number log_no. Half a cache line: the sweep
- * comes to them in another order than they lie in.
- */
-struct index_merge_item {
-	uint64_t logical_off, log_off, stamp_ns;
-	uint32_t length, log_no;
-};
-
-/* Also an extent of a length that an item has no room for: count 1. */
+/* @limit: what lies behind was cut off; before truncations are applied, UINT64_MAX. */
 struct index_merge_run {
-	uint64_t length, stride, count, outer_stride, outer_count;
-	uint32_t log_no;
+	struct index_record rec;
+	uint64_t limit;
+	uint32_t log_no, seq;
 };
 
-/* nr_items: the items added before it. */
+/* seq: the records of writes that were added before it. */
 struct index_merge_cut {
 	uint64_t size, stamp_ns;
-	uint32_t log_no, nr_items;
+	uint32_t log_no, seq;
 };
 
 /* Oldest first; limit: the lowest size of this one and all newer. */
 struct sorted_cut {
 	uint64_t limit, stamp_ns;
-	uint32_t log_no, nr_items;
+	uint32_t log_no, seq;
 };
 
 void index_merge_init(struct index_merge *m)
@@ -47,54 +40,83 @@ void index_merge_init(struct index_merge *m)
 
 void index_merge_release(struct index_merge *m)
 {
-	mem_free(m->items);
+	extents_release(&m->extents);
 	mem_free(m->runs);
 	mem_free(m->cuts);
 	memset(m, 0, sizeof(*m));
 }
 
-/* Room for one more of @size; half as much again, for there may be very many. */
-static void *grown(void *v, size_t n, size_t *cap, size_t size)
+static int reserve_runs(struct index_merge *m, size_t nr)
 {
-	size_t bigger = *cap + *cap / 2 + 64;
+	struct index_merge_run *runs = vec_room(m->runs, &m->cap_runs, m->nr_runs + nr, sizeof(*runs));
 
-	if (n < *cap)
-		return v;
-	if (n >= UINT32_MAX - 1 || bigger > SIZE_MAX / size)
-		return NULL;
-	v = mem_realloc(v, bigger * size);
-	if (v)
-		*cap = bigger;
-	return v;
+	m->runs = runs ? runs : m->runs;
+	return runs ? 0 : -ENOMEM;
 }
 
+/*
+ * What becomes a run, and what an extent or a few, is not known yet. So there is room for all of either, but
+ * not for very many runs, which are rare. Room that is not used costs nothing.
+ */
 int index_merge_reserve(struct index_merge *m, size_t nr)
 {
-	size_t want = m->nr_items + nr;
-	void *items;
+	int ret = extents_reserve(&m->extents, nr + nr / 16);
 
-	if (want <= m->cap_items)
-		return 0;
-	if (want >= UINT32_MAX)
-		return -ENOMEM;
-	items = mem_realloc(m->items, want * sizeof(*m->items));
-	if (!items)
-		return -ENOMEM;
-	m->items = items;
-	m->cap_items = want;
-	return 0;
+	return ret ? ret : reserve_runs(m, min_size(nr, MANY_RUNS) + 1);
 }
 
 static int add_cut(struct index_merge *m, uint32_t log_no, const struct index_record *rec)
 {
-	struct index_merge_cut *cuts = grown(m->cuts, m->nr_cuts, &m->cap_cuts, sizeof(*cuts));
+	struct index_merge_cut *cuts = vec_room(m->cuts, &m->cap_cuts, m->nr_cuts + 1, sizeof(*cuts));
 
 	if (!cuts)
 		return -ENOMEM;
 	m->cuts = cuts;
 	cuts[m->nr_cuts++] = (struct index_merge_cut){ rec->logical_off, rec->stamp_ns, log_no,
-						       (uint32_t)m->nr_items };
+						       m->nr_writes };
 	return 0;
+}
+
+static int add_run(struct index_merge *m, const struct index_merge_run *run)
+{
+	if (reserve_runs(m, 1))
+		return -ENOMEM;
+	m->runs[m->nr_runs++] = *run;
+	return 0;
+}
+
+/* Element @sub of @run. */
+static struct overlay_piece element(const struct index_merge_run *run, uint64_t sub)
+{
+	const struct index_record *rec = &run->rec;
+	uint64_t lo = rec->logical_off;
+
+	if (rec->outer_count)
+		lo += sub / rec->count * rec->outer_stride + sub % rec->count * rec->stride;
+	else
+		lo += sub * rec->stride;
+	return (struct overlay_piece){
+		.lo = lo,
+		.hi = min_u64(lo + rec->length, run->limit),
+		.log_off = rec->log_off + sub * rec->length,
+		.stamp_ns = rec->stamp_ns,
+		.log_no = run->log_no,
+		.seq = run->seq,
+	};
+}
+
+/* Its elements from @first on, so many. */
+static int add_elements(struct index_merge *m, const struct index_merge_run *run, uint64_t first, uint64_t nr)
+{
+	int ret = 0;
+
+	for (uint64_t sub = first; sub < first + nr && !ret; sub++) {
+		struct overlay_piece piece = element(run, sub);
+
+		if (piece.lo < run->limit)
+			ret = extents_add(&m->extents, &piece);
+	}
+	return ret;
 }
 
 /* Nested runs that are less than that: each run is one extent, or all of them are one run. */
@@ -119,58 +141,52 @@ static struct index_record simplified(const struct index_record *rec)
 }
 
 /*
- * Whether @rec is no more than the rest of the extent that was added before it. Two bytes of an index block
- * say that.
+ * One extent. If it is no more than the rest of the one that was added before it, as two bytes of an index
+ * block can say, both are one.
  */
-static bool extend_last(struct index_merge *m, uint32_t log_no, const struct index_record *rec)
+static int add_extent(struct index_merge *m, uint32_t log_no, const struct index_record *rec)
 {
-	struct index_merge_item *last = m->nr_items ? &m->items[m->nr_items - 1] : NULL;
+	bool cut_since = m->nr_cuts && m->cuts[m->nr_cuts - 1].seq == m->nr_writes;
+	struct overlay_piece piece = {
+		.lo = rec->logical_off,
+		.hi = rec->logical_off + rec->length,
+		.log_off = rec->log_off,
+		.stamp_ns = rec->stamp_ns,
+		.log_no = log_no,
+		.seq = m->nr_writes - 1,
+	};
+	int ret;
 
-	if (!last || !last->length || last->log_no != log_no || last->stamp_ns != rec->stamp_ns ||
-	    (m->nr_cuts && m->cuts[m->nr_cuts - 1].nr_items == m->nr_items) || rec->count != 1 ||
-	    last->logical_off + last->length != rec->logical_off ||
-	    last->log_off + last->length != rec->log_off || rec->length > UINT32_MAX - last->length)
-		return false;
-	last->length += (uint32_t)rec->length;
-	return true;
+	if (!cut_since && extents_extend(&m->extents, &piece))
+		return 0;
+	piece.seq = m->nr_writes;
+	ret = extents_add(&m->extents, &piece);
+	m->nr_writes += !ret;
+	return ret;
 }
 
 int index_merge_add(struct index_merge *m, uint32_t log_no, const struct index_record *added)
 {
-	struct index_merge_item *items;
-	struct index_merge_run *runs;
-	struct index_record rec;
-	bool wide;
+	struct index_merge_run run;
+	int ret;
 
 	if (!index_record_valid(added) || log_no >= INDEX_LOG_CUT)
 		return -EBADMSG;
+	if (m->nr_writes == UINT32_MAX)
+		return -ENOMEM;
+	m->max_stamp_ns = max_u64(m->max_stamp_ns, added->stamp_ns);
 	if (added->type == INDEX_TRUNCATE)
 		return add_cut(m, log_no, added);
+	if (likely(added->count == 1))
+		return add_extent(m, log_no, added);
 
-	rec = simplified(added);
-	if (extend_last(m, log_no, &rec))
-		return 0;
-	items = grown(m->items, m->nr_items, &m->cap_items, sizeof(*items));
-	if (!items)
-		return -ENOMEM;
-	m->items = items;
-	wide = rec.count > 1 || rec.length > UINT32_MAX;
-	if (wide) {
-		runs = grown(m->runs, m->nr_runs, &m->cap_runs, sizeof(*runs));
-		if (!runs)
-			return -ENOMEM;
-		m->runs = runs;
-		runs[m->nr_runs++] = (struct index_merge_run){ rec.length,	 rec.stride,	  rec.count,
-							       rec.outer_stride, rec.outer_count, log_no };
-	}
-	items[m->nr_items++] = (struct index_merge_item){
-		.logical_off = rec.logical_off,
-		.log_off = rec.log_off,
-		.stamp_ns = rec.stamp_ns,
-		.length = wide ? 0 : (uint32_t)rec.length,
-		.log_no = wide ? (uint32_t)(m->nr_runs - 1) : log_no,
-	};
-	return 0;
+	run = (struct index_merge_run){ simplified(added), UINT64_MAX, log_no, m->nr_writes };
+	if (run.rec.count == 1)
+		return add_extent(m, log_no, &run.rec);
+	ret = run.rec.outer_count || run.rec.count > SHORT_RUN ? add_run(m, &run) :
+								 add_elements(m, &run, 0, run.rec.count);
+	m->nr_writes += !ret;
+	return ret;
 }
 
 /* By stamp, then log, then order of adding, which is how they are stored. */
@@ -196,7 +212,7 @@ static int sort_cuts(const struct index_merge *m, struct sorted_cut **sorted)
 			const struct index_merge_cut *cut = &m->cuts[keys.v[i].idx];
 
 			limit = min_u64(limit, cut->size);
-			s[i] = (struct sorted_cut){ limit, cut->stamp_ns, cut->log_no, cut->nr_items };
+			s[i] = (struct sorted_cut){ limit, cut->stamp_ns, cut->log_no, cut->seq };
 		}
 		*sorted = s;
 	}
@@ -204,24 +220,17 @@ static int sort_cuts(const struct index_merge *m, struct sorted_cut **sorted)
 	return ret;
 }
 
-static const struct index_merge_run *run_of(const struct index_merge *m, const struct index_merge_item *item)
+/* What newer truncations leave of a record: the bytes before this. */
+static uint64_t limit_of(const struct index_merge *m, const struct sorted_cut *cuts, uint64_t stamp_ns,
+			 uint32_t log_no, uint32_t seq)
 {
-	return item->length ? NULL : &m->runs[item->log_no];
-}
-
-/* Where item @idx ends because of truncations newer than it. */
-static uint64_t item_limit(const struct index_merge *m, const struct sorted_cut *cuts, size_t idx)
-{
-	const struct index_merge_item *item = &m->items[idx];
-	const struct index_merge_run *run = run_of(m, item);
-	uint32_t log_no = run ? run->log_no : item->log_no;
 	size_t base = 0, n = m->nr_cuts;
 
 	while (n > 0) {
 		const struct sorted_cut *cut = &cuts[base + n / 2];
-		bool newer = cut->stamp_ns != item->stamp_ns ? cut->stamp_ns > item->stamp_ns :
-			     cut->log_no != log_no	     ? cut->log_no > log_no :
-							       cut->nr_items > idx;
+		bool newer = cut->stamp_ns != stamp_ns ? cut->stamp_ns > stamp_ns :
+			     cut->log_no != log_no     ? cut->log_no > log_no :
+							 cut->seq > seq;
 
 		if (newer) {
 			n /= 2;
@@ -233,185 +242,137 @@ static uint64_t item_limit(const struct index_merge *m, const struct sorted_cut 
 	return base < m->nr_cuts ? cuts[base].limit : UINT64_MAX;
 }
 
-/* Element @sub of item @idx, cut off at @limit. */
-static struct overlay_piece element(const struct index_merge *m, size_t idx, uint64_t sub, uint64_t limit)
+static int cut_extents(struct index_merge *m, const struct sorted_cut *cuts)
 {
-	const struct index_merge_item *item = &m->items[idx];
-	const struct index_merge_run *run = run_of(m, item);
-	uint64_t lo = item->logical_off, length = run ? run->length : item->length;
-
-	if (run && run->outer_count)
-		lo += sub / run->count * run->outer_stride + sub % run->count * run->stride;
-	else if (run)
-		lo += sub * run->stride;
-	return (struct overlay_piece){
-		.lo = lo,
-		.hi = min_u64(lo + length, limit),
-		.log_off = item->log_off + sub * length,
-		.stamp_ns = item->stamp_ns,
-		.log_no = run ? run->log_no : item->log_no,
-		.seq = (uint32_t)idx,
-	};
-}
-
-/* Give a run cut off at @limit to the sweep: whole elements as a run, the rest as extents. */
-static int add_run(const struct index_merge *m, struct sweep *sw, size_t idx, uint64_t limit)
-{
-	const struct index_merge_item *item = &m->items[idx];
-	const struct index_merge_run *run = run_of(m, item);
-	uint64_t nr = min_u64(run->count, (limit - 1 - item->logical_off) / run->stride + 1), whole = nr;
+	struct extents *e = &m->extents;
+	size_t n = e->n;
 	int ret = 0;
 
-	if (item->logical_off + (nr - 1) * run->stride + run->length > limit)
-		whole--;
-	if (whole > SHORT_RUN) {
-		struct image_layer layer = {
-			.logical_off = item->logical_off,
-			.length = run->length,
-			.stride = run->stride,
-			.count = whole,
-			.log_off = item->log_off,
-			.stamp_ns = item->stamp_ns,
-			.log_no = run->log_no,
-			.seq = (uint32_t)idx,
-			.hi = item->logical_off + (whole - 1) * run->stride + run->length,
-			.step = run->length,
-		};
-		ret = sweep_add_run(sw, &layer);
-	} else {
-		for (uint64_t sub = 0; sub < whole && !ret; sub++)
-			ret = overlay_keys_add(&sw->extents, item->logical_off + sub * run->stride,
-					       (uint32_t)idx,
-					       (uint32_t)sub);
+	e->n = 0; /* each is added again, or not, and so before the next one */
+	for (size_t i = 0; i < n && !ret; i++) {
+		struct overlay_piece piece = extents_piece(e, &e->v[i]);
+
+		piece.hi = min_u64(piece.hi, limit_of(m, cuts, piece.stamp_ns, piece.log_no, piece.seq));
+		if (piece.lo < piece.hi)
+			ret = extents_add(e, &piece);
 	}
-	if (whole < nr && !ret)
-		ret = overlay_keys_add(&sw->extents, item->logical_off + whole * run->stride, (uint32_t)idx,
-				       SWEEP_LAST_ELEMENT);
 	return ret;
 }
 
-/* The same of nested runs: all elements, and where the last one before @limit ends. */
-static int add_nested(const struct index_merge *m, struct sweep *sw, size_t idx, uint64_t limit,
-		      uint64_t *end)
+/* Of a run its whole elements remain, if there are enough of them, and extents; nothing: a count of 0. */
+static int cut_run(struct index_merge *m, struct index_merge_run *run)
 {
-	const struct index_merge_item *item = &m->items[idx];
-	const struct index_merge_run *run = run_of(m, item);
-	bool swap = run->outer_stride < run->stride;
-	struct image_layer layer = {
-		.logical_off = item->logical_off,
-		.length = run->length,
-		.stride = swap ? run->outer_stride : run->stride,
-		.count = swap ? run->outer_count : run->count,
-		.log_off = item->log_off,
-		.stamp_ns = item->stamp_ns,
-		.log_no = run->log_no,
-		.seq = (uint32_t)idx,
-		.step = swap ? run->count * run->length : run->length,
-		.outer_stride = swap ? run->stride : run->outer_stride,
-		.outer_count = swap ? run->count : run->outer_count,
-		.outer_step = swap ? run->length : run->count * run->length,
-	};
-	uint64_t into = limit - 1 - item->logical_off, i,
-		 j = min_u64(into / layer.outer_stride, layer.outer_count - 1);
+	struct index_record *rec = &run->rec;
+	uint64_t nr, whole;
 
+	if (run->limit <= rec->logical_off) {
+		rec->count = 0;
+		return 0;
+	}
+	if (rec->outer_count)
+		return 0;
+	nr = min_u64(rec->count, (run->limit - 1 - rec->logical_off) / rec->stride + 1);
+	whole = nr - (rec->logical_off + (nr - 1) * rec->stride + rec->length > run->limit);
+	rec->count = whole > SHORT_RUN ? whole : 0;
+	return add_elements(m, run, rec->count, nr - rec->count);
+}
+
+static int apply_cuts(struct index_merge *m)
+{
+	struct sorted_cut *cuts = NULL;
+	int ret = m->nr_cuts ? sort_cuts(m, &cuts) : 0;
+
+	if (!ret && m->nr_cuts)
+		ret = cut_extents(m, cuts);
+	for (size_t i = 0; i < m->nr_runs && m->nr_cuts && !ret; i++) {
+		struct index_merge_run *run = &m->runs[i];
+
+		run->limit = limit_of(m, cuts, run->rec.stamp_ns, run->log_no, run->seq);
+		ret = cut_run(m, run);
+	}
+	mem_free(cuts);
+	return ret;
+}
+
+static struct image_layer layer_of(const struct index_merge_run *run)
+{
+	const struct index_record *rec = &run->rec;
+
+	return (struct image_layer){
+		.logical_off = rec->logical_off,
+		.length = rec->length,
+		.stride = rec->stride,
+		.count = rec->count,
+		.log_off = rec->log_off,
+		.stamp_ns = rec->stamp_ns,
+		.log_no = run->log_no,
+		.seq = run->seq,
+		.hi = rec->logical_off + (rec->count - 1) * rec->stride + rec->length,
+		.step = rec->length,
+	};
+}
+
+/* Nested runs: all elements, and where the last one before the limit ends. */
+static struct image_layer nested_layer_of(const struct index_merge_run *run)
+{
+	const struct index_record *rec = &run->rec;
+	bool swap = rec->outer_stride < rec->stride;
+	struct image_layer layer = layer_of(run);
+	uint64_t into = run->limit - 1 - rec->logical_off, i, j;
+
+	layer.stride = swap ? rec->outer_stride : rec->stride;
+	layer.count = swap ? rec->outer_count : rec->count;
+	layer.step = swap ? rec->count * rec->length : rec->length;
+	layer.outer_stride = swap ? rec->stride : rec->outer_stride;
+	layer.outer_count = swap ? rec->count : rec->outer_count;
+	layer.outer_step = swap ? rec->length : rec->count * rec->length;
+	j = min_u64(into / layer.outer_stride, layer.outer_count - 1);
 	into -= j * layer.outer_stride;
 	i = min_u64(into / layer.stride, layer.count - 1);
 	into -= i * layer.stride;
-	layer.hi = item->logical_off + j * layer.outer_stride + i * layer.stride +
-		   min_u64(run->length, into + 1);
-	*end = layer.hi;
-	return sweep_add_nested(sw, &layer);
+	layer.hi = rec->logical_off + j * layer.outer_stride + i * layer.stride +
+		   min_u64(rec->length, into + 1);
+	return layer;
 }
 
-/* All elements of run @idx that begin before @limit, as extents. */
-static int add_singly(const struct index_merge *m, struct sweep *sw, size_t idx, uint64_t limit)
+/* Give the runs to the sweep; those marked in @single, unless NULL, become extents. */
+static int add_runs(struct index_merge *m, struct sweep *sw, const uint8_t *single)
 {
-	const struct index_merge_run *run = run_of(m, &m->items[idx]);
-	uint64_t nr = run->count * max_u64(run->outer_count, 1);
 	int ret = 0;
 
-	if (!run->outer_count) /* what is cut off may be any number */
-		nr = min_u64(nr, (limit - 1 - m->items[idx].logical_off) / max_u64(run->stride, 1) + 1);
-	for (uint64_t sub = 0; sub < nr && !ret; sub++) {
-		struct overlay_piece piece = element(m, idx, sub, limit);
+	for (size_t i = 0; i < m->nr_runs && !ret; i++) {
+		const struct index_merge_run *run = &m->runs[i];
+		bool nested = run->rec.outer_count;
+		struct image_layer layer;
 
-		if (piece.lo < limit)
-			ret = overlay_keys_add(&sw->extents, piece.lo, (uint32_t)idx, (uint32_t)sub);
-	}
-	return ret;
-}
-
-struct build {
-	const struct index_merge *m;
-	const struct sorted_cut *cuts;
-	uint64_t end;
-};
-
-/* The extent that the sweep knows as @key. */
-static void load_extent(const void *arg, const struct overlay_key *key, struct overlay_piece *piece)
-{
-	const struct build *b = arg;
-	uint64_t limit = b->m->nr_cuts ? item_limit(b->m, b->cuts, key->idx) : UINT64_MAX;
-	uint64_t sub = key->sub;
-
-	if (key->sub == SWEEP_LAST_ELEMENT) {
-		const struct index_merge_item *item = &b->m->items[key->idx];
-
-		sub = (key->key - item->logical_off) / run_of(b->m, item)->stride;
-	}
-	*piece = element(b->m, key->idx, sub, limit);
-}
-
-static void prefetch_extent(const void *arg, const struct overlay_key *key)
-{
-	const struct build *b = arg;
-
-	__builtin_prefetch(&b->m->items[key->idx]);
-}
-
-/* Give all items to the sweep; those marked in @single, unless NULL, element by element. */
-static int fill_sweep(struct build *b, struct sweep *sw, const uint8_t *single)
-{
-	const struct index_merge *m = b->m;
-	int ret = overlay_keys_reserve(&sw->extents, m->nr_items);
-
-	for (size_t i = 0; i < m->nr_items && !ret; i++) {
-		const struct index_merge_item *item = &m->items[i];
-		const struct index_merge_run *run = run_of(m, item);
-		uint64_t limit = b->cuts ? item_limit(m, b->cuts, i) : UINT64_MAX;
-		uint64_t hi = item->logical_off + (run ? run->length : item->length);
-
-		if (item->logical_off >= limit)
+		if (!run->rec.count)
 			continue;
-		if (run && single && single[i / 8] & 1 << i % 8) {
-			ret = add_singly(m, sw, i, limit);
-		} else if (run && run->outer_count) {
-			ret = add_nested(m, sw, i, limit, &hi);
-		} else if (run && run->count > 1) {
-			hi += min_u64(run->count - 1, (limit - 1 - item->logical_off) / run->stride) *
-			      run->stride;
-			ret = add_run(m, sw, i, limit);
-		} else {
-			ret = overlay_keys_add(&sw->extents, item->logical_off, (uint32_t)i, 0);
+		if (single && single[run->seq / 8] & 1 << run->seq % 8) {
+			ret = add_elements(m, run, 0, run->rec.count * max_u64(run->rec.outer_count, 1));
+			continue;
 		}
-		b->end = max_u64(b->end, min_u64(hi, limit));
+		layer = nested ? nested_layer_of(run) : layer_of(run);
+		ret = nested ? sweep_add_nested(sw, &layer) : sweep_add_run(sw, &layer);
 	}
 	return ret;
 }
 
-/* *@single: in, as for fill_sweep(); out, marks for another pass, or NULL: none is needed. */
-static int sweep_once(struct build *b, struct image *img, uint8_t **single)
+/*
+ * *@single: in, as for add_runs(); out, marks for another pass, or NULL: none is needed. Without runs none
+ * ever is, and the extents may be given up one by one.
+ */
+static int sweep_once(struct index_merge *m, struct image *img, uint8_t **single)
 {
 	struct sweep sw;
 	int ret;
 
-	sweep_init(&sw, load_extent, prefetch_extent, b);
+	sweep_init(&sw, &m->extents);
 	if (!*single)
-		sw.nr_singles = b->m->nr_items;
-	ret = fill_sweep(b, &sw, *single);
+		sw.nr_singles = m->nr_writes;
+	ret = add_runs(m, &sw, *single);
 	mem_free(*single);
 	if (!ret)
-		ret = image_init(img, sw.extents.n);
+		ret = image_init(img, &m->extents, !sw.nr_runs && !sw.nr_nested);
 	if (!ret)
 		ret = sweep_run(&sw, img);
 	*single = sw.single;
@@ -421,33 +382,23 @@ static int sweep_once(struct build *b, struct image *img, uint8_t **single)
 
 int index_merge_build(struct index_merge *m, void **image, size_t *len)
 {
-	struct sorted_cut *cuts = NULL;
-	struct build b = { .m = m };
 	struct image img = { 0 };
-	uint64_t cut = UINT64_MAX, max_stamp_ns = 0;
+	uint64_t cut = UINT64_MAX;
 	uint8_t *single = NULL;
-	int ret = 0;
+	int ret = apply_cuts(m);
 
-	if (m->nr_cuts > 0)
-		ret = sort_cuts(m, &cuts);
-	b.cuts = cuts;
-	for (size_t i = 0; i < m->nr_cuts; i++) {
+	for (size_t i = 0; i < m->nr_cuts; i++)
 		cut = min_u64(cut, m->cuts[i].size);
-		max_stamp_ns = max_u64(max_stamp_ns, m->cuts[i].stamp_ns);
-	}
-	for (size_t i = 0; i < m->nr_items; i++)
-		max_stamp_ns = max_u64(max_stamp_ns, m->items[i].stamp_ns);
 	if (!ret)
-		ret = sweep_once(&b, &img, &single);
+		ret = sweep_once(m, &img, &single);
 	if (!ret && single) {
 		image_release(&img);
-		ret = sweep_once(&b, &img, &single);
+		ret = sweep_once(m, &img, &single);
 	}
 	mem_free(single);
 	if (!ret)
-		ret = image_finish(&img, b.end, cut, max_stamp_ns, (uint64_t)m->nr_items + m->nr_cuts, image,
+		ret = image_finish(&img, cut, m->max_stamp_ns, (uint64_t)m->nr_writes + m->nr_cuts, image,
 				   len);
 	image_release(&img);
-	mem_free(cuts);
 	return ret;
 }

@@ -147,17 +147,6 @@ static uint64_t next_key(const struct overlay_keys *keys, size_t next)
 	return next < keys->n ? keys->v[next].key : UINT64_MAX;
 }
 
-/* Load the next extent, and prefetch a later one. */
-static struct overlay_piece load_next(struct sweep *sw)
-{
-	struct overlay_piece piece;
-
-	if (sw->next_extent + 16 < sw->extents.n)
-		sw->prefetch(sw->arg, &sw->extents.v[sw->next_extent + 16]);
-	sw->load(sw->arg, &sw->extents.v[sw->next_extent], &piece);
-	return piece;
-}
-
 /* Bring runs and extents up to date with @x. */
 static int arrive(struct sweep *sw, uint64_t x)
 {
@@ -173,11 +162,12 @@ static int arrive(struct sweep *sw, uint64_t x)
 	}
 	while (next_key(&sw->begins, sw->next_begin) <= x && !ret)
 		ret = activate(sw, sw->begins.v[sw->next_begin++].idx);
-	while (next_key(&sw->extents, sw->next_extent) <= x && !ret) {
-		struct overlay_piece piece = load_next(sw);
+	while (extents_next_lo(sw->extents) <= x && !ret) {
+		struct overlay_piece piece = extents_next(sw->extents);
 
 		ret = overlay_heap_push(&sw->top, &piece);
-		sw->next_extent++;
+		if (!ret)
+			ret = extents_skip(sw->extents);
 		sw->credit += sw->nr_active ? CREDIT_EXTENT : 0;
 	}
 	return ret;
@@ -195,8 +185,8 @@ static int zone_end(struct sweep *sw, uint64_t x, uint64_t *end)
 
 	if (top)
 		y = min_u64(y, top->hi);
-	while (next_key(&sw->extents, sw->next_extent) < y && !ret) {
-		struct overlay_piece piece = load_next(sw);
+	while (extents_next_lo(sw->extents) < y && !ret) {
+		struct overlay_piece piece = extents_next(sw->extents);
 
 		if (!top || overlay_newer(&piece, top)) {
 			y = piece.lo;
@@ -206,7 +196,8 @@ static int zone_end(struct sweep *sw, uint64_t x, uint64_t *end)
 			ret = overlay_heap_push(&sw->top, &piece);
 			top = &sw->top.v[0];
 		}
-		sw->next_extent++;
+		if (!ret)
+			ret = extents_skip(sw->extents);
 	}
 	*end = y;
 	return ret;
@@ -226,7 +217,7 @@ static int prepare(struct sweep *sw)
 	if (!ret)
 		ret = overlay_keys_sort(&sw->ends);
 	if (!ret)
-		ret = overlay_keys_sort(&sw->extents);
+		ret = extents_begin(sw->extents);
 	if (sw->nr_runs > 0) {
 		sw->active = mem_alloc(sw->nr_runs * sizeof(*sw->active));
 		sw->active_pos = mem_alloc(sw->nr_runs * sizeof(*sw->active_pos));
@@ -235,6 +226,24 @@ static int prepare(struct sweep *sw)
 			ret = -ENOMEM;
 	}
 	sw->credit = CREDIT_START;
+	return ret;
+}
+
+/* Nothing reaches over *@x: go on to where something does. Most extents meet no other thing. */
+static int pass_lone_extents(struct sweep *sw, uint64_t *x)
+{
+	uint64_t begin = next_key(&sw->begins, sw->next_begin);
+	int ret = 0;
+
+	while ((*x = extents_next_lo(sw->extents)) < begin && !ret) {
+		struct overlay_piece piece = extents_next(sw->extents);
+
+		ret = extents_skip(sw->extents);
+		if (ret || piece.hi > min_u64(begin, extents_next_lo(sw->extents)))
+			return ret ? ret : overlay_heap_push(&sw->top, &piece);
+		ret = image_add_extent(sw->img, &piece);
+	}
+	*x = min_u64(*x, begin);
 	return ret;
 }
 
@@ -250,8 +259,7 @@ int sweep_run(struct sweep *sw, struct image *img)
 		if (ret)
 			break;
 		if (sw->nr_active == 0 && !overlay_heap_top(&sw->top, x)) {
-			x = min_u64(next_key(&sw->begins, sw->next_begin), next_key(&sw->extents,
-										    sw->next_extent));
+			ret = pass_lone_extents(sw, &x);
 			if (x == UINT64_MAX)
 				break;
 			continue;

@@ -6,17 +6,14 @@
 
 #include "core/base/alloc.h"
 
-void sweep_init(struct sweep *sw, sweep_load_fn *load, sweep_prefetch_fn *prefetch, const void *arg)
+void sweep_init(struct sweep *sw, struct extents *extents)
 {
 	memset(sw, 0, sizeof(*sw));
-	sw->load = load;
-	sw->prefetch = prefetch;
-	sw->arg = arg;
+	sw->extents = extents;
 }
 
 void sweep_release(struct sweep *sw)
 {
-	overlay_keys_release(&sw->extents);
 	overlay_keys_release(&sw->begins);
 	overlay_keys_release(&sw->ends);
 	overlay_keys_release(&sw->elements);

@@ -6,29 +6,22 @@
 #ifndef PLFS_SWEEP_STATE_H
 #define PLFS_SWEEP_STATE_H
 
+#include "index/map/extents.h"
 #include "index/map/image.h"
 
-#define SWEEP_LAST_ELEMENT UINT32_MAX /* as sub of an extent's key: the element that begins at the key */
-
-typedef void sweep_load_fn(const void *arg, const struct overlay_key *key, struct overlay_piece *piece);
-typedef void sweep_prefetch_fn(const void *arg, const struct overlay_key *key);
-
 struct sweep {
-	/* the input; extents are loaded one by one when the sweep comes to them */
-	struct overlay_keys extents;
+	/* the input */
+	struct extents *extents;
 	struct image_layer *runs; /* count > 1, stride > length; and one for each box */
 	size_t nr_runs, cap_runs;
 	struct image_layer *nested;
 	size_t nr_nested, cap_nested;
-	sweep_load_fn *load;
-	sweep_prefetch_fn *prefetch;
-	const void *arg;
 
 	/* where the sweep is */
 	struct image *img;
 	struct grid_box *boxes;            /* of the nested runs, see grid.h */
 	size_t nr_boxes;
-	size_t next_extent, next_begin, next_end;
+	size_t next_begin, next_end;
 	struct overlay_keys begins, ends;  /* runs by where they begin and end */
 	struct overlay_list top;           /* heap of extents that have begun */
 	/* heap of runs that have begun, as pieces; see sweep_run_piece() */
@@ -53,7 +46,7 @@ struct sweep {
 	struct overlay_list pieces;
 };
 
-void sweep_init(struct sweep *sw, sweep_load_fn *load, sweep_prefetch_fn *prefetch, const void *arg);
+void sweep_init(struct sweep *sw, struct extents *extents);
 void sweep_release(struct sweep *sw);
 int sweep_add_run(struct sweep *sw, const struct image_layer *run);
 int sweep_add_nested(struct sweep *sw, const struct image_layer *nested);
