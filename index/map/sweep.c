@@ -96,6 +96,7 @@ static bool is_too_deep(const struct sweep *sw)
 	return spans >= DEEP * (double)(hi - lo) && elements <= FEW_ELEMENTS * (double)sw->nr_layers;
 }
 
+/* Runs alone: an extent may be the rest of a run that is elsewhere, and long. */
 static int note_singles(struct sweep *sw)
 {
 	if (!sw->single)
@@ -103,7 +104,8 @@ static int note_singles(struct sweep *sw)
 	if (!sw->single)
 		return -ENOMEM;
 	for (size_t i = 0; i < sw->nr_layers; i++)
-		sw->single[sw->layers[i].seq / 8] |= (uint8_t)(1 << sw->layers[i].seq % 8);
+		if (sw->layers[i].count > 1)
+			sw->single[sw->layers[i].seq / 8] |= (uint8_t)(1 << sw->layers[i].seq % 8);
 	return 0;
 }
 

@@ -559,6 +559,23 @@ Test(index_map, a_later_version_is_told_from_damage)
 }
 
 /*
+ * A truncation cuts the last element of a long run in two. What is left of it lies among short runs, which
+ * are taken singly; the long run is not.
+ */
+Test(index_merge, a_long_run_that_ends_among_short_ones_remains_a_run)
+{
+	const uint64_t nr = 1000000, end = nr * 20000;
+
+	add_run(1, 0, 10000, 20000, nr + 10, 0, 5);
+	truncate_to(1, end + 9000, 6);
+	for (uint64_t i = 0; i < 200; i++)
+		add_run(2, end - 200 + i * 7919 % 9300, 3, 11 + i * 31 % 97, 60, i * 180, 7 + i);
+	cr_assert_leq(build(), 1000000);
+	expect(end - 20000, 10000, 1, (nr - 1) * 10000);
+	expect(nr / 2 * 20000, 10000, 1, nr / 2 * 10000);
+}
+
+/*
  * Runs of a million million elements over each other, of which a truncation has left a few, are taken singly:
  * these few.
  */
