@@ -338,7 +338,7 @@ static struct image_layer nested_layer_of(const struct index_merge_run *run)
 /* Give the runs to the sweep; those marked in @single, unless NULL, become extents. */
 static int add_runs(struct index_merge *m, struct sweep *sw, const uint8_t *single)
 {
-	int ret = 0;
+	int ret = m->nr_runs ? sweep_reserve_runs(sw, m->nr_runs) : 0;
 
 	for (size_t i = 0; i < m->nr_runs && !ret; i++) {
 		const struct index_merge_run *run = &m->runs[i];

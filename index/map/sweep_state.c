@@ -4,7 +4,7 @@
  */
 #include "index/map/sweep_state.h"
 
-#include "core/base/alloc.h"
+#include "core/base/vec.h"
 
 void sweep_init(struct sweep *sw, struct extents *extents)
 {
@@ -43,6 +43,14 @@ int sweep_add_layer(struct image_layer **v, size_t *n, size_t *cap, const struct
 	}
 	(*v)[(*n)++] = *layer;
 	return 0;
+}
+
+int sweep_reserve_runs(struct sweep *sw, size_t nr)
+{
+	struct image_layer *runs = vec_room(sw->runs, &sw->cap_runs, nr, sizeof(*runs));
+
+	sw->runs = runs ? runs : sw->runs;
+	return runs ? 0 : -ENOMEM;
 }
 
 int sweep_add_run(struct sweep *sw, const struct image_layer *run)

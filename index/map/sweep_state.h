@@ -48,6 +48,8 @@ struct sweep {
 
 void sweep_init(struct sweep *sw, struct extents *extents);
 void sweep_release(struct sweep *sw);
+/* Make room for so many runs, which are not to be copied again and again. Returns 0 or -ENOMEM. */
+int sweep_reserve_runs(struct sweep *sw, size_t nr);
 int sweep_add_run(struct sweep *sw, const struct image_layer *run);
 int sweep_add_nested(struct sweep *sw, const struct image_layer *nested);
 
