@@ -228,6 +228,27 @@ bool world_did(int who, const struct world_order *o, const struct world_answer *
 	return go_on();
 }
 
+static bool give(struct world *w, const struct world_done *done, int nr)
+{
+	for (int i = 0; i < nr; i++)
+		if (!gives(w, done[i].who, &done[i].o, &done[i].a))
+			return false;
+	return true;
+}
+
+bool world_did_among(const struct world_done *stopped, const struct world_done *others, int nr)
+{
+	for (int i = 0; i < nr_worlds; i++)
+		for (int before = 0; before <= nr; before++) {
+			struct world *w = copy_of(&worlds[i]);
+
+			if (give(w, others, before) && give(w, stopped, 1) &&
+			    give(w, others + before, nr - before))
+				keep(w);
+		}
+	return go_on();
+}
+
 bool world_did_both(int who_a, const struct world_order *o, const struct world_answer *a, int who_b,
 		    const struct world_order *p, const struct world_answer *b)
 {

@@ -39,6 +39,14 @@ void world_begin(void);
 /* What has been done: whether there is a world in which it gives that. */
 bool world_did(int who, const struct world_order *o, const struct world_answer *a);
 
+/* One that was stopped in the midst of its call, and what others did meanwhile, one after the other. */
+struct world_done {
+	int who;
+	struct world_order o;
+	struct world_answer a;
+};
+bool world_did_among(const struct world_done *stopped, const struct world_done *others, int nr);
+
 /* Both at a time. */
 bool world_did_both(int who_a, const struct world_order *o, const struct world_answer *a, int who_b,
 		    const struct world_order *p, const struct world_answer *b);

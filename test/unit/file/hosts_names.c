@@ -4,7 +4,8 @@
  * same three names, with the command beside. One call comes after the other, or is made in the midst of
  * another one; then they give what they give in one order or in the other (names_world.h). A write is
  * followed by what an unlock does, and what a lock does comes before a read. Of histories with two calls at a
- * time there is a third as many (rounds.h).
+ * time there is a third as many (rounds.h). Or a process is stopped in the midst of a call while others go
+ * on.
  */
 #include "test/lib/asked.h"
 #include "test/lib/calls.h"
@@ -78,11 +79,15 @@ static long write_it(struct lfile *l, const struct world_order *o)
 	return ret2 ? ret2 : ret;
 }
 
+/* What is behind the bytes that it gives says nothing: they may have been there, until it looked again. */
 static long read_it(struct lfile *l, struct world_answer *a)
 {
-	if (!l->f)
-		return or_errno(pread(l->fd, a->bytes, WORLD_LEN, 0));
-	return plfs_pread(l->f, a->bytes, WORLD_LEN, 0);
+	long ret = l->f ? plfs_pread(l->f, a->bytes, WORLD_LEN, 0) :
+			  or_errno(pread(l->fd, a->bytes, WORLD_LEN, 0));
+
+	if (ret >= 0)
+		memset(a->bytes + ret, 0, (size_t)(WORLD_LEN - ret));
+	return ret;
 }
 
 static long with_held(struct held *h, const struct world_order *o, struct world_answer *a)
@@ -220,7 +225,7 @@ static struct {
 	int who;
 	struct world_order o;
 	long ret;
-} history[6 * STEPS];
+} history[8 * STEPS];
 static int nr_steps;
 static bool is_held[WORLD_PROCS][WORLD_SLOTS];
 
@@ -304,6 +309,38 @@ static bool beside(int who_a, struct world_order o, int call, int who_b, struct 
 	return is_right(world_did_both(who_a, &o, &a, who_b, &p, &b), &a);
 }
 
+enum { OTHERS_MAX = 5 };
+
+static void done_by(const struct world_done *d) { note(d->who, d->o, d->a.ret); }
+
+/* The process that does @stopped stands before a system call, till others have done those @nr. */
+static bool among(struct world_done *stopped, int call, struct world_done *others, int nr)
+{
+	static const struct world_order go_on;
+	int done = 0;
+	bool waits = false;
+
+	stopped->o.stop_at = call;
+	asked_ask(&procs, stopped->who, &stopped->o, &stopped->a);
+	if (!stopped->a.stopped) {
+		done_by(stopped);
+		return is_right(world_did(stopped->who, &stopped->o, &stopped->a), &stopped->a);
+	}
+	while (done < nr && !waits) {
+		struct world_done *d = &others[done++];
+
+		asked_order(&procs, d->who, &d->o);
+		waits = !asked_answer(&procs, d->who, &d->a, BLOCKED_MS);
+	}
+	asked_ask(&procs, stopped->who, &go_on, &stopped->a);
+	if (waits)
+		asked_answer(&procs, others[done - 1].who, &others[done - 1].a, -1);
+	done_by(stopped);
+	for (int i = 0; i < done; i++)
+		done_by(&others[i]);
+	return is_right(world_did_among(stopped, others, done), &stopped->a);
+}
+
 /* Clocks that differ let the later of two writes win if the file has been closed and opened in between. */
 static bool opened_for(int who, struct world_order o)
 {
@@ -362,6 +399,39 @@ static bool is_promised(int who, const struct world_order *o, int other, const s
 /* Where hosts share the file system, stat() shows the stub's own length until a truncation is finished. */
 static bool may_be_killed(const struct world_order *o) { return !writes(o) && (is_local || !cuts(o)); }
 
+/* What a write or a truncation has done processes of its host may see before others do. */
+static bool may_be_among(int who, const struct world_order *o, int other, const struct world_order *p)
+{
+	bool one_host = is_local || !strcmp(hosts[who], hosts[other]);
+
+	return who != other && p->act != KILL && (one_host || (!writes(o) && !cuts(o))) &&
+	       is_promised(who, o, other, p);
+}
+
+/* In a plain directory too others may come between the look at the name and what is done to the file. */
+static bool is_several(const struct world_order *o)
+{
+	return o->act == CAT || o->act == STAT || (o->act == OPEN && o->flags & O_TRUNC);
+}
+
+static bool stopped_step(void)
+{
+	static struct world_done stopped, others[OTHERS_MAX];
+	int nr = 0, call = 1 + (int)rounds_rnd(rounds_rnd(2) ? 8 : 60);
+
+	stopped.who = (int)rounds_rnd(WORLD_PROCS);
+	stopped.o = random_order(stopped.who);
+	if (stopped.o.act == KILL || is_several(&stopped.o))
+		return step(stopped.who, stopped.o);
+	for (int left = 1 + (int)rounds_rnd(2 * OTHERS_MAX); left && nr < OTHERS_MAX; left--) {
+		others[nr].who = (int)rounds_rnd(WORLD_PROCS);
+		others[nr].o = random_order(others[nr].who);
+		others[nr].o.byte = (unsigned char)(others[nr].o.byte + 1 + nr);
+		nr += may_be_among(stopped.who, &stopped.o, others[nr].who, &others[nr].o);
+	}
+	return nr ? among(&stopped, call, others, nr) : step(stopped.who, stopped.o);
+}
+
 static bool random_step(bool besides)
 {
 	int who = (int)rounds_rnd(WORLD_PROCS), other = (int)rounds_rnd(WORLD_PROCS);
@@ -395,9 +465,11 @@ static bool ends_well(void)
 	return ok;
 }
 
-static bool is_played(const void *how)
+enum how { ONE_AFTER_THE_OTHER, BESIDES, STOPS };
+
+static bool is_played(const void *arg)
 {
-	const bool *besides = how;
+	const enum how *how = arg;
 	bool ok = true;
 	int nr;
 
@@ -406,18 +478,22 @@ static bool is_played(const void *how)
 	world_begin();
 	nr = 4 + (int)rounds_rnd(STEPS - 4);
 	for (int i = 0; i < nr && ok; i++)
-		ok = random_step(*besides);
+		ok = *how == STOPS && !rounds_rnd(3) ? stopped_step() : random_step(*how == BESIDES);
 	return ok && ends_well();
 }
 
-static void play(bool besides)
+static void play_how(enum how how)
 {
+	static const int shares[] = { [ONE_AFTER_THE_OTHER] = 1, [BESIDES] = 3, [STOPS] = 6 };
+
 	asked_start(&procs);
-	cr_assert(rounds_play(100, besides ? 3 : 1, is_played, &besides));
+	cr_assert(rounds_play(100, shares[how], is_played, &how));
 	asked_end(&procs);
 	gc_now(); /* of files whose last process was killed */
 	cr_assert_eq(count_files("data.") + count_files("index.") + count_files("live."), 0);
 }
+
+static void play(bool besides) { play_how(besides ? BESIDES : ONE_AFTER_THE_OTHER); }
 
 static void setup(void)
 {
@@ -482,3 +558,9 @@ Test(hosts_names_small, also_with_a_call_in_the_midst_of_another) { play(true); 
 Test(hosts_names_near, also_with_a_call_in_the_midst_of_another) { play(true); }
 Test(hosts_names_copies, also_with_a_call_in_the_midst_of_another) { play(true); }
 Test(hosts_names_spread, also_with_a_call_in_the_midst_of_another) { play(true); }
+Test(hosts_names, also_if_a_process_is_stopped_for_a_while) { play_how(STOPS); }
+Test(hosts_names_local, also_if_a_process_is_stopped_for_a_while) { play_how(STOPS); }
+Test(hosts_names_small, also_if_a_process_is_stopped_for_a_while) { play_how(STOPS); }
+Test(hosts_names_near, also_if_a_process_is_stopped_for_a_while) { play_how(STOPS); }
+Test(hosts_names_copies, also_if_a_process_is_stopped_for_a_while) { play_how(STOPS); }
+Test(hosts_names_spread, also_if_a_process_is_stopped_for_a_while) { play_how(STOPS); }
