@@ -442,11 +442,14 @@ static int open_lock(struct inode *ino)
 	int h = container_open_lock(&ino->c, 0, false);
 
 	ino->c.filled = ino->v.told_len > 0;
-	if (h == -ENOENT && !container_is_purged(&ino->c))
-		h = make_lock(ino);
-	if (h >= 0)
-		store_keep(&ino->m->store, &h);
-	return h;
+	return h == -ENOENT && !container_is_purged(&ino->c) ? make_lock(ino) : h;
+}
+
+/* The open lock file, of which the inode has none. */
+static void keep_lock(struct inode *ino, int h)
+{
+	ino->lock_h = h;
+	store_keep(&ino->m->store, &ino->lock_h);
 }
 
 /* Others lock the file that has the name by now: a purge has taken this one, or a repair. True: have that. */
@@ -462,7 +465,7 @@ static bool is_another_lock(struct inode *ino)
 	if (h < 0) /* nothing is left to be locked */
 		return false;
 	store_close(s, &ino->lock_h);
-	ino->lock_h = h;
+	keep_lock(ino, h);
 	return true;
 }
 
@@ -479,9 +482,10 @@ static int lock_end(struct inode *ino, bool waits)
 		ret = inode_check_container(ino, CONTAINER_CHANGE);
 		if (ret)
 			return ret;
-		ino->lock_h = open_lock(ino);
-		if (ino->lock_h < 0)
-			return ino->lock_h;
+		ret = open_lock(ino);
+		if (ret < 0)
+			return ret;
+		keep_lock(ino, ret);
 	}
 	s = &ino->m->store;
 	do {
