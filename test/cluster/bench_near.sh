@@ -94,9 +94,9 @@ measure_near_drain() {
 # copy_at_rate SOURCE TARGET: 1.2 GB at 200 MB/s with dd, past the page cache: the least that a program can take from others for that.
 copy_at_rate() {
 	local i due=${EPOCHREALTIME/./}
-	for ((i = 0; i < 30; i++, due += 200000)); do
+	for ((i = 0; i < 28; i++, due += 209715)); do
 		while ((${EPOCHREALTIME/./} < due)); do sleep 0.01; done
-		dd if="$1" of="$2" bs=4000000 count=10 skip=$((10 * i)) seek=$((10 * i)) conv=notrunc oflag=direct status=none || return 1
+		dd if="$1" of="$2" bs=4M count=10 skip=$((10 * i)) seek=$((10 * i)) conv=notrunc oflag=direct status=none || return 1
 	done
 }
 
