@@ -144,28 +144,6 @@ int near_file_fill(struct store *home, struct place_dir *near, const char *dir, 
 	return near_file_write_locked(near, raw);
 }
 
-uint64_t near_file_just_ns = 100000000;
-
-/*
- * Behind the one near: when the one at home was made of it. Ranks that begin just then need not ask home for
- * it again, where that would take the server some time. The lock keeps it there, but from strangers.
- */
-static void note_made(struct place_dir *near)
-{
-	uint64_t now_ns = stamp_fine_ns();
-
-	near->store.ops->pwrite(&near->store, near->lock, &now_ns, sizeof(now_ns), PLACE_LEN);
-}
-
-static bool is_just_made(struct place_dir *near)
-{
-	uint64_t made_ns, now_ns = stamp_fine_ns();
-
-	return near->store.ops->pread(&near->store, near->lock, &made_ns, sizeof(made_ns), PLACE_LEN) ==
-		       sizeof(made_ns) &&
-	       made_ns <= now_ns && now_ns - made_ns < near_file_just_ns;
-}
-
 bool near_file_is_gone(struct place_dir *near)
 {
 	struct stat st;
@@ -239,8 +217,6 @@ int near_file_compare(struct store *home, const struct place_settings *ps, const
 	own = ret ? ret : near_file_read_locked(near, dir, file, here, &p);
 	if (own && own != -ENODATA)
 		return own;
-	if (!ret && !own && !make && !ps->features && !p.features && is_just_made(near))
-		return 0;
 	ret = near_file_raw(home, path, there);
 	if (!ret && !own && !memcmp(here, there, PLACE_LEN))
 		return p.features == ps->features ? 0 : -EREMOTE;
@@ -256,9 +232,5 @@ int near_file_compare(struct store *home, const struct place_settings *ps, const
 		ret = near->store.ops->sync(&near->store, near->lock, false);
 	if (!ret && ps->features & PLACE_SHARED)
 		ret = way_sync(top, strchr(dir, '/') + 1);
-	if (!ret)
-		ret = near_file_write_home(home, path, mode, near, false);
-	if (!ret && !ps->features)
-		note_made(near);
-	return ret;
+	return ret ? ret : near_file_write_home(home, path, mode, near, false);
 }

@@ -46,9 +46,6 @@ int near_file_write_home(struct store *home, const char *path, mode_t mode, stru
 int near_file_compare(struct store *home, const struct place_settings *ps, const char *dir, const char *file,
 		      mode_t mode, struct place_dir *near, bool make);
 
-/* So long after a process of this host has made a near.HOST at home others believe that it is there. */
-extern uint64_t near_file_just_ns;
-
 /* Whether the file that is locked has lost its name. */
 bool near_file_is_gone(struct place_dir *near);
 

@@ -6,7 +6,6 @@
 
 #include "test/lib/asked.h"
 
-#include "core/backend/near_file.h"
 #include "core/base/sys.h"
 
 #include <ftw.h>
@@ -18,7 +17,6 @@ void near_setup(const char *options)
 {
 	char text[200];
 
-	near_file_just_ns = 0; /* tests damage it at once */
 	new_dir(near_dir, sizeof(near_dir));
 	setenv("PLFS_TEST_NEAR", near_dir, 1);
 	snprintf(text, sizeof(text), "{small=0,near=$PLFS_TEST_NEAR%s}", options);

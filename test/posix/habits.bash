@@ -284,10 +284,10 @@ sizes_of_what_was_written_anew() { _mapped _sizes; }
 
 # While a program has it open under the library. What that writes to it, syncs or cuts changes nothing of the new file.
 _write_meanwhile() {
-	local then anew
+	local after anew
 	cat >"$W/open.py" <<-'END'
 		import os, sys
-		name, before, then, ready = sys.argv[1:]
+		name, before, after, ready = sys.argv[1:]
 		fd = os.open(name, os.O_RDWR | os.O_CREAT, 0o644)
 		os.pwrite(fd, b"o" * 100000, 0)
 		acts = {
@@ -299,7 +299,7 @@ _write_meanwhile() {
 		open(ready, "w").close()
 		sys.stdin.readline()
 		try:
-		    acts[then]()
+		    acts[after]()
 		except OSError:
 		    pass
 		os.close(fd)
@@ -307,18 +307,18 @@ _write_meanwhile() {
 	mkfifo "$W/go"
 	for anew in 3 50000 250000; do
 		seq 1 99999 | head -c $anew >"$W/new"
-		for then in 'nothing nothing' 'sync nothing' 'nothing write' 'sync write' 'sync far' 'nothing sync' 'sync sync' 'sync cut' \
+		for after in 'nothing nothing' 'sync nothing' 'nothing write' 'sync write' 'sync far' 'nothing sync' 'sync sync' 'sync cut' \
 			'sync grow' 'sync empty'; do
 			rm -f "$B/f" "$W/ready"
-			_under timeout 60 python3 "$W/open.py" "$P/f" $then "$W/ready" <"$W/go" &
+			_under timeout 60 python3 "$W/open.py" "$P/f" $after "$W/ready" <"$W/go" &
 			exec 7>"$W/go"
 			until [ -e "$W/ready" ] || ! kill -0 $! 2>/dev/null; do sleep .01; done
 			cp "$W/new" "$B/f"
 			exec 7>&-
-			wait $! || _fail "$then: the program"
-			cmp "$B/f" "$W/new" || _fail "$anew bytes, then $then: other bytes: $(head -c 30 "$B/f" | tr '\0' .)"
+			wait $! || _fail "$after: the program"
+			cmp "$B/f" "$W/new" || _fail "$anew bytes, then $after: other bytes: $(head -c 30 "$B/f" | tr '\0' .)"
 			_under cat "$P/f" >"$W/out"
-			cmp "$W/out" "$W/new" || _fail "$anew bytes, then $then: read as $(head -c 30 "$W/out" | tr '\0' .)"
+			cmp "$W/out" "$W/new" || _fail "$anew bytes, then $after: read as $(head -c 30 "$W/out" | tr '\0' .)"
 		done
 	done
 	rm -f "$W/go" "$B/f"
