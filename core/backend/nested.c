@@ -193,11 +193,18 @@ static struct plfs_mount *seek_above(const struct seeking *s, bool highest)
 	return o;
 }
 
+/* Whether @path is the mount's directory, or below it. */
+static bool has_path(const struct plfs_mount *m, const char *path)
+{
+	return !strncmp(path, m->backend, m->backend_len) &&
+	       (path[m->backend_len] == '/' || !path[m->backend_len]);
+}
+
 /* The directory of the stub @fd, relative to the mapping, into @path (PATH_MAX); "": the mapping's own. */
 static void dir_of(const struct plfs_mount *m, int fd, char *path)
 {
 	stub_name(fd, path, PATH_MAX);
-	if (!strncmp(path, m->backend, m->backend_len) && path[m->backend_len] == '/')
+	if (has_path(m, path) && path[m->backend_len])
 		memmove(path, path + m->backend_len + 1, strlen(path + m->backend_len));
 	else
 		*path = '\0';
@@ -231,8 +238,7 @@ static __attribute__((noinline, cold)) struct plfs_mount *mount_there(struct plf
 
 	if (name && top >= 0 && !sys.fstat(top, &dir)) {
 		stub_name(fd, name, PATH_MAX);
-		if (!strncmp(name, m->backend, m->backend_len) && name[m->backend_len] == '/' &&
-		    is_below(top, name + m->backend_len + 1, fd))
+		if (has_path(m, name) && name[m->backend_len] && is_below(top, name + m->backend_len + 1, fd))
 			o = mount_of(m, top, &dir);
 	}
 	mem_free(name);
@@ -291,13 +297,6 @@ struct plfs_mount *nested_init_container(struct plfs_mount *m, struct container 
 		c->store = &o->store;
 	placed_enable_by(c->store, stub);
 	return o ? o : m;
-}
-
-/* Whether @path is the mount's directory, or below it. */
-static bool has_path(const struct plfs_mount *m, const char *path)
-{
-	return !strncmp(path, m->backend, m->backend_len) &&
-	       (path[m->backend_len] == '/' || !path[m->backend_len]);
 }
 
 /* The kernel's name of the directory that (dirfd, path) is in, into @dir (PATH_MAX). False: unknown. */

@@ -49,6 +49,18 @@ static inline uint64_t mix64(uint64_t x)
 	return x ^ (x >> 31);
 }
 
+/*
+ * A number below @below, the next of the sequence that *@state is in; it is not 0 (xorshift64*: Vigna, "An
+ * experimental exploration of Marsaglia's xorshift generators, scrambled", 2016).
+ */
+static inline uint64_t rnd_below(uint64_t *state, uint64_t below)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return (*state * 0x2545f4914f6cdd1d >> 16) % below;
+}
+
 /* The eight bytes of the file that begin at 8 * @word. */
 static inline uint64_t pattern_word(uint64_t word, unsigned round)
 {

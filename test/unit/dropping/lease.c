@@ -3,6 +3,7 @@
  * Leases: who ends whose, what a process leaves when it is killed; and what they are for: the later of two
  * writes by processes of one host wins, however soon it comes.
  */
+#include "test/lib/leases.h"
 #include "test/lib/scratch.h"
 
 #include "core/dropping/lease.h"
@@ -26,16 +27,6 @@ static void table_setup(void)
 TestSuite(lease, .init = table_setup, .fini = scratch_remove, .timeout = 60);
 TestSuite(later_write, .init = scratch_setup, .fini = scratch_remove, .timeout = 300);
 
-static void take_part(struct lease *l)
-{
-	bool made;
-	int h = store_open_or_make(&store, "notice", O_RDWR, 0644, &made);
-
-	cr_assert_geq(h, 0);
-	cr_assert_eq(lease_open(l, &store, h), 0);
-	store_close(&store, &h);
-}
-
 static uint64_t begin(struct lease *l, uint64_t off, uint64_t first, uint64_t len)
 {
 	struct index_pattern range = index_pattern_range(off, first), p = index_pattern_range(off, len);
@@ -47,8 +38,8 @@ Test(lease, ends_when_another_meets_it_and_only_then)
 {
 	struct lease a, b;
 
-	take_part(&a);
-	take_part(&b);
+	take_part(&store, &a);
+	take_part(&store, &b);
 	cr_assert(!lease_is_held(&a) && !lease_is_lost(&a));
 	begin(&a, 0, 10, 1000);
 	cr_assert(lease_is_held(&a));
@@ -68,8 +59,8 @@ Test(lease, is_ended_by_a_write_that_takes_none)
 {
 	struct lease a, b;
 
-	take_part(&a);
-	take_part(&b);
+	take_part(&store, &a);
+	take_part(&store, &b);
 	begin(&a, 500, 10, 1000);
 	begin(&b, 0, 500, 0);
 	cr_assert(lease_is_held(&a));
@@ -83,15 +74,15 @@ Test(lease, that_is_closed_or_given_back_is_in_nobodys_way)
 {
 	struct lease a, b, c;
 
-	take_part(&a);
-	take_part(&b);
+	take_part(&store, &a);
+	take_part(&store, &b);
 	begin(&a, 0, 10, 1000);
 	begin(&b, 5000, 10, 1000);
 	cr_assert_eq(lease_next_other(&a, 10), 5000);
 	cr_assert_eq(lease_next_other(&a, 5001), UINT64_MAX);
 	lease_close(&b);
 	cr_assert_eq(lease_next_other(&a, 10), UINT64_MAX);
-	take_part(&c);
+	take_part(&store, &c);
 	begin(&c, 5000, 10, 1000);
 	cr_assert(lease_is_held(&a) && lease_is_held(&c), "in the slot that was free");
 	lease_close(&a);
@@ -105,8 +96,8 @@ Test(lease, stamps_of_all_rise_though_one_has_seen_the_future)
 	int pipes[2];
 	pid_t child;
 
-	take_part(&a);
-	take_part(&b);
+	take_part(&store, &a);
+	take_part(&store, &b);
 	cr_assert_eq(pipe(pipes), 0);
 	child = fork_child();
 	if (!child) { /* has seen it, and this process has not */
@@ -136,7 +127,7 @@ Test(lease, a_child_lets_go_of_its_parents_without_ending_it)
 	struct lease a;
 	pid_t child;
 
-	take_part(&a);
+	take_part(&store, &a);
 	begin(&a, 0, 10, 1000);
 	child = fork_child();
 	if (!child) {
@@ -155,7 +146,7 @@ Test(lease, slots_of_the_dead_are_taken_when_there_are_no_others)
 
 	if (!child) {
 		for (int i = 0; i < LEASE_SLOTS - 1; i++) {
-			take_part(&l[i]);
+			take_part(&store, &l[i]);
 			begin(&l[i], 0, 10, 0);
 		}
 		begin(&l[3], 0, 10, 1000);
@@ -163,11 +154,11 @@ Test(lease, slots_of_the_dead_are_taken_when_there_are_no_others)
 	}
 	cr_assert_eq(wait_child(child), 256 + SIGKILL);
 	for (int i = 0; i < LEASE_SLOTS; i++) {
-		take_part(&l[i]);
+		take_part(&store, &l[i]);
 		begin(&l[i], (uint64_t)i * 100, 10, 100);
 		cr_assert(lease_is_held(&l[i]), "%d", i);
 	}
-	take_part(&a); /* and now there is none */
+	take_part(&store, &a); /* and now there is none */
 	begin(&a, 0, 150, 1000);
 	cr_assert(!lease_is_held(&a) && !lease_is_lost(&a));
 	cr_assert(!lease_is_held(&l[0]) && !lease_is_held(&l[1]) && lease_is_held(&l[2]));
@@ -181,8 +172,8 @@ Test(lease, is_not_held_when_the_table_was_cut)
 	struct lease a, b;
 	char path[PATH_MAX];
 
-	take_part(&a);
-	take_part(&b);
+	take_part(&store, &a);
+	take_part(&store, &b);
 	begin(&a, 0, 10, 1000);
 	snprintf(path, sizeof(path), "%s/notice", scratch);
 	cr_assert_eq(truncate(path, 0), 0);
@@ -202,7 +193,7 @@ static int (*truncate_really)(struct store *s, int h, uint64_t len);
 static int truncate_late(struct store *s, int h, uint64_t len)
 {
 	while (nr_meanwhile < 70)
-		take_part(&meanwhile[nr_meanwhile++]);
+		take_part(&store, &meanwhile[nr_meanwhile++]);
 	return truncate_really(s, h, len);
 }
 
@@ -253,8 +244,8 @@ Test(lease, that_makes_no_sense_is_ended_like_one_that_meets)
 	};
 	struct lease a, b;
 
-	take_part(&a);
-	take_part(&b);
+	take_part(&store, &a);
+	take_part(&store, &b);
 	for (size_t i = 0; i < sizeof(nonsense) / sizeof(*nonsense); i++) {
 		begin(&a, 5, 10, 1000);
 		a.slot->pattern = nonsense[i];

@@ -3,6 +3,7 @@
  * Turns at publishing: whose publication counts for whom, and what processes that do not end theirs leave.
  * All processes are leases of one here; while one of them waits, the others do what @meanwhile says.
  */
+#include "test/lib/leases.h"
 #include "test/lib/scratch.h"
 
 #include "core/base/guard.h"
@@ -38,25 +39,15 @@ static int clock_later(clockid_t clock, struct timespec *ts)
 	return ret;
 }
 
-static void take_part(struct lease *l)
-{
-	bool made;
-	int h = store_open_or_make(&store, "notice", O_RDWR, 0644, &made);
-
-	cr_assert_geq(h, 0);
-	cr_assert_eq(lease_open(l, &store, h), 0);
-	store_close(&store, &h);
-}
-
 static void setup(void)
 {
 	scratch_dir();
 	guard_handle_faults();
 	if (store_posix_open(&store, scratch))
 		die("store");
-	take_part(&a);
-	take_part(&b);
-	take_part(&c);
+	take_part(&store, &a);
+	take_part(&store, &b);
+	take_part(&store, &c);
 	sys.nanosleep = nanosleep_meanwhile;
 	true_clock = sys.clock_gettime;
 	sys.clock_gettime = clock_later;

@@ -3,6 +3,8 @@
  * Extents are handed out in order, all of them, whatever they are; and maps of so many that they are sorted
  * in parts, against a model of the bytes.
  */
+#include "test/lib/job.h"
+
 #include "core/base/alloc.h"
 #include "index/map/extents.h"
 #include "index/map/merge.h"
@@ -11,13 +13,7 @@
 
 static uint64_t rng_state;
 
-static uint64_t rnd(uint64_t below)
-{
-	rng_state ^= rng_state << 13;
-	rng_state ^= rng_state >> 7;
-	rng_state ^= rng_state << 17;
-	return (rng_state * 0x2545f4914f6cdd1d >> 16) % below;
-}
+static uint64_t rnd(uint64_t below) { return rnd_below(&rng_state, below); }
 
 /* ---- the order ---- */
 

@@ -4,6 +4,8 @@
  * Thousands of random sets of records of several shapes, all lookups compared. A failure names the seed.
  * PLFS_TEST_ROUNDS changes the number of rounds, PLFS_TEST_SEED the first seed.
  */
+#include "test/lib/job.h"
+
 #include "core/base/alloc.h"
 #include "core/base/bytes.h"
 #include "index/map/image.h"
@@ -32,13 +34,7 @@ struct model {
 
 static uint64_t rng_state;
 
-static uint64_t rnd(uint64_t below)
-{
-	rng_state ^= rng_state << 13;
-	rng_state ^= rng_state >> 7;
-	rng_state ^= rng_state << 17;
-	return (rng_state * 0x2545f4914f6cdd1d >> 16) % below;
-}
+static uint64_t rnd(uint64_t below) { return rnd_below(&rng_state, below); }
 
 static int older(const struct model *m, uint32_t a, uint32_t b)
 {
