@@ -233,8 +233,9 @@ int store_rename_new(struct store *s, const char *from, const char *to)
 enum how { QUICKLY, DURABLY, DURABLY_NEW };
 
 /* @look, unless NULL: as in store_write_looked_at(). */
-static int replace_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len,
-			const void *buf2, size_t len2, enum how how, int (*look)(void *arg, int h), void *arg)
+static int try_to_replace(struct store *s, const char *path, mode_t mode, const void *buf, size_t len,
+			  const void *buf2, size_t len2, enum how how, int (*look)(void *arg, int h),
+			  void *arg)
 {
 	char tmp[STORE_PATH_LEN];
 	uint64_t salt = 0;
@@ -261,6 +262,19 @@ static int replace_file(struct store *s, const char *path, mode_t mode, const vo
 	store_close(s, &h);
 	s->ops->unlink(s, tmp);
 	return ret;
+}
+
+#define REPLACE_TRIES 10
+
+/* As often as plfs gc -a 0 takes the temporary file away. */
+static int replace_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len,
+			const void *buf2, size_t len2, enum how how, int (*look)(void *arg, int h), void *arg)
+{
+	int h = -ENOENT;
+
+	for (int tries = 0; h == -ENOENT && tries < REPLACE_TRIES; tries++)
+		h = try_to_replace(s, path, mode, buf, len, buf2, len2, how, look, arg);
+	return h;
 }
 
 int store_replace_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len,

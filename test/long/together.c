@@ -479,11 +479,13 @@ int main(int argc, char **argv)
 		}
 	}
 	for (int i = 0; i < nr; i++) {
-		int status;
+		int status, bad_before = bad;
 
 		wait(&status);
 		bad |= status;
 		ops += model->nr_ops[i] + model->nr_ops[i + nr];
+		if (WIFSIGNALED(status) && !bad_before)
+			fprintf(stderr, "a process was ended by signal %d\n", WTERMSIG(status));
 		if (status) {
 			signal(SIGTERM, SIG_IGN);
 			kill(0, SIGTERM);
