@@ -328,7 +328,8 @@ int acquire_look_again(struct inode *ino, int fd, const struct stat *st, bool re
 		if (view_is_cut(&ino->v))
 			ino->v.told_len = ino->v.stub.cut_size;
 	}
-	return !ret && ino->v.end_lost ? prepare(ino) : ret;
+	/* the length that is known is not that of what this process wrote behind a truncation that goes on */
+	return !ret && (ino->v.end_lost || unlikely(view_is_cut(&ino->v))) ? prepare(ino) : ret;
 }
 
 /*

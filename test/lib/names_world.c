@@ -170,6 +170,7 @@ static long do_it(struct world *w, int who, const struct world_order *o, const u
 	case COMPACT:
 	case REPAIR:
 	case DRAIN:
+	case GC:
 		return 0;
 	default:
 		return with_held(w, who, o, bytes);

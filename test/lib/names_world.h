@@ -15,7 +15,7 @@ enum { WORLD_PROCS = 4, WORLD_NAMES = 3, WORLD_SLOTS = 2, WORLD_LEN = 8000 };
 enum world_act {
 	OPEN, CLOSE, WRITE, APPEND, READ, CUT, SIZE, SYNC, /* with an open file, but for the first */
 	CAT, STAT, UNLINK, RENAME, EXCHANGE, LINK,
-	FLATTEN, COMPACT, REPAIR, DRAIN, KILL, NR_ACTS
+	FLATTEN, COMPACT, REPAIR, DRAIN, GC, KILL, NR_ACTS
 };
 
 struct world_order {

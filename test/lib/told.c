@@ -8,10 +8,11 @@
 #include "core/backend/mount.h"
 
 const char *const told_act_names[NR_ACTS] = { "open",	    "open to read", "pause",  "close",	  "write",
-					      "append",	    "ftruncate",    "read",   "unlock",	  "lock",
-					      "fsync",	    "compact",	    "repair", "drain",	  "stage",
-					      "flatten",    "kill",	    "lose near", "unlink", "goes away",
-					      "comes back", "is wiped",	    "flip" };
+					      "append",	    "ftruncate",    "read",   "fstat",	  "stat",
+					      "unlock",	    "lock",	    "fsync",  "compact",  "repair",
+					      "drain",	    "stage",	    "flatten", "kill",
+					      "lose near",  "unlink",	    "goes away", "comes back",
+					      "is wiped",   "flip" };
 
 const char *const told_hosts[TOLD_ALL] = { "one", "one", "two", "three", "one", "two" };
 
@@ -114,6 +115,10 @@ static long do_it(const struct told_order *o, struct told_answer *a)
 		return plfs_truncate(mine.f, o->off);
 	case READ:
 		return read_it(a);
+	case SIZE:
+		return plfs_size(mine.f);
+	case STAT:
+		return stat_size("a");
 	case COMMIT:
 		return plfs_commit(mine.f);
 	case REFRESH:

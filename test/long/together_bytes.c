@@ -390,9 +390,9 @@ static void copy(const struct file *from, const struct open_file *source, struct
 	to = with_position ? lseek(o->fd, 0, SEEK_CUR) : to;
 	if (n <= 0 || end != at + n || to != off + n)
 		fail("%zd of %zu bytes at %lld to %lld", n, len, (long long)at, (long long)off);
-	memcpy(f->next, f->bytes, FILE_LEN);
-	f->next_size = f->size;
-	plan_bytes(f, from->bytes + at, (size_t)n, off);
+	/* a kill in between finds the bytes copied, and a size that has them */
+	f->next_size = f->size > to ? f->size : to;
+	memcpy(f->next + to, f->bytes + to, (size_t)(off + (off_t)len - to));
 	end_change(f, false);
 }
 

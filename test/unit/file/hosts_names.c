@@ -20,7 +20,7 @@ enum { STEPS = 50, BLOCKED_MS = 300 };
 
 static const char *const act_names[NR_ACTS] = {
 	"open",	  "close",  "write",	"append", "read",    "ftruncate", "fstat",  "fsync", "cat", "stat",
-	"unlink", "rename", "exchange", "link",	  "flatten", "compact",	  "repair", "drain", "kill",
+	"unlink", "rename", "exchange", "link",	  "flatten", "compact",	  "repair", "drain", "gc",     "kill",
 };
 
 static const char *const hosts[WORLD_PROCS] = { "one", "one", "two", "three" };
@@ -149,6 +149,7 @@ static long change_names(const struct world_order *o)
 /* What the command does changes nothing that a program sees. */
 static long command(const struct world_order *o)
 {
+	struct plfs_gc g = { .age_ns = 0, .later_ns = HOUR_NS };
 	const char *name = name_of_nr(o->a);
 	struct plfs_drain d = { 0 };
 	char path[PATH_MAX];
@@ -161,6 +162,8 @@ static long command(const struct world_order *o)
 		ret = lcompact(name);
 	else if (o->act == REPAIR)
 		ret = lexamine(name, true);
+	else if (o->act == GC)
+		ret = gc(&g);
 	else
 		ret = ldrain(name, &d);
 	if (ret == -EIO && is_near) /* of logs of a killed process, until a drain where it was */
@@ -186,6 +189,7 @@ static long do_it(const struct world_order *o, struct world_answer *a)
 	case COMPACT:
 	case REPAIR:
 	case DRAIN:
+	case GC:
 		return command(o);
 	default:
 		return held[o->slot].is ? with_held(&held[o->slot], o, a) : 0;
@@ -360,7 +364,7 @@ static struct world_order random_order(int who)
 {
 	static const enum world_act acts[] = { OPEN, OPEN, OPEN, CLOSE, WRITE, WRITE, WRITE, APPEND, READ,
 					       READ, CUT, SIZE, SYNC, CAT, CAT, STAT, STAT, UNLINK, RENAME,
-					       RENAME, EXCHANGE, LINK, FLATTEN, COMPACT, REPAIR };
+					       RENAME, EXCHANGE, LINK, FLATTEN, COMPACT, REPAIR, GC };
 	static const int flags[] = { O_RDONLY, O_RDWR, O_RDWR | O_TRUNC, O_RDWR | O_CREAT, O_RDWR | O_CREAT,
 				     O_RDWR | O_CREAT | O_EXCL, O_RDWR | O_CREAT | O_TRUNC };
 	struct world_order o = { .act = acts[rounds_rnd(ARRAY_SIZE(acts))] };
@@ -396,8 +400,8 @@ static bool is_promised(int who, const struct world_order *o, int other, const s
 	return !strcmp(hosts[who], hosts[other]) || !((cuts(o) && writes(p)) || (writes(o) && cuts(p)));
 }
 
-/* Where hosts share the file system, stat() shows the stub's own length until a truncation is finished. */
-static bool may_be_killed(const struct world_order *o) { return !writes(o) && (is_local || !cuts(o)); }
+/* On another host stat() shows the stub's own length until a truncation is finished; cut_killed.c has it. */
+static bool may_be_killed(const struct world_order *o) { return !writes(o) && !cuts(o); }
 
 /* What a write or a truncation has done processes of its host may see before others do. */
 static bool may_be_among(int who, const struct world_order *o, int other, const struct world_order *p)
