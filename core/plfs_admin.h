@@ -153,6 +153,18 @@ int plfs_check_tree(struct plfs_mount *m, const char *path, unsigned nr_threads,
  */
 int plfs_init_backend(const char *path, mode_t *mode);
 
+/*
+ * Places with names, for near=NAME (core/backend/place_names.h). Call @fn for each of the backend @path; @dir
+ * is what the list has, variables and all. 0; the first non-zero of @fn; -errno: reported in one line.
+ */
+int plfs_place_names(const char *path, int (*fn)(void *arg, const char *name, const char *dir), void *arg);
+
+/*
+ * The backend @path gets the place @name, which is the directory @dir, or another one; @dir NULL: it loses
+ * it. The caller is root or owns the backend. 0; -ENOENT: it had none; another -errno: reported in one line.
+ */
+int plfs_place_name(const char *path, const char *name, const char *dir);
+
 /* ---- space ---- */
 
 struct plfs_compact {

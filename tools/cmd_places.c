@@ -4,6 +4,7 @@
  */
 #include "auto.h"
 #include "options.h"
+#include "place_names.h"
 #include "places.h"
 #include "tool.h"
 #include "waiting.h"
@@ -184,22 +185,31 @@ static int list_one(void *arg, const char *name, const char *path, struct plfs_m
 static int run_places(const struct verb *v, int argc, char **argv)
 {
 	struct listing l = { .name = "", .places = { .top = list_top, .file = list_one, .arg = &l } };
+	struct naming names = { .lists = false };
 	bool is_auto = false;
-	int c, ret;
+	int c, ret, nr_alone;
 
 	while ((c = options_next(v, argc, argv)) != -1) {
 		if (c == OPT_FORGET)
 			l.forget = optarg;
+		if (c == OPT_ADD)
+			names.add = optarg;
+		if (c == OPT_REMOVE)
+			names.remove = optarg;
+		names.lists |= c == OPT_NAMES;
 		is_auto |= c == OPT_AUTO;
 		l.places.recursive |= c == 'r';
 		waiting_take(&l.w, v, c);
 	}
-	if (is_auto && (l.forget || l.w.waits))
-		return tool_misuse(v->name, "--auto goes with no other option");
+	nr_alone = is_auto + names.lists + !!names.add + !!names.remove;
+	if (nr_alone > 1 || (nr_alone && (l.forget || l.w.waits)))
+		return tool_misuse(v->name, "--auto, --names, --add and --remove go with no other option");
 	if (is_auto)
 		return auto_explain(argv + optind, argc - optind);
 	if (optind == argc)
-		return tool_misuse(v->name, "no place and no file given");
+		return tool_misuse(v->name, nr_alone ? "no backend given" : "no place and no file given");
+	if (nr_alone)
+		return naming_run(&names, argv + optind, argc - optind);
 	if (l.forget && l.w.waits)
 		return tool_misuse(v->name, "--forget does not wait");
 	ret = waiting_begin(&l.w, v);
@@ -219,13 +229,18 @@ const struct verb verb_places = {
 	.name = "places",
 	.run = run_places,
 	.what = "show what of a file is in node-local places and other backends",
-	.arguments = "NEAR|FILE|DIRECTORY...\n--auto [BACKEND...]",
+	.arguments = "NEAR|FILE|DIRECTORY...\n--auto [BACKEND...]\n--names BACKEND...\n"
+		     "--add NAME=DIR BACKEND...\n--remove NAME BACKEND...",
 	.about = "Show in which places logs of files are (near= in libplfs(7)), or of which backends NEAR has some.\n",
 	.end = "Exit status: 0 all was shown, given up, or flushed; 75 the time is over;\n"
 	       "1 something could not be done.\n",
 	.options = (const struct verb_option[]){
 		{ 'r', "recursive", NULL, "take directories for all below them, up to whole backends" },
 		{ OPT_AUTO, "auto", NULL, "explain what near=auto takes on this node" },
+		{ OPT_NAMES, "names", NULL, "list the places of the backend for near=NAME" },
+		{ OPT_ADD, "add", "NAME=DIR",
+		  "from now on near=NAME is the directory DIR; variables in it, as $TMPDIR, are\nthose of the program" },
+		{ OPT_REMOVE, "remove", "NAME", "there is no near=NAME any more" },
 		{ OPT_FORGET, "forget", "HOST|BACKEND",
 		  "give up on what the files have on HOST, or in BACKEND, which is lost" },
 		{ OPT_WAIT, "wait", NULL, "wait until no log of the files is in a place, on any host" },

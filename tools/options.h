@@ -36,6 +36,9 @@ enum {
 	OPT_TO,
 	OPT_DROP,
 	OPT_WRITERS,
+	OPT_NAMES,
+	OPT_ADD,
+	OPT_REMOVE,
 };
 
 struct verb_option {

@@ -307,6 +307,7 @@ void config_release(struct config *c)
 
 		mem_free(m->prefix);
 		mem_free(m->near);
+		mem_free(m->near_name);
 		for (int k = 0; k < CONFIG_BACKENDS_MAX; k++)
 			mem_free(m->backends[k]);
 		for (int k = 0; k < CONFIG_GLOBS_MAX; k++) {

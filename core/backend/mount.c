@@ -5,6 +5,7 @@
 #include "core/backend/mount.h"
 
 #include "core/backend/auto_take.h"
+#include "core/backend/place_names.h"
 #include "core/backend/placed.h"
 #include "core/backend/stub.h"
 #include "core/base/alloc.h"
@@ -82,16 +83,20 @@ static int check_backend(struct mount_spec *spec, const char *path, char *canoni
 	return 0;
 }
 
-/* near=auto: the directory, and a limit where the mapping has none. */
-static int find_near(const struct plfs_mount *m, struct mount_spec *spec)
+/* near=NAME: the directory; near=auto: and a limit where the mapping has none. */
+static int find_near(struct plfs_mount *m, struct mount_spec *spec, char *err, size_t err_len)
 {
 	char dir[CONFIG_NEAR_MAX + 1];
 	uint64_t max;
+	const struct place_names names = { &m->store, m->uid, m->backend };
 
+	if (spec->near_name && !spec->near)
+		return place_names_find(&names, spec->near_name, &spec->near, err, err_len);
 	if (!spec->near_auto || spec->near || !auto_take(m->backend, dir, &max))
 		return 0;
 	spec->near = mem_strdup(dir);
 	spec->near_max = spec->near_max ? spec->near_max : max;
+	snprintf(err, err_len, "out of memory");
 	return spec->near ? 0 : -ENOMEM;
 }
 
@@ -183,12 +188,18 @@ static int mount_open(struct plfs_mount *m, struct mount_spec *spec, char *err, 
 		m->dirfd = store_fd(&m->store, m->store.root);
 		ret = m->dirfd < 0 ? m->dirfd : sys.fstat(m->dirfd, &st) ? -errno : 0;
 	}
-	if (!ret)
-		ret = find_near(m, spec);
 	if (ret) {
 		snprintf(err, err_len, "backend \"%s\": %s", m->backend, strerror(-ret));
 		return ret;
 	}
+	m->dev = st.st_dev;
+	m->ino = st.st_ino;
+	m->mode = st.st_mode;
+	m->uid = st.st_uid;
+	m->gid = st.st_gid;
+	ret = find_near(m, spec, err, err_len);
+	if (ret)
+		return ret;
 	if (spec->near) {
 		m->near = (struct place_settings){
 			.near = spec->near,
@@ -207,7 +218,7 @@ static int mount_open(struct plfs_mount *m, struct mount_spec *spec, char *err, 
 		placed_enable(&m->store);
 	}
 	if (spec->spread)
-		ret = spread(m, spec, st.st_dev, err, err_len);
+		ret = spread(m, spec, m->dev, err, err_len);
 	if (ret)
 		return ret;
 	if (spec->mirror || spec->parity) {
@@ -221,11 +232,6 @@ static int mount_open(struct plfs_mount *m, struct mount_spec *spec, char *err, 
 	 */
 	if (m->store.remote && !spec->small_given)
 		spec->small = 0;
-	m->dev = st.st_dev;
-	m->ino = st.st_ino;
-	m->mode = st.st_mode;
-	m->uid = st.st_uid;
-	m->gid = st.st_gid;
 	add_root(spec->prefix, m);
 	add_root(m->backend, m);
 	add_root(spec->backends[0], m);

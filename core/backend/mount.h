@@ -84,4 +84,10 @@ bool mount_explains_bare(struct plfs_mount *m);
  */
 int mount_prepare(struct plfs_mount *m);
 
+/*
+ * The directory @path as a backend without a mapping, into *@m; store_posix_close() of its store ends it. 0;
+ * -errno: reported in one line. prepare.c.
+ */
+int mount_open_unmapped(struct plfs_mount *m, const char *path);
+
 #endif

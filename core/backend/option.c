@@ -211,7 +211,7 @@ static bool is_of_name(char c)
 }
 
 /* Put the value of the variable at *@text, behind its "$", to @out. */
-static int expand(const char **text, char *out, size_t *len, char *err, size_t err_len)
+static int expand_one(const char **text, char *out, size_t *len, char *err, size_t err_len)
 {
 	char name[256];
 	size_t n = 0;
@@ -237,35 +237,63 @@ static int expand(const char **text, char *out, size_t *len, char *err, size_t e
 	return 0;
 }
 
+int option_expand(const char *text, char *out, char *err, size_t err_len)
+{
+	size_t len = 0;
+	int ret = 0;
+
+	while (*text && !ret) {
+		if (*text == '$') {
+			text++;
+			ret = expand_one(&text, out, &len, err, err_len);
+		} else if (len + 1 < PATH_MAX) {
+			out[len++] = *text++;
+		} else {
+			snprintf(err, err_len, "near= is longer than %d bytes", PATH_MAX);
+			ret = -EINVAL;
+		}
+	}
+	out[len] = '\0';
+	return ret;
+}
+
+bool option_is_place_name(const char *text)
+{
+	size_t len = strlen(text);
+
+	for (const char *p = text; *p; p++)
+		if (!is_of_name(*p) && (!strchr("-.", *p) || p == text))
+			return false;
+	return len && len <= CONFIG_NAME_MAX && strcmp(text, "auto");
+}
+
+int option_near(char **slot, const char *path, char *err, size_t err_len)
+{
+	int ret = option_path(slot, "near", path, err, err_len);
+
+	if (ret || strlen(*slot) <= CONFIG_NEAR_MAX)
+		return ret;
+	snprintf(err, err_len, "near= is longer than %d bytes", CONFIG_NEAR_MAX);
+	return -EINVAL;
+}
+
 static int take_near(const struct option *o, struct mount_spec *m, const char *value, char *err,
 		     size_t err_len)
 {
 	char path[PATH_MAX];
-	size_t len = 0;
-	int ret = 0;
+	int ret = option_expand(value, path, err, err_len);
 
-	while (*value && !ret) {
-		if (*value == '$') {
-			value++;
-			ret = expand(&value, path, &len, err, err_len);
-		} else if (len + 1 < sizeof(path)) {
-			path[len++] = *value++;
-		} else {
-			ret = -EINVAL;
-		}
-	}
-	path[len] = '\0';
 	(void)o;
 	mem_free(m->near);
-	m->near = NULL;
+	mem_free(m->near_name);
+	m->near = m->near_name = NULL;
 	m->near_auto = !ret && !strcmp(path, "auto");
-	if (!ret && !m->near_auto)
-		ret = option_path(&m->near, "near", path, err, err_len);
-	if (!ret && m->near && strlen(m->near) > CONFIG_NEAR_MAX) {
-		snprintf(err, err_len, "near= is longer than %d bytes", CONFIG_NEAR_MAX);
-		ret = -EINVAL;
-	}
-	return ret;
+	if (ret || m->near_auto)
+		return ret;
+	if (!option_is_place_name(path))
+		return option_near(&m->near, path, err, err_len);
+	m->near_name = mem_strdup(path);
+	return m->near_name ? 0 : -ENOMEM;
 }
 
 /* ---- all ---- */
@@ -278,7 +306,7 @@ static const struct option OPTIONS[] = {
 	{ "exclude", "GLOB", take_exclude, AT(exclude) },
 	{ "small", "SIZE", take_small, AT(small), .units = "KM" },
 	{ "hostdirs", "NUMBER", take_number, AT(nr_hostdirs), .least = 1, .most = CONFIG_HOSTDIRS_MAX },
-	{ "near", "DIR|auto", take_near, AT(near) },
+	{ "near", "DIR|NAME|auto", take_near, AT(near) },
 	{ "near-max", "SIZE", take_size, AT(near_max), .units = "KMGT", .least = 1 },
 	{ "drain", "helper|none|close", take_word, AT(drain) },
 	{ "log-max", "SIZE", take_size, AT(log_max), .units = "KMGT", .least = 1 },
@@ -385,7 +413,7 @@ int option_check(const struct mount_spec *m, char *err, size_t err_len)
 			 "sync=near does not go with release=home: a sync is a release, and copies to the backend then");
 	else if (m->spread && m->nr_backends < 2)
 		snprintf(err, err_len, "spread= is for several backends: PREFIX=BACKEND,BACKEND{spread=...}");
-	else if (m->spread && (m->near || m->near_auto))
+	else if (m->spread && (m->near || m->near_name || m->near_auto))
 		snprintf(err, err_len, "spread= does not go with near=: what is near is moved to the first backend");
 	else if (m->spread && m->mirror)
 		snprintf(err, err_len, "spread= does not go with mirror=: a copy would lie in the backend of its log");

@@ -13,6 +13,8 @@
 #define CONFIG_HOSTDIRS_MAX 4096
 #define CONFIG_NEAR_MAX 1024 /* bytes of the name; near.HOST has room for it (place.h) */
 
+#define CONFIG_NAME_MAX 64   /* bytes of the name of a place */
+
 #define CONFIG_SMALL_DEFAULT (64 * 1024)
 #define CONFIG_SMALL_REACH 64 /* times small=: so far in a file some small writes stay in its stub (bare.h) */
 
@@ -33,6 +35,7 @@ struct mount_spec {
 	uint64_t small; /* bytes: up to here a file that one process writes stays in its stub (bare.h) */
 	bool small_given;
 	char *near;        /* the directory in which new logs are made; NULL: the backend */
+	char *near_name;   /* of a place of the backend: found when that is mounted (place_names.h) */
 	bool near_auto;    /* "auto": found out when the backend is mounted (auto_take.h) */
 	uint64_t near_max; /* bytes of a user there; 0: no limit */
 	unsigned drain;    /* enum place_drain (place.h) */
@@ -50,6 +53,15 @@ struct mount_spec {
 
 /* Put the option @text into @m. 0; -EINVAL: one sentence in @err; -ENOMEM. */
 int option_take(struct mount_spec *m, const char *text, char *err, size_t err_len);
+
+/* Put @text into @out (PATH_MAX), with the values of the variables in it. As option_take(). */
+int option_expand(const char *text, char *out, char *err, size_t err_len);
+
+/* Whether @text can be the name of a place: letters, digits, "_", and not as the first "-" or ".". */
+bool option_is_place_name(const char *text);
+
+/* The directory @path becomes *@slot, which the caller frees. As option_take(). */
+int option_near(char **slot, const char *path, char *err, size_t err_len);
 
 /* Whether the options of @m go together. As option_take(). */
 int option_check(const struct mount_spec *m, char *err, size_t err_len);

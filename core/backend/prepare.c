@@ -273,8 +273,8 @@ static bool belongs(const char *name, bool parent)
 	if (parent)
 		return len >= 2 * STUB_ID_LEN && is_hex(name, 2 * STUB_ID_LEN) &&
 		       (!name[2 * STUB_ID_LEN] || !strcmp(name + 2 * STUB_ID_LEN, STORE_GONE));
-	return (len == 2 && is_hex(name, 2)) || !strcmp(name, "format") ||
-	       !strncmp(name, "format.tmp.", 11) || !strncmp(name, "writers.", 8) ||
+	return (len == 2 && is_hex(name, 2)) || !strcmp(name, "format") || !strcmp(name, "places") ||
+	       !strncmp(name, "format.tmp.", 11) || !strncmp(name, "places.tmp.", 11) || !strncmp(name, "writers.", 8) ||
 	       !strncmp(name, "queue.", 6) ||
 	       !strncmp(name, "drains.", 7) ||
 	       !strncmp(name, "gc.tmp.", 7);
@@ -406,29 +406,39 @@ static int make_all(struct plfs_mount *m, mode_t mode)
 	return ret;
 }
 
-int plfs_init_backend(const char *path, mode_t *mode)
+int mount_open_unmapped(struct plfs_mount *m, const char *path)
 {
-	struct plfs_mount m = { 0 };
 	struct stat st;
 	int ret = 0;
 
+	*m = (struct plfs_mount){ 0 };
 	sys_init();
-	if (!sys.realpath(path, m.backend))
+	if (!sys.realpath(path, m->backend))
 		ret = -errno;
 	else
-		ret = store_posix_open(&m.store, m.backend);
+		ret = store_posix_open(&m->store, m->backend);
 	if (!ret) {
-		ret = m.store.ops->fstat(&m.store, m.store.root, &st);
+		ret = m->store.ops->fstat(&m->store, m->store.root, &st);
 		if (ret)
-			store_posix_close(&m.store);
+			store_posix_close(&m->store);
 	}
 	if (ret) {
 		msg_error("backend %s: %s", path, strerror(-ret));
 		return ret;
 	}
-	m.mode = st.st_mode;
-	m.uid = st.st_uid;
-	m.gid = st.st_gid;
+	m->mode = st.st_mode;
+	m->uid = st.st_uid;
+	m->gid = st.st_gid;
+	return 0;
+}
+
+int plfs_init_backend(const char *path, mode_t *mode)
+{
+	struct plfs_mount m;
+	int ret = mount_open_unmapped(&m, path);
+
+	if (ret)
+		return ret;
 	if (*mode == (mode_t)-1)
 		*mode = share_mode(&m);
 	ret = mount_check_format(&m);

@@ -81,6 +81,18 @@ Test(config, a_place_may_be_named_by_the_environment)
 	cr_assert_null(c.specs[0].near);
 }
 
+Test(config, a_place_may_have_a_name)
+{
+	cr_assert_eq(parse("/p=/a{near=nvme}:/q=/b{near=nvme-2.x}:/r=/c{near=auto}"), 0, "%s", err);
+	cr_assert(!c.specs[0].near && !c.specs[0].near_auto);
+	cr_assert_str_eq(c.specs[0].near_name, "nvme");
+	cr_assert_str_eq(c.specs[1].near_name, "nvme-2.x");
+	cr_assert(c.specs[2].near_auto && !c.specs[2].near_name);
+	config_release(&c);
+	cr_assert_eq(parse("/p=/a,/b{spread=host,near=nvme}"), -EINVAL);
+	cr_assert(strstr(err, "near="), "%s", err);
+}
+
 Test(config, a_place_has_a_word_for_who_drains_it)
 {
 	cr_assert_eq(parse("/p=/a{near=/n}:/q=/a{drain=helper}:/r=/a{drain=none}:/s=/a{drain=close}"), 0,
@@ -261,7 +273,8 @@ Test(config_errors, nonsense_is_reported_in_one_sentence)
 		"/p{small=1KK}",
 		"/p{small=12345678901}",
 		"/p{near=}",
-		"/p{near=here}",
+		"/p{near=./here}",
+		"/p{near=-here}",
 		"/p{near=/}",
 		"/p{near=$PLFS_TEST_UNSET}",
 		"/p{near=/a$}",

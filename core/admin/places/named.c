@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The names of a backend's places: listed, given, taken away.
+ */
+#include "core/backend/mount.h"
+#include "core/backend/place_names.h"
+#include "core/base/alloc.h"
+#include "core/base/msg.h"
+#include "core/plfs_admin.h"
+#include "core/store/posix.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static int tell(const struct plfs_mount *m, int ret)
+{
+	if (ret == -EPERM)
+		msg_error("%s/.plfs/places belongs to another user, or others than its owner may write it",
+			  m->backend);
+	else if (ret < 0)
+		msg_error("%s/.plfs/places: %s", m->backend, strerror(-ret));
+	return ret;
+}
+
+static struct place_names list_of(struct plfs_mount *m)
+{
+	return (struct place_names){ &m->store, m->uid, m->backend };
+}
+
+int plfs_place_names(const char *path, int (*fn)(void *arg, const char *name, const char *dir), void *arg)
+{
+	int saved ERRNO_KEPT = errno;
+	struct place_names names;
+	struct plfs_mount m;
+	int ret = mount_open_unmapped(&m, path);
+
+	if (ret)
+		return ret;
+	names = list_of(&m);
+	ret = tell(&m, place_names_each(&names, fn, arg));
+	store_posix_close(&m.store);
+	return ret;
+}
+
+/* The list without one name. */
+struct rest {
+	const char *but;
+	char *text;
+	size_t len;
+	bool had;
+};
+
+static int add(void *arg, const char *name, const char *dir)
+{
+	struct rest *r = arg;
+	int n;
+	char *text;
+
+	if (r->but && !strcmp(name, r->but)) {
+		r->had = true;
+		return 0;
+	}
+	n = snprintf(NULL, 0, "place %s posix %s\n", name, dir);
+	text = mem_realloc(r->text, r->len + (size_t)n + 1);
+	if (!text)
+		return -ENOMEM;
+	r->text = text;
+	r->len += (size_t)snprintf(text + r->len, (size_t)n + 1, "place %s posix %s\n", name, dir);
+	return 0;
+}
+
+/* Variables have their values where a program runs. */
+static int check(const char *name, const char *dir)
+{
+	char err[256] = "", *path = NULL;
+
+	if (!option_is_place_name(name))
+		msg_error("\"%s\" is no name of a place: up to %d letters, digits, _, - and . make one", name,
+			  CONFIG_NAME_MAX);
+	else if (dir && strchr(dir, '\n'))
+		msg_error("a place cannot have a newline in its directory's name");
+	else if (dir && !strchr(dir, '$') && option_near(&path, dir, err, sizeof(err)))
+		msg_error("%s", err);
+	else
+		name = NULL;
+	mem_free(path);
+	return name ? -EINVAL : 0;
+}
+
+static int change(struct plfs_mount *m, const char *name, const char *dir)
+{
+	const struct place_names names = list_of(m);
+	struct rest r = { .but = name };
+	int ret = place_names_each(&names, add, &r);
+
+	if (!ret && !dir && !r.had)
+		ret = -ENOENT;
+	r.but = NULL;
+	if (!ret && dir)
+		ret = add(&r, name, dir);
+	if (!ret)
+		ret = store_replace_durably(&m->store, PLACE_NAMES_PATH, 0644,
+					    geteuid() == m->uid ? STORE_NOBODY : m->uid, r.text, r.len);
+	mem_free(r.text);
+	return ret == -ENOENT ? ret : tell(m, ret);
+}
+
+int plfs_place_name(const char *path, const char *name, const char *dir)
+{
+	int saved ERRNO_KEPT = errno;
+	struct plfs_mount m;
+	int ret = check(name, dir);
+
+	if (!ret)
+		ret = mount_open_unmapped(&m, path);
+	if (ret)
+		return ret;
+	if (geteuid() && geteuid() != m.uid) {
+		msg_error("%s: its owner, user %u, gives places their names", m.backend, (unsigned)m.uid);
+		ret = -EPERM;
+	}
+	if (!ret)
+		ret = mount_prepare(&m);
+	if (!ret)
+		ret = change(&m, name, dir);
+	store_posix_close(&m.store);
+	return ret;
+}
