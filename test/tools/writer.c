@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * writer FILE RANK RANKS COUNT BLOCK END: write blocks RANK, RANK + RANKS, ... of FILE, each filled with a
- * letter of its number; then END: "close", "kill" (by SIGKILL, the file open) or "wait" (say so and read
- * standard input to its end).
+ * letter of its number; then END: "close", "kill" (by SIGKILL, the file open), "synced" (the same, after
+ * fsync(2)) or "wait" (say so and read standard input to its end).
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -20,7 +20,7 @@ int main(int argc, char **argv)
 	int fd;
 
 	if (argc != 7)
-		errx(2, "usage: writer FILE RANK RANKS COUNT BLOCK close|kill|wait");
+		errx(2, "usage: writer FILE RANK RANKS COUNT BLOCK close|kill|synced|wait");
 	rank = atol(argv[2]);
 	ranks = atol(argv[3]);
 	count = atol(argv[4]);
@@ -34,7 +34,9 @@ int main(int argc, char **argv)
 		if (pwrite(fd, buf, (size_t)len, i * len) != len)
 			err(1, "%s: write", argv[1]);
 	}
-	if (!strcmp(argv[6], "kill"))
+	if (!strcmp(argv[6], "synced") && fsync(fd))
+		err(1, "%s: fsync", argv[1]);
+	if (!strcmp(argv[6], "kill") || !strcmp(argv[6], "synced"))
 		raise(SIGKILL);
 	if (!strcmp(argv[6], "wait")) {
 		puts("written");

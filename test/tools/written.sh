@@ -3,6 +3,7 @@
 #
 # written-VERSION.tar.xz has a backend, VERSION/, with a file in its stub (d/small), one of four ranks (d/strided), one of two
 # that were killed (killed), one that was written over, cut and continued (over, second, link), and one with a hole (holes).
+# Those that were killed had synced it: of what they had not, nothing is sure on a machine that has been started since.
 # A release that changes what is written adds one of its own, made in the same way; none is ever changed.
 
 written_sums() {
