@@ -27,32 +27,8 @@ static int check_owner(const struct place_names *pn)
 	return 0;
 }
 
-/* Cut the next word off *@text, with the blanks behind it. */
-static char *next_word(char **text)
+int place_names_read(const struct place_names *pn, char **text)
 {
-	char *word = *text + strspn(*text, " \t");
-
-	*text = word + strcspn(word, " \t");
-	if (**text)
-		*(*text)++ = '\0';
-	*text += strspn(*text, " \t");
-	return word;
-}
-
-static int take_line(char *line, int (*fn)(void *arg, const char *name, const char *dir), void *arg)
-{
-	char *name;
-
-	if (strcmp(next_word(&line), "place"))
-		return 0;
-	name = next_word(&line);
-	return strcmp(next_word(&line), KIND) || !option_is_place_name(name) ? 0 : fn(arg, name, line);
-}
-
-int place_names_each(const struct place_names *pn, int (*fn)(void *arg, const char *name, const char *dir),
-		     void *arg)
-{
-	char *text, *next;
 	size_t len;
 	void *buf;
 	int ret = check_owner(pn);
@@ -60,16 +36,60 @@ int place_names_each(const struct place_names *pn, int (*fn)(void *arg, const ch
 	if (!ret)
 		ret = store_read_file(pn->store, PLACE_NAMES_PATH, LIST_MAX, &buf, &len);
 	if (ret)
+		return ret;
+	*text = buf;
+	(*text)[len] = '\0';
+	return 0;
+}
+
+/* Step over the next word at *@text, and the blanks behind it. Returns its length. */
+static size_t next_word(const char **text)
+{
+	size_t len = strcspn(*text, " \t\n");
+
+	*text += len;
+	*text += strspn(*text, " \t");
+	return len;
+}
+
+bool place_names_line(const char *line, struct place_line *pl)
+{
+	const char *word = line;
+	size_t len = next_word(&line);
+
+	if (len != sizeof("place") - 1 || memcmp(word, "place", len))
+		return false;
+	word = line;
+	len = next_word(&line);
+	if (len > CONFIG_NAME_MAX)
+		return false;
+	memcpy(pl->name, word, len);
+	pl->name[len] = '\0';
+	word = line;
+	len = next_word(&line);
+	pl->is_posix = len == sizeof(KIND) - 1 && !memcmp(word, KIND, len);
+	pl->dir = line;
+	pl->dir_len = strcspn(line, "\n");
+	return option_is_place_name(pl->name);
+}
+
+int place_names_each(const struct place_names *pn, int (*fn)(void *arg, const char *name, const char *dir),
+		     void *arg)
+{
+	struct place_line pl;
+	char *text;
+	int ret = place_names_read(pn, &text);
+
+	if (ret)
 		return ret == -ENOENT ? 0 : ret;
-	text = buf;
-	text[len] = '\0';
-	for (; text && !ret; text = next) {
-		next = strchr(text, '\n');
-		if (next)
-			*next++ = '\0';
-		ret = take_line(text, fn, arg);
+	for (char *line = text, *end; *line && !ret; line = end) {
+		end = line + strcspn(line, "\n");
+		if (*end)
+			*end++ = '\0';
+		if (place_names_line(line, &pl) && pl.is_posix)
+			ret = fn(arg, pl.name, pl.dir);
 	}
-	mem_free(buf);
+	mem_free(text);
 	return ret;
 }
 

@@ -4,7 +4,7 @@
  *
  *   BACKEND/.plfs/places     text, written by plfs places --add
  *     place NAME posix DIR       DIR up to the end of the line, with variables as in near=
- *     # ...                      and empty lines: nothing
+ *     # ...                      and all other lines: nothing, and they stay
  *
  * It counts if it belongs to root, to the backend's owner or to the user, and nobody else may write it.
  */
@@ -23,10 +23,21 @@ struct place_names {
 	const char *home;    /* its path */
 };
 
-/*
- * Call @fn for each line, as it stands. 0, also without a list; -errno, -EPERM if it does not count; the
- * first non-zero of @fn.
- */
+/* The text: mem_alloc()ed *@text. 0; -ENOENT: there is none; -EPERM: it does not count; another -errno. */
+int place_names_read(const struct place_names *pn, char **text);
+
+/* A line of it. */
+struct place_line {
+	char name[CONFIG_NAME_MAX + 1];
+	bool is_posix;
+	const char *dir; /* in the line */
+	size_t dir_len;
+};
+
+/* Take @line apart, up to a newline. False: it gives no place a name. */
+bool place_names_line(const char *line, struct place_line *pl);
+
+/* Call @fn for each place that is a directory. 0; -errno but -ENOENT; the first non-zero of @fn. */
 int place_names_each(const struct place_names *pn, int (*fn)(void *arg, const char *name, const char *dir),
 		     void *arg);
 

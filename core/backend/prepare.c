@@ -274,7 +274,8 @@ static bool belongs(const char *name, bool parent)
 		return len >= 2 * STUB_ID_LEN && is_hex(name, 2 * STUB_ID_LEN) &&
 		       (!name[2 * STUB_ID_LEN] || !strcmp(name + 2 * STUB_ID_LEN, STORE_GONE));
 	return (len == 2 && is_hex(name, 2)) || !strcmp(name, "format") || !strcmp(name, "places") ||
-	       !strncmp(name, "format.tmp.", 11) || !strncmp(name, "places.tmp.", 11) || !strncmp(name, "writers.", 8) ||
+	       !strncmp(name, "format.tmp.", 11) || !strncmp(name, "places.tmp.", 11) ||
+	       !strncmp(name, "writers.", 8) ||
 	       !strncmp(name, "queue.", 6) ||
 	       !strncmp(name, "drains.", 7) ||
 	       !strncmp(name, "gc.tmp.", 7);

@@ -17,6 +17,11 @@ print(*sorted(line["name"] + ":" + line["directory"] for line in map(json.loads,
 	[ "$list" = 'job:$PLFS_TEST_PLACE;nvme:'"$work/two words" ]
 	"$plfs" run -m "/plfs=$back{small=0,near=nvme,drain=none}" sh -c 'seq 1000 | cmp - /plfs/f; seq 1000 >/plfs/h'
 	"$plfs" places "$back/h" | grep -F "in $work/two words/plfs."
+	printf '# of the site\nplace cold s3 bucket=b' >>"$back/.plfs/places" # the kinds of later versions
+	"$plfs" places -q --add "nvme=$work/one" "$back"
+	[ "$("$plfs" places --names "$back" | wc -l)" = 2 ]
+	grep -x '# of the site' "$back/.plfs/places" && grep -x 'place cold s3 bucket=b' "$back/.plfs/places"
+	wrong 78 'near=cold: no place of' "$plfs" run -m "/plfs=$back{near=cold}" true
 	"$plfs" places --remove nvme "$back"
 	[ "$("$plfs" places --names "$back")" = "$back: near=job: \$PLFS_TEST_PLACE" ]
 	"$plfs" drain "$work/one" "$work/two words" | grep -F '3 logs moved home'

@@ -42,31 +42,30 @@ int plfs_place_names(const char *path, int (*fn)(void *arg, const char *name, co
 	return ret;
 }
 
-/* The list without one name. */
-struct rest {
-	const char *but;
-	char *text;
-	size_t len;
-	bool had;
-};
-
-static int add(void *arg, const char *name, const char *dir)
+/* The list @old with @dir as the place @name, or without; all else stays. *@had: whether it had that. */
+static char *list_with(const char *old, const char *name, const char *dir, bool *had)
 {
-	struct rest *r = arg;
-	int n;
-	char *text;
+	char *all = mem_alloc(strlen(old) + strlen(name) + (dir ? strlen(dir) : 0) + 32), *to = all;
+	struct place_line pl;
 
-	if (r->but && !strcmp(name, r->but)) {
-		r->had = true;
-		return 0;
+	*had = false;
+	for (size_t len; all && *old; old += len) {
+		len = strcspn(old, "\n");
+		len += old[len] == '\n';
+		if (place_names_line(old, &pl) && !strcmp(pl.name, name)) {
+			*had = true;
+			continue;
+		}
+		memcpy(to, old, len);
+		to += len;
+		if (to[-1] != '\n')
+			*to++ = '\n';
 	}
-	n = snprintf(NULL, 0, "place %s posix %s\n", name, dir);
-	text = mem_realloc(r->text, r->len + (size_t)n + 1);
-	if (!text)
-		return -ENOMEM;
-	r->text = text;
-	r->len += (size_t)snprintf(text + r->len, (size_t)n + 1, "place %s posix %s\n", name, dir);
-	return 0;
+	if (all)
+		*to = '\0';
+	if (all && dir)
+		sprintf(to, "place %s posix %s\n", name, dir);
+	return all;
 }
 
 /* Variables have their values where a program runs. */
@@ -90,19 +89,20 @@ static int check(const char *name, const char *dir)
 static int change(struct plfs_mount *m, const char *name, const char *dir)
 {
 	const struct place_names names = list_of(m);
-	struct rest r = { .but = name };
-	int ret = place_names_each(&names, add, &r);
+	char *old = NULL, *all = NULL;
+	int ret = place_names_read(&names, &old);
+	bool had = false;
 
-	if (!ret && !dir && !r.had)
-		ret = -ENOENT;
-	r.but = NULL;
-	if (!ret && dir)
-		ret = add(&r, name, dir);
+	if (!ret || ret == -ENOENT) {
+		all = list_with(old ? old : "", name, dir, &had);
+		ret = !all ? -ENOMEM : dir || had ? 0 : -ENOENT;
+	}
 	if (!ret)
 		ret = store_replace_durably(&m->store, PLACE_NAMES_PATH, 0644,
-					    geteuid() == m->uid ? STORE_NOBODY : m->uid, r.text, r.len);
-	mem_free(r.text);
-	return ret == -ENOENT ? ret : tell(m, ret);
+					    geteuid() == m->uid ? STORE_NOBODY : m->uid, all, strlen(all));
+	mem_free(old);
+	mem_free(all);
+	return ret == -ENOENT && !had ? ret : tell(m, ret);
 }
 
 int plfs_place_name(const char *path, const char *name, const char *dir)
