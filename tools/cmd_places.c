@@ -203,7 +203,7 @@ static int run_places(const struct verb *v, int argc, char **argv)
 	}
 	nr_alone = is_auto + names.lists + !!names.add + !!names.remove;
 	if (nr_alone > 1 || (nr_alone && (l.forget || l.w.waits)))
-		return tool_misuse(v->name, "--auto, --names, --add and --remove go with no other option");
+		return tool_misuse(v->name, "each of --auto, --names, --add and --remove goes with no other option");
 	if (is_auto)
 		return auto_explain(argv + optind, argc - optind);
 	if (optind == argc)

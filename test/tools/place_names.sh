@@ -39,7 +39,7 @@ named_wrong() { # a name that nobody has given, a list that others may write, an
 	wrong 1 'near "tmp" is not an absolute path' "$plfs" places --add nvme=tmp "$back"
 	wrong 2 '"nvme" is not NAME=DIR' "$plfs" places --add nvme "$back"
 	wrong 2 'no backend given' "$plfs" places --names
-	wrong 2 'go with no other option' "$plfs" places --names --add nvme=/tmp "$back"
+	wrong 2 'goes with no other option' "$plfs" places --names --add nvme=/tmp "$back"
 	wrong 1 'No such file or directory' "$plfs" places --names "$work/none"
 	"$plfs" places -q --add 'nvme=$PLFS_TEST_PLACE' "$back"
 	wrong 78 'near=: the environment variable "PLFS_TEST_PLACE" is not set' "$plfs" run -m "/plfs=$back{near=nvme}" true
