@@ -232,7 +232,7 @@ int store_rename_new(struct store *s, const char *from, const char *to)
 
 enum how { QUICKLY, DURABLY, DURABLY_NEW };
 
-/* @look, unless NULL: as in store_write_looked_at(). */
+/* @look, unless NULL: as in store_write_looked_at(). -ESTALE: the temporary file has gone. */
 static int try_to_replace(struct store *s, const char *path, mode_t mode, const void *buf, size_t len,
 			  const void *buf2, size_t len2, enum how how, int (*look)(void *arg, int h),
 			  void *arg)
@@ -261,20 +261,20 @@ static int try_to_replace(struct store *s, const char *path, mode_t mode, const 
 		return h;
 	store_close(s, &h);
 	s->ops->unlink(s, tmp);
-	return ret;
+	return ret == -ENOENT ? -ESTALE : ret;
 }
 
 #define REPLACE_TRIES 10
 
-/* As often as plfs gc -a 0 takes the temporary file away. */
+/* plfs gc -a 0 may take the temporary file away: then it is written anew. */
 static int replace_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len,
 			const void *buf2, size_t len2, enum how how, int (*look)(void *arg, int h), void *arg)
 {
-	int h = -ENOENT;
+	int h = -ESTALE;
 
-	for (int tries = 0; h == -ENOENT && tries < REPLACE_TRIES; tries++)
+	for (int tries = 0; h == -ESTALE && tries < REPLACE_TRIES; tries++)
 		h = try_to_replace(s, path, mode, buf, len, buf2, len2, how, look, arg);
-	return h;
+	return h == -ESTALE ? -ENOENT : h;
 }
 
 int store_replace_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len,
