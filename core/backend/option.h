@@ -12,7 +12,6 @@
 #define CONFIG_GLOBS_MAX 16
 #define CONFIG_HOSTDIRS_MAX 4096
 #define CONFIG_NEAR_MAX 1024 /* bytes of the name; near.HOST has room for it (place.h) */
-
 #define CONFIG_NAME_MAX 64   /* bytes of the name of a place */
 
 #define CONFIG_SMALL_DEFAULT (64 * 1024)

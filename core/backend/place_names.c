@@ -128,7 +128,7 @@ int place_names_find(const struct place_names *pn, const char *name, char **dir,
 			 name, pn->home, name, pn->home);
 	else if (ret == -EPERM)
 		snprintf(err, err_len,
-			 "near=%s: %s/.plfs/places belongs to another user, or others than its owner may write it",
+			 "near=%s: %s/.plfs/places does not count: others may write it (chmod 644 mends that), or it is another user's",
 			 name, pn->home);
 	else if (!*err)
 		snprintf(err, err_len, "near=%s: %s/.plfs/places: %s", name, pn->home, strerror(-ret));

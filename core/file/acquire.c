@@ -328,7 +328,7 @@ int acquire_look_again(struct inode *ino, int fd, const struct stat *st, bool re
 		if (view_is_cut(&ino->v))
 			ino->v.told_len = ino->v.stub.cut_size;
 	}
-	/* the length that is known is not that of what this process wrote behind a truncation that goes on */
+	/* until a truncation is finished the length is what it dictates, without what was written since */
 	return !ret && (ino->v.end_lost || unlikely(view_is_cut(&ino->v))) ? prepare(ino) : ret;
 }
 

@@ -232,10 +232,10 @@ int store_rename_new(struct store *s, const char *from, const char *to)
 
 enum how { QUICKLY, DURABLY, DURABLY_NEW };
 
-/* @look, unless NULL: as in store_write_looked_at(). -ESTALE: the temporary file has gone. */
+/* @look, unless NULL: as in store_write_looked_at(). *@gone: the temporary file has gone. */
 static int try_to_replace(struct store *s, const char *path, mode_t mode, const void *buf, size_t len,
 			  const void *buf2, size_t len2, enum how how, int (*look)(void *arg, int h),
-			  void *arg)
+			  void *arg, bool *gone)
 {
 	char tmp[STORE_PATH_LEN];
 	uint64_t salt = 0;
@@ -259,9 +259,10 @@ static int try_to_replace(struct store *s, const char *path, mode_t mode, const 
 		ret = how == DURABLY_NEW ? store_rename_new(s, tmp, path) : s->ops->rename(s, tmp, path);
 	if (!ret)
 		return h;
+	*gone = ret == -ENOENT;
 	store_close(s, &h);
 	s->ops->unlink(s, tmp);
-	return ret == -ENOENT ? -ESTALE : ret;
+	return ret;
 }
 
 #define REPLACE_TRIES 10
@@ -270,11 +271,14 @@ static int try_to_replace(struct store *s, const char *path, mode_t mode, const 
 static int replace_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len,
 			const void *buf2, size_t len2, enum how how, int (*look)(void *arg, int h), void *arg)
 {
-	int h = -ESTALE;
+	bool gone = true;
+	int h = -ENOENT;
 
-	for (int tries = 0; h == -ESTALE && tries < REPLACE_TRIES; tries++)
-		h = try_to_replace(s, path, mode, buf, len, buf2, len2, how, look, arg);
-	return h == -ESTALE ? -ENOENT : h;
+	for (int tries = 0; gone && tries < REPLACE_TRIES; tries++) {
+		gone = false;
+		h = try_to_replace(s, path, mode, buf, len, buf2, len2, how, look, arg, &gone);
+	}
+	return h;
 }
 
 int store_replace_file(struct store *s, const char *path, mode_t mode, const void *buf, size_t len,

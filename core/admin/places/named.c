@@ -15,8 +15,9 @@
 static int tell(const struct plfs_mount *m, int ret)
 {
 	if (ret == -EPERM)
-		msg_error("%s/.plfs/places belongs to another user, or others than its owner may write it",
-			  m->backend);
+		msg_error(
+			"%s/.plfs/places does not count: others may write it (chmod 644 mends that), or it is another user's",
+			m->backend);
 	else if (ret < 0)
 		msg_error("%s/.plfs/places: %s", m->backend, strerror(-ret));
 	return ret;

@@ -15,7 +15,7 @@ static const int all[] = { WROTE_FIRST, KILLED, LOOKS, WRITES };
 
 static long act(int who, enum told_act what) { return tell(who, (struct told_order){ .act = what })->ret; }
 
-/* Where another one was killed stat() on this host does not believe the stub. */
+/* On the host of the one that was killed, stat() does not believe the stub. */
 static struct told_answer read_by(int who)
 {
 	long size;
