@@ -217,7 +217,7 @@ struct plfs_drain {
 	struct plfs_yield *yield; /* of a place: give way to processes that write there; or NULL */
 	uint64_t nr_logs, bytes; /* moved, copied */
 	uint64_t nr_copies;      /* made in other backends (mirror=); their bytes are among those */
-	uint64_t nr_parity;      /* parity files made (parity=1); the bytes read for them are among those */
+	uint64_t nr_parity;      /* parity files made (parity=); the bytes read for them are among those */
 	uint64_t nr_waiting;     /* with patient: logs that wait */
 	uint64_t nr_left;        /* logs that stay near, or get no copy: open, or what they go to fails */
 	uint64_t nr_elsewhere;   /* near.HOSTs that lead to places that are not on this host */
@@ -286,7 +286,7 @@ struct plfs_place {
 int plfs_places_of(struct plfs_mount *m, int dirfd, const char *path,
 		   int (*fn)(void *arg, const struct plfs_place *place), void *arg);
 
-/* The parity files of a file (parity=1) that are in one backend. */
+/* The parity files of a file (parity=) that are in one backend. */
 struct plfs_parity {
 	const char *path;    /* OTHER/plfs.UID/BACKEND-ID-shared, or the first backend */
 	bool elsewhere;      /* not in the first */

@@ -11,7 +11,7 @@
 
 #define LOCK_FD 3
 #define LOOK_MS 200
-#define GROUP_MS 1000    /* so long logs wait for partners (parity=1) */
+#define GROUP_MS 1000    /* so long logs wait for partners (parity=) */
 #define IDLE_MS 1000     /* so long nothing to do: the end */
 #define BACK_OFF_MS 500  /* after a failure, twice that after the next */
 

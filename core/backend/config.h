@@ -12,7 +12,7 @@
  *             "release=" ( "near" / "home" ) / "rate=" NUMBER [ "K" / "M" / "G" / "T" ] /
  *             "wait=" NUMBER / "writers=" NUMBER / "exit-wait=" NUMBER /
  *             "spread=" ( "host" / "process" / "file" ) / "mirror=" NUMBER /
- *             "parity=" ( "0" / "1" )
+ *             "parity=" ( "0" / "1" / "2" )
  *
  * In the DIR of near= "$NAME" stands for the environment variable NAME.
  *

@@ -193,15 +193,15 @@ static int take_rule(const struct option *o, struct mount_spec *m, const char *v
 	return ret;
 }
 
-/* So many backends may be lost, so far. */
+/* So many backends may be lost at a time. */
 static int take_parity(const struct option *o, struct mount_spec *m, const char *value, char *err,
 		       size_t err_len)
 {
-	if (!strcmp(value, "0") || !strcmp(value, "1")) {
-		*(unsigned *)slot_of(o, m) = *value == '1';
+	if (*value >= '0' && *value <= '2' && !value[1]) {
+		*(unsigned *)slot_of(o, m) = (unsigned)(*value - '0');
 		return 0;
 	}
-	snprintf(err, err_len, "\"parity=%s\": parity= is 0 or 1", value);
+	snprintf(err, err_len, "\"parity=%s\": parity= is 0, 1 or 2", value);
 	return -EINVAL;
 }
 
@@ -318,7 +318,7 @@ static const struct option OPTIONS[] = {
 	{ "mirror", "NUMBER", take_number, AT(mirror), .least = 2, .most = CONFIG_BACKENDS_MAX },
 	{ "release", "near|home", take_word, AT(release) },
 	{ "spread", "host|process|file", take_rule, AT(spread) },
-	{ "parity", "0|1", take_parity, AT(parity) },
+	{ "parity", "0|1|2", take_parity, AT(parity) },
 };
 
 /* Those that a hint may be. */
@@ -392,9 +392,10 @@ static int check_parity(const struct mount_spec *m, char *err, size_t err_len)
 {
 	if (!m->parity)
 		return 0;
-	if (!m->spread || m->nr_backends < 3)
+	if (!m->spread || m->nr_backends < (int)m->parity + 2)
 		snprintf(err, err_len,
-			 "parity=1 is for three backends or more with spread=: PREFIX=BACKEND,BACKEND,BACKEND{spread=...,parity=1}");
+			 "parity=%u is for %s backends or more with spread=: PREFIX=BACKEND,BACKEND,BACKEND,...{spread=...,parity=%u}",
+			 m->parity, m->parity == 1 ? "three" : "four", m->parity);
 	else if (m->drain == DRAIN_CLOSE)
 		snprintf(err, err_len, "parity= does not go with drain=close: a group needs logs of several processes");
 	else

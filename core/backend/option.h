@@ -47,7 +47,7 @@ struct mount_spec {
 	unsigned mirror;   /* copies of each log, with the log itself, in so many backends; 0: not given */
 	unsigned wait;     /* seconds that a read waits for what is near on another host */
 	unsigned spread;   /* enum spread_rule */
-	unsigned parity;   /* 1: logs in several backends get parity files (parity.h) */
+	unsigned parity;   /* so many parity files for logs in several backends (parity.h) */
 };
 
 /* Put the option @text into @m. 0; -EINVAL: one sentence in @err; -ENOMEM. */

@@ -37,8 +37,9 @@ size_t parity_encode(const struct container *c, const struct parity_group *g, ui
 	put_le64(buf + 32, g->len);
 	put_le32(buf + 40, g->data_crc);
 	put_le32(buf + 48, 0); /* compat */
-	put_le32(buf + 52, 0); /* incompat */
+	put_le32(buf + 52, g->row ? PARITY_INCOMPAT_ROW : 0);
 	put_le32(buf + 56, g->nr);
+	put_le32(buf + 60, g->row);
 	p = put_text(put_text(p, g->file), g->top);
 	for (unsigned i = 0; i < g->nr; i++) {
 		put_le64(p, g->logs[i].len);
@@ -110,7 +111,9 @@ ssize_t parity_decode(const struct container *c, struct parity_group *g, const u
 	g->len = get_le64(buf + 32);
 	g->data_crc = get_le32(buf + 40);
 	g->nr = get_le32(buf + 56);
+	g->row = get_le32(buf + 60);
 	if (memcmp(buf + 16, c->id, STUB_ID_LEN) || g->nr > PARITY_LOGS_MAX || g->len > INT64_MAX / 2 ||
+	    g->row >= PARITY_ROWS_MAX ||
 	    !take_text(&p, buf + size, g->file, sizeof(g->file)) || !is_path(g->file, "parity.") ||
 	    !take_text(&p, buf + size, g->top, sizeof(g->top)) || !take_logs(g, p, buf + size))
 		return -EBADMSG;
@@ -172,6 +175,23 @@ void parity_release(struct parity_groups *gs)
 {
 	mem_free(gs->v);
 	*gs = (struct parity_groups){ .nr = 0 };
+}
+
+bool parity_is_of_same(const struct parity_group *a, const struct parity_group *b)
+{
+	bool same = a->len == b->len && a->nr == b->nr;
+
+	for (unsigned i = 0; i < a->nr && same; i++)
+		same = a->logs[i].len == b->logs[i].len && !strcmp(a->logs[i].path, b->logs[i].path);
+	return same;
+}
+
+const struct parity_group *parity_other(const struct parity_groups *gs, const struct parity_group *g)
+{
+	for (size_t i = gs->nr; i-- > 0;)
+		if (gs->v[i].row != g->row && parity_is_of_same(&gs->v[i], g))
+			return &gs->v[i];
+	return NULL;
 }
 
 uint64_t parity_has(const struct parity_group *g, const char *path)

@@ -5,7 +5,7 @@
 #include "core/backend/rebuilt.h"
 
 #include "core/base/alloc.h"
-#include "core/base/xor.h"
+#include "core/base/gf256.h"
 
 #define FIRST (1 << 29) /* above all descriptors, below twins (twin.h) */
 #define SETS_MAX 512 /* of a process; a caller that is told EMFILE closes some */
@@ -14,8 +14,7 @@
 struct set {
 	bool used;
 	unsigned nr;
-	int h[PARITY_LOGS_MAX]; /* the parity file, and one log less than the group has */
-	uint64_t lens[PARITY_LOGS_MAX];
+	struct rebuilt_part parts[PARITY_LOGS_MAX];
 	uint64_t len;
 	mode_t mode;
 };
@@ -25,23 +24,21 @@ static const struct store_ops *one; /* the functions for a single file */
 
 static struct set *set_of(int h) { return unlikely(rebuilt_is(h)) ? &sets[h - FIRST] : NULL; }
 
-int rebuilt_make(struct store *s, const int *h, const uint64_t *lens, unsigned nr, uint64_t len,
-		 mode_t mode)
+int rebuilt_make(struct store *s, const struct rebuilt_part *parts, unsigned nr, uint64_t len, mode_t mode)
 {
 	for (int i = 0; i < SETS_MAX; i++) {
 		struct set *set = &sets[i];
 
 		if (__atomic_exchange_n(&set->used, true, __ATOMIC_ACQ_REL))
 			continue;
-		memcpy(set->h, h, nr * sizeof(*h));
-		memcpy(set->lens, lens, nr * sizeof(*lens));
+		memcpy(set->parts, parts, nr * sizeof(*parts));
 		set->nr = nr;
 		set->len = len;
 		set->mode = mode;
 		return FIRST + i;
 	}
 	for (unsigned i = 0; i < nr; i++) {
-		int each = h[i];
+		int each = parts[i].h;
 
 		one->close(s, &each);
 	}
@@ -56,7 +53,7 @@ static int rebuilt_close(struct store *s, int *h)
 		return one->close(s, h);
 	*h = -1;
 	for (unsigned i = 0; i < set->nr; i++)
-		one->close(s, &set->h[i]);
+		one->close(s, &set->parts[i].h);
 	__atomic_store_n(&set->used, false, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -68,24 +65,24 @@ void rebuilt_keep(int *h)
 	if (!set)
 		one->keep(h);
 	for (unsigned i = 0; set && i < set->nr; i++)
-		one->keep(&set->h[i]);
+		one->keep(&set->parts[i].h);
 }
 
 /* ---- bytes ---- */
 
-/* Add the bytes at @off of the file number @i. What it has no more is an error: it would count as zeros. */
-static int add(struct store *s, const struct set *set, unsigned i, uint8_t *buf, uint8_t *part, size_t len,
+/* Add the bytes at @off of one part. What it has no more is an error: it would count as zeros. */
+static int add(struct store *s, const struct rebuilt_part *p, uint8_t *buf, uint8_t *part, size_t len,
 	       uint64_t off)
 {
 	ssize_t n;
 
-	if (off >= set->lens[i])
+	if (off >= p->len)
 		return 0;
-	len = (size_t)min_u64(len, set->lens[i] - off);
-	n = one->pread(s, set->h[i], part, len, i ? off : PARITY_DATA_OFF + off);
+	len = (size_t)min_u64(len, p->len - off);
+	n = one->pread(s, p->h, part, len, p->at + off);
 	if (n != (ssize_t)len)
 		return n < 0 ? (int)n : -EIO;
-	xor_bytes(buf, part, len);
+	gf256_add_times(buf, part, p->times, len);
 	return 0;
 }
 
@@ -97,7 +94,7 @@ static ssize_t rebuild(struct store *s, const struct set *set, uint8_t *buf, siz
 	memset(buf, 0, len);
 	for (size_t at = 0; at < len && !ret; at += PIECE)
 		for (unsigned i = 0; i < set->nr && !ret; i++)
-			ret = add(s, set, i, buf + at, part, min_size(len - at, PIECE), off + at);
+			ret = add(s, &set->parts[i], buf + at, part, min_size(len - at, PIECE), off + at);
 	mem_free(part);
 	return ret ? ret : (ssize_t)len;
 }
@@ -123,7 +120,7 @@ static ssize_t rebuilt_preadv(struct store *s, int h, struct iovec *iov, int cnt
 static int rebuilt_fstat(struct store *s, int h, struct stat *st)
 {
 	struct set *set = set_of(h);
-	int ret = one->fstat(s, set ? set->h[0] : h, st);
+	int ret = one->fstat(s, set ? set->parts[0].h : h, st);
 
 	if (unlikely(set) && !ret) {
 		st->st_size = (off_t)set->len;

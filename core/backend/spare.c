@@ -56,7 +56,7 @@ static char *make_map(const struct mount_spec *spec, const char *home, char *con
 	if (!map)
 		return NULL;
 	if (spec->parity)
-		snprintf(last, sizeof(last), "{spread=%s,parity=1}", rules[spec->spread]);
+		snprintf(last, sizeof(last), "{spread=%s,parity=%u}", rules[spec->spread], spec->parity);
 	else
 		snprintf(last, sizeof(last), "{mirror=%u}", spec->mirror);
 	add_path(map, spec->prefix, "=");

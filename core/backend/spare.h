@@ -29,7 +29,7 @@
 /* Where copies are to be, by the mapping. */
 struct spare_settings {
 	unsigned nr; /* of places; 0: no copies are wanted */
-	bool parity; /* parity files are (parity.h); then places[0] has what a helper is told */
+	unsigned parity; /* so many parity files are (parity.h); then places[0] has what a helper is told */
 	struct place_settings places[CONFIG_BACKENDS_MAX - 1];
 	unsigned drain; /* enum place_drain: who makes them */
 	char *map;      /* the mapping, for a helper; mem_alloc()ed */

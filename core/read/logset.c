@@ -265,6 +265,9 @@ static int check(struct logset *set, struct logset_log *log, void *buf, size_t l
 	uint64_t bad;
 	int ret = len ? logset_sums(set, no, log_off, len, &chunks) : 0;
 
+	/* the next way to make a log anew may have what this one lacks */
+	if (unlikely(ret) && log->turned.no && turned_may_help(ret) && turn(set, log, strerror(-ret)))
+		return -ERESTART;
 	if (ret || !len)
 		return ret;
 	if (unlikely(log->compared.sums.warned)) {

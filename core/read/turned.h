@@ -8,7 +8,7 @@
 
 #include "core/backend/container.h"
 
-#define TURNS_MAX 7 /* in one read: each of a log and its copies */
+#define TURNS_MAX 24 /* in one read: a log, its copies, and the ways to make it of parity */
 
 /* Of one log. Zeros to begin with: the log itself. */
 struct turned {

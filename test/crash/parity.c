@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who makes parity of logs (parity=1), or makes logs anew by it, is killed at each of its system calls, or
+ * Who makes parity of logs (parity=), or makes logs anew by it, is killed at each of its system calls, or
  * each of them fails once. At every such moment the file has its bytes; the next drain or repair completes
- * the work; then any backend besides home may be lost.
+ * the work; then any backend besides home may be lost, or any two.
  */
 #include "test/lib/calls.h"
 #include "test/lib/image.h"
@@ -19,6 +19,14 @@ static void setup(void)
 	near_spread("process,parity=1");
 }
 
+static void setup_two(void)
+{
+	scratch_in_memory = true;
+	near_last = 4;
+	near_spread("process,parity=2");
+}
+
+TestSuite(crash_parity_two, .init = setup_two, .fini = near_remove, .timeout = 3600);
 TestSuite(crash_parity, .init = setup, .fini = near_remove, .timeout = 3600);
 
 /* ---- what is done ---- */
@@ -69,7 +77,7 @@ static long step(void)
 {
 	const char *stride = getenv("PLFS_TEST_STRIDE");
 
-	return stride ? atol(stride) : 29;
+	return stride ? atol(stride) : near_last > 3 ? 97 : 29;
 }
 
 /* ---- the file ---- */
@@ -89,7 +97,7 @@ static int logs_in(int i)
 static void make_file(void)
 {
 	image_len = 0;
-	for (int nr = 0; nr < 3 || !logs_in(2) || !logs_in(3) || near_count("data.") == nr; nr++) {
+	for (int nr = 0; nr < 3 || !logs_in(2) || !logs_in(near_last) || near_count("data.") == nr; nr++) {
 		cr_assert_lt(nr, 30);
 		image_write((off_t)nr * LEN, LEN - 3000 * (size_t)(nr % 3), 1);
 	}
@@ -111,12 +119,19 @@ static void move(int i, bool away)
 	cr_assert_eq(away ? rename(here, gone) : rename(gone, here), 0);
 }
 
+/* With two parity files also another one at the same time. */
 static void lose_each(long nr)
 {
-	for (int i = 2; i < 4; i++) {
+	for (int i = 2; i <= near_last; i++) {
+		int other = near_last < 4 ? i : i == 2 ? near_last : i - 1;
+
 		move(i, true);
-		cr_assert_eq(read_image(), 0, "call %ld: without %d", nr, i);
+		if (other != i)
+			move(other, true);
+		cr_assert_eq(read_image(), 0, "call %ld: without %d and %d", nr, i, other);
 		move(i, false);
+		if (other != i)
+			move(other, false);
 	}
 }
 
@@ -129,7 +144,7 @@ static void remove_and_look(long nr)
 
 /* ---- killed ---- */
 
-Test(crash_parity, drain_killed_at_any_call_loses_nothing_and_the_next_completes)
+static void drain_killed(void)
 {
 	bool over = false;
 	long nr = 1;
@@ -138,7 +153,7 @@ Test(crash_parity, drain_killed_at_any_call_loses_nothing_and_the_next_completes
 		make_file();
 		over = killed_at(drain_it, nr);
 		cr_assert_eq(read_image(), 0, "call %ld", nr);
-		for (int i = 2; i < 4; i++) { /* what is covered is read, and the rest is an error */
+		for (int i = 2; i <= near_last; i++) { /* what is covered is read, and the rest is an error */
 			move(i, true);
 			cr_assert_lt(read_image(), 2, "call %ld: without %d", nr, i);
 			move(i, false);
@@ -151,6 +166,9 @@ Test(crash_parity, drain_killed_at_any_call_loses_nothing_and_the_next_completes
 	}
 	cr_assert_gt(nr, 100);
 }
+
+Test(crash_parity, drain_killed_at_any_call_loses_nothing_and_the_next_completes) { drain_killed(); }
+Test(crash_parity_two, with_two_parity_files_a_drain_killed_at_any_call_loses_nothing) { drain_killed(); }
 
 /* Compacting leaves groups of which logs have gone. */
 Test(crash_parity, a_drain_that_makes_groups_anew_may_be_killed_at_any_call)
@@ -223,6 +241,10 @@ Test(crash_parity, repair_killed_at_any_call_makes_damaged_parity_the_next_time)
 	repair_killed("parity.", false);
 }
 
+Test(crash_parity_two, with_two_parity_files_a_repair_killed_at_any_call_loses_nothing)
+{
+	repair_killed("parity.", true);
+}
 
 /* ---- a process that writes, killed: its bytes are there, or their loss is known ---- */
 
@@ -298,3 +320,7 @@ static void drain_fails(int err)
 
 Test(crash_parity, whichever_call_of_a_drain_fails_the_next_completes) { drain_fails(EIO); }
 Test(crash_parity, whichever_call_of_a_drain_finds_the_disk_full_the_next_completes) { drain_fails(ENOSPC); }
+Test(crash_parity_two, with_two_parity_files_and_a_full_disk_the_next_drain_completes)
+{
+	drain_fails(ENOSPC);
+}

@@ -32,17 +32,21 @@ void near_setup_copies(const char *options)
 	scratch_map(text);
 }
 
+int near_last = 3;
+
 static void backends(const char *share, char *options, size_t len)
 {
 	char path[100];
 
 	new_dir(near_dir, sizeof(near_dir));
-	for (int i = 2; i < 4; i++) {
+	*options = '\0';
+	for (int i = 2; i <= near_last; i++) {
 		snprintf(path, sizeof(path), "%s/%d", near_dir, i);
 		if (mkdir(path, 0755))
 			die("mkdir %s", path);
+		snprintf(options + strlen(options), len - strlen(options), ",%s", path);
 	}
-	snprintf(options, len, ",%s/2,%s/3{small=0,%s}", near_dir, near_dir, share);
+	snprintf(options + strlen(options), len - strlen(options), "{small=0,%s}", share);
 }
 
 void near_backends(const char *rule, char *options, size_t len)
@@ -55,7 +59,7 @@ void near_backends(const char *rule, char *options, size_t len)
 
 void near_share(const char *share)
 {
-	char options[200];
+	char options[400];
 
 	backends(share, options, sizeof(options));
 	scratch_map(options);
@@ -63,7 +67,7 @@ void near_share(const char *share)
 
 void near_spread(const char *rule)
 {
-	char options[200];
+	char options[400];
 
 	near_backends(rule, options, sizeof(options));
 	scratch_map(options);

@@ -16,9 +16,10 @@ void near_setup(const char *options);
 void near_setup_copies(const char *options);
 
 /*
- * Map it with other backends, NEAR_DIR/2 and NEAR_DIR/3, and "small=0,spread=RULE". Those are what the
- * functions below find and count.
+ * Map it with other backends, NEAR_DIR/2 to NEAR_DIR/NEAR_LAST, and "small=0,spread=RULE". Those are what the
+ * functions below find and count. near_last is 3, or set before.
  */
+extern int near_last;
 void near_spread(const char *rule);
 
 /* The same with other options, SHARE instead of spread=RULE. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file "a" of image.h in three backends with parity: the scratch directory, which is home and number 1,
- * and numbers 2 and 3 of near_spread(). Either of those can go, and come back.
+ * The file "a" of image.h in three backends or more with parity: the scratch directory, which is home and
+ * number 1, and the others of near_spread(). Each of those can go, and come back.
  */
 #ifndef TEST_THREE_H
 #define TEST_THREE_H
@@ -16,14 +16,14 @@
 extern char three_paths[THREE_PATHS_MAX][PATH_MAX];
 extern int three_nr_paths;
 
-/* Find the files whose names begin with @prefix, in all three, or below @top: how many. */
+/* Find the files whose names begin with @prefix, in all backends, or below @top: how many. */
 int three_find(const char *prefix);
 int three_count(const char *top, const char *prefix);
 
 /* The path number @i of them, into @path (PATH_MAX). */
 void three_path(char *path, int i);
 
-/* The directory of the backend 2 or 3, into @path (PATH_MAX). */
+/* The directory of the backend @i, not home, into @path (PATH_MAX). */
 void three_other(char *path, int i);
 
 /* The number of logs in a backend. */
@@ -36,7 +36,7 @@ void three_shell(const char *fmt, const char *a, const char *b);
 void three_lose(int i, bool empty);
 void three_bring_back(int i);
 
-/* The file is read without 2, and without 3. */
+/* The file is read without each of the others. */
 void three_look_without_each(bool empty);
 
 /* The pieces @from to @to - 1, each by a process. */

@@ -13,14 +13,15 @@
 #include <ftw.h>
 #include <sys/mman.h>
 
-enum { HOME = 1, LAST = 3, FLIPS = 4, FILES = 500, DATA_OFF = 65536 };
+enum { HOME = 1, LAST_MAX = 4, FLIPS = 4, FILES = 500, DATA_OFF = 65536 };
 
 static enum lost_kind kind;
 bool lost_amid;
+unsigned lost_survives = 1;
 unsigned lost_away;           /* bits of backends, as all that follow */
 static unsigned wiped;        /* a new one is in the place */
 static unsigned blind;        /* with a live file in it */
-static uint64_t in[LAST + 1]; /* versions that may be in a backend */
+static uint64_t in[LAST_MAX + 1]; /* versions that may be in a backend */
 static uint64_t covered;      /* that have parity */
 static uint64_t settled;      /* that need @settled_away no more, and have parity in the others */
 static unsigned settled_away, repaired_away;
@@ -55,7 +56,7 @@ static int open_there(const char *path, int flags, ...)
 	va_start(args, flags);
 	mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
 	va_end(args);
-	for (int i = 2; i <= LAST; i++) {
+	for (int i = 2; i <= near_last; i++) {
 		backend_path(top, i, false);
 		if (!silent[i] || strncmp(path, top, strlen(top)))
 			continue;
@@ -105,7 +106,7 @@ static void list(void)
 	if (listed)
 		return;
 	nr_files = 0;
-	for (listing = HOME; listing <= LAST; listing++) {
+	for (listing = HOME; listing <= near_last; listing++) {
 		backend_path(top, listing, lost_away >> listing & 1 && !silent[listing]);
 		nftw(top, note_file, 16, FTW_PHYS);
 	}
@@ -219,7 +220,7 @@ static bool is_flipped(int backend, const char *name)
 /* A closed log: of an open one not all has checksums. */
 static bool flip(void)
 {
-	int backend = 1 + (int)rounds_rnd(LAST);
+	int backend = 1 + (int)rounds_rnd((size_t)near_last);
 	size_t nr = 0;
 	const struct file *f;
 	char live[PATH_MAX];
@@ -230,7 +231,10 @@ static bool flip(void)
 		return false;
 	f = find_part(backend, "data.", "", rounds_rnd(nr));
 	snprintf(live, sizeof(live), "live.%s", f->name + 5);
-	if (find(1, live) || find(2, live) || find(3, live) || f->len <= DATA_OFF || is_flipped(0, f->name))
+	for (int i = HOME; i <= near_last; i++)
+		if (find(i, live))
+			return false;
+	if (f->len <= DATA_OFF || is_flipped(0, f->name))
 		return false;
 	spoil_bit(f->path, rounds_rnd(8) ? DATA_OFF + (off_t)rounds_rnd((size_t)f->len - DATA_OFF) :
 					   (off_t)rounds_rnd(64));
@@ -276,7 +280,7 @@ static bool is_lost_twice(const char *name)
 
 	if (!is_flipped(HOME, name) || !log)
 		return false;
-	for (int i = 2; i <= LAST; i++) {
+	for (int i = 2; i <= near_last; i++) {
 		copy = lost_away >> i & 1 || is_flipped(i, name) ? NULL : find(i, name);
 		if (copy && copy->len >= log->len)
 			return false;
@@ -296,24 +300,24 @@ static bool mirror_may_fail(int who, size_t from, size_t to)
 /* A backend that is away has a live file. */
 static bool is_open_there(void)
 {
-	for (int i = 2; i <= LAST; i++)
+	for (int i = 2; i <= near_last; i++)
 		if (lost_away >> i & 1 && (find(i, "live.") || has_notes(i)))
 			return true;
 	return blind;
 }
 
-static bool is_one(unsigned bits) { return !(bits & (bits - 1)); }
+static unsigned nr_of(unsigned bits) { return (unsigned)__builtin_popcount(bits); }
 
 /* Whether version @v may be lost, as the backends are. */
 static bool may_be_lost(int v)
 {
 	unsigned gone = lost_away | wiped;
 
-	if (covered >> v & 1 && is_one(gone) && !(nr_flips && gone))
+	if (covered >> v & 1 && nr_of(gone) + nr_flips <= lost_survives)
 		return false;
 	if (settled >> v & 1 && gone & settled_away && !nr_flips)
 		return false;
-	for (int i = 1; i <= LAST; i++)
+	for (int i = 1; i <= near_last; i++)
 		if (in[i] >> v & 1 && (gone >> i & 1 || nr_flips))
 			return true;
 	return false;
@@ -323,7 +327,7 @@ static bool may_fail(int who, size_t from, size_t to)
 {
 	if (kind == LOST_MIRROR)
 		return mirror_may_fail(who, from, to);
-	if (nr_flips > 1 || is_open_there())
+	if (nr_flips > lost_survives || is_open_there())
 		return true;
 	for (int v = 0; v < 64 && model_all() >> v; v++)
 		if (may_be_lost(v) && model_may_read(who, v, from, to))
@@ -333,7 +337,7 @@ static bool may_fail(int who, size_t from, size_t to)
 
 static void note_places(int who)
 {
-	for (int i = 1; i <= LAST; i++)
+	for (int i = 1; i <= near_last; i++)
 		if (lost_has_logs(i, who))
 			for (int v = 0; v < 64 && model_all() >> v; v++)
 				if (model_writer(v) == who)
@@ -347,9 +351,9 @@ static void drained(void)
 
 	if (kind != LOST_PARITY || nr_flips)
 		return;
-	if (is_one(gone))
+	if (nr_of(gone) <= lost_survives)
 		covered = model_at_rest();
-	settled = gone && is_one(gone) && gone == repaired_away ? covered : 0;
+	settled = gone && nr_of(gone) <= lost_survives && gone == repaired_away ? covered : 0;
 	settled_away = gone;
 }
 
@@ -369,7 +373,7 @@ static bool done(int who, const struct told_order *o, int v, long ret, bool ok)
 		note_places(who);
 	switch (o->act) {
 	case COMPACT:
-		for (int i = 1; i <= LAST; i++)
+		for (int i = 1; i <= near_last; i++)
 			in[i] |= lost_has_logs(i, who) ? model_all() : 0;
 		return ok || (any && ret == -EIO);
 	case REPAIR:
@@ -403,7 +407,7 @@ static int collect(void *arg)
 	int ret = 0;
 
 	(void)arg;
-	for (int i = 2; i <= LAST; i++) {
+	for (int i = 2; i <= near_last; i++) {
 		backend_path(path, i, false);
 		ret |= plfs_places_in(path, remove_orphans, &d);
 	}
@@ -416,7 +420,7 @@ bool lost_leaves_nothing(void)
 	bool left = false;
 
 	listed = false;
-	for (int i = 2; i <= LAST; i++)
+	for (int i = 2; i <= near_last; i++)
 		if (find(i, "data.") || find(i, "live.") || find(i, "parity."))
 			left = true;
 	if (!left)
@@ -425,7 +429,7 @@ bool lost_leaves_nothing(void)
 	if (in_child(collect, NULL))
 		return lost_amid;
 	listed = false;
-	for (int i = 2; i <= LAST; i++)
+	for (int i = 2; i <= near_last; i++)
 		if (find(i, "data.") || find(i, "live.") || find(i, "parity.")) {
 			fprintf(stderr, "left: %s\n", files[nr_files - 1].path);
 			return false;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Backends of told_model.h that go away or do not answer, come back, or come back empty, and damage to logs:
- * what may be an error then. The first backend is the scratch directory, the others are NEAR_DIR/2 and
- * NEAR_DIR/3.
+ * what may be an error then. The first backend is the scratch directory; near_spread() has the others.
  */
 #ifndef TEST_TOLD_LOST_H
 #define TEST_TOLD_LOST_H
@@ -19,6 +18,9 @@ bool lost_leaves_nothing(void);
 
 /* Whether the process @who has logs in the backend. */
 bool lost_has_logs(int backend, int who);
+
+/* So many losses at a time, of backends or logs, lose nothing that parity covers: 1, or set before. */
+extern unsigned lost_survives;
 
 /* Bits of the backends that are away. */
 extern unsigned lost_away;

@@ -135,9 +135,10 @@ parity_forgotten() { # a lost backend is given up: its bytes are read, its logs 
 
 parity_wrong() { # settings
 	local three_of="/plfs=$back,$work/plain,$bin"
-	wrong 78 'parity= is 0 or 1' "$plfs" run -m "$three_of{spread=process,parity=2}" true
-	wrong 78 'parity= is 0 or 1' "$plfs" run -m "$three_of{spread=process,parity=}" true
+	wrong 78 'parity= is 0, 1 or 2' "$plfs" run -m "$three_of{spread=process,parity=3}" true
+	wrong 78 'parity= is 0, 1 or 2' "$plfs" run -m "$three_of{spread=process,parity=}" true
 	wrong 78 'parity=1 is for three backends or more' "$plfs" run -m "$three_of{parity=1}" true
+	wrong 78 'parity=2 is for four backends or more' "$plfs" run -m "$three_of{spread=process,parity=2}" true
 	wrong 78 'parity=1 is for three backends or more' "$plfs" run -m "/plfs=$back,$bin{spread=file,parity=1}" true
 	wrong 78 'parity= does not go with drain=close' "$plfs" run -m "$three_of{spread=file,parity=1,drain=close}" true
 	wrong 78 'spread= does not go with near=' "$plfs" run -m "$three_of{spread=host,parity=1,near=/tmp}" true

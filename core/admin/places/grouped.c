@@ -171,11 +171,11 @@ static int list_logs(struct grouped *g)
 	return ret;
 }
 
-int grouped_take(struct grouped *g, const struct container *c)
+int grouped_take(struct grouped *g, const struct container *c, unsigned wanted)
 {
 	int ret;
 
-	*g = (struct grouped){ .c = c };
+	*g = (struct grouped){ .c = c, .wanted = wanted };
 	grouped_top(g, "");
 	ret = parity_read(c, &g->groups);
 	if (!ret)
@@ -278,24 +278,40 @@ static enum grouped_state judge(struct grouped *g, const struct parity_group *gr
 	return away || ret ? GROUPED_AWAY : is_apart(g, group) ? GROUPED_GOOD : GROUPED_DEAD;
 }
 
-static void cover(struct grouped *g, const struct parity_group *group, bool here)
+static bool is_of_use(const struct grouped *g, size_t no)
 {
+	return g->states[no] == GROUPED_GOOD || g->states[no] == GROUPED_AWAY;
+}
+
+/* How many parity files of the group of number @no, which is one, are of use. */
+static unsigned nr_of_group(const struct grouped *g, size_t no)
+{
+	const struct parity_group *other = parity_other(&g->groups, &g->groups.v[no]);
+
+	return other && is_of_use(g, (size_t)(other - g->groups.v)) ? 2 : 1;
+}
+
+static void cover(struct grouped *g, size_t no, bool here)
+{
+	const struct parity_group *group = &g->groups.v[no];
+	unsigned nr = nr_of_group(g, no);
+
 	for (unsigned i = 0; i < group->nr; i++) {
 		struct grouped_log *log = grouped_find(g, group->logs[i].path);
 
 		if (log && (log->ret == -EREMOTE || here) && group->logs[i].len >= log->len)
-			log->covered = true;
+			log->covered = nr > log->covered ? nr : log->covered;
 	}
 }
 
 void grouped_judge(struct grouped *g, uint64_t void_ns, bool waits)
 {
 	g->states = mem_zalloc((g->groups.cap + 1) * sizeof(*g->states));
-	for (size_t i = 0; g->states && i < g->groups.nr; i++) {
+	for (size_t i = 0; g->states && i < g->groups.nr; i++)
 		g->states[i] = judge(g, &g->groups.v[i], void_ns);
-		if (g->states[i] == GROUPED_GOOD || g->states[i] == GROUPED_AWAY)
-			cover(g, &g->groups.v[i], waits || g->states[i] == GROUPED_GOOD);
-	}
+	for (size_t i = 0; g->states && i < g->groups.nr; i++)
+		if (is_of_use(g, i))
+			cover(g, i, waits || g->states[i] == GROUPED_GOOD);
 }
 
 int grouped_add(struct grouped *g, const struct parity_group *group)
@@ -315,14 +331,20 @@ int grouped_add(struct grouped *g, const struct parity_group *group)
 	}
 	g->states[g->groups.nr] = GROUPED_GOOD;
 	v[g->groups.nr++] = *group;
-	cover(g, group, true);
+	cover(g, g->groups.nr - 1, true);
 	return 0;
 }
 
 bool grouped_is_again(const struct grouped *g, size_t no, const struct parity_log *log)
 {
+	unsigned nr = is_of_use(g, no) ? nr_of_group(g, no) : 1;
+
+	nr = nr < g->wanted ? nr : g->wanted;
 	for (size_t i = no + 1; i < g->groups.nr; i++)
-		if (g->states[i] == GROUPED_GOOD && parity_has(&g->groups.v[i], log->path) >= log->len)
+		if (g->states[i] == GROUPED_GOOD && parity_has(&g->groups.v[i], log->path) >= log->len &&
+		    (g->groups.v[i].row == g->groups.v[no].row ||
+		     !parity_is_of_same(&g->groups.v[i], &g->groups.v[no])) &&
+		    nr_of_group(g, i) >= nr)
 			return true;
 	return false;
 }
@@ -337,7 +359,7 @@ bool grouped_is_spare(const struct grouped *g, size_t no)
 		const struct grouped_log *log = grouped_find(g, group->logs[i].path);
 
 		if (log && !grouped_is_again(g, no, &group->logs[i]))
-			return g->states[no] == GROUPED_DEAD && log->covered;
+			return g->states[no] == GROUPED_DEAD && log->covered >= g->wanted;
 	}
 	return true;
 }

@@ -15,10 +15,10 @@ struct grouped_log {
 	uint64_t len;  /* of the file */
 	unsigned top;  /* where it is, in grouped.tops; 0: home */
 	int ret;       /* 0; -EREMOTE: its backend is not there; -EBUSY: it is written; -errno */
-	bool covered;
+	unsigned covered; /* by so many parity files of one group: so many losses it survives */
 };
 
-/* A group of "parity". */
+/* A parity file of "parity", and its logs. */
 enum grouped_state {
 	GROUPED_GOOD,
 	GROUPED_DEAD,  /* it covers nothing */
@@ -28,6 +28,7 @@ enum grouped_state {
 
 struct grouped {
 	const struct container *c;
+	unsigned wanted; /* parity files for each log */
 	struct listed listed;
 	struct grouped_log *logs; /* listed.nr, by their paths */
 	struct parity_groups groups;
@@ -41,7 +42,7 @@ struct grouped {
  * Of a backend that is not there the logs are those that a node index names. 0; -EIO: it may have open ones
  * (one line), or an index is damaged; -errno. To be released in any case.
  */
-int grouped_take(struct grouped *g, const struct container *c);
+int grouped_take(struct grouped *g, const struct container *c, unsigned wanted);
 void grouped_release(struct grouped *g);
 
 /*
@@ -57,13 +58,13 @@ struct grouped_log *grouped_find(const struct grouped *g, const char *path);
 /* The place of the backend in which @top is, "" for home, in g->tops. 0 also if there are too many. */
 unsigned grouped_top(struct grouped *g, const char *top);
 
-/* Another group. -ENOMEM. */
+/* Another parity file. -ENOMEM. */
 int grouped_add(struct grouped *g, const struct parity_group *group);
 
-/* Whether a group behind number @no, of which all is there, covers as much of the log. */
+/* Whether another group behind number @no, of which all is there, covers as much of the log, as well. */
 bool grouped_is_again(const struct grouped *g, size_t no, const struct parity_log *log);
 
-/* Whether each log of the group number @no is covered by a later one, or has gone for good. */
+/* Whether each log of the parity file number @no is covered by a later group, or has gone for good. */
 bool grouped_is_spare(const struct grouped *g, size_t no);
 
 #endif

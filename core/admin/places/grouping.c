@@ -14,7 +14,7 @@
 #include "core/backend/spread.h"
 #include "core/base/alloc.h"
 #include "core/base/as_owner.h"
-#include "core/dropping/parities.h"
+#include "core/dropping/parities_make.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,10 @@ static int by_length(const void *a, const void *b)
 	return x->top != y->top ? (x->top < y->top ? -1 : 1) : x->len < y->len ? 1 : x->len > y->len ? -1 : 0;
 }
 
-static bool is_wanted(const struct grouped_log *log) { return !log->ret && !log->covered; }
+static bool is_wanted(const struct grouping *gr, const struct grouped_log *log)
+{
+	return !log->ret && log->covered < gr->g.wanted;
+}
 
 /* -ENOMEM */
 static int fill_buckets(struct grouping *gr)
@@ -58,7 +61,7 @@ static int fill_buckets(struct grouping *gr)
 	if (!gr->logs)
 		return -ENOMEM;
 	for (size_t i = 0; i < gr->g.listed.nr; i++)
-		if (is_wanted(&gr->g.logs[i]))
+		if (is_wanted(gr, &gr->g.logs[i]))
 			gr->logs[nr++] = &gr->g.logs[i];
 	qsort(gr->logs, nr, sizeof(*gr->logs), by_length);
 	for (size_t i = 0; i < nr; i++) {
@@ -124,31 +127,43 @@ static void find_own(struct grouping *gr)
 	container_list(gr->g.c, find_gone, gr);
 }
 
-/* The backend of the mapping with the least parity that has none of these logs; -1: none is there. */
-static int pick_holder(const struct grouping *gr, struct grouped_log *const *logs, unsigned nr)
+/* The backend of the mapping, not number @but, with the least parity, that has none of these logs; -1. */
+static int pick_holder(const struct grouping *gr, struct grouped_log *const *logs, unsigned nr, int but)
 {
 	int best = -1;
 
-	for (unsigned i = 0; i < gr->nr_own; i++) {
-		bool used = gr->gone[i] || (i && !gr->own[i]);
+	for (int i = 0; i < (int)gr->nr_own; i++) {
+		bool used = i == but || gr->gone[i] || (i && !gr->own[i]);
 
 		for (unsigned k = 0; k < nr && !used; k++)
 			used = logs[k]->top == gr->own[i];
 		if (!used && (best < 0 || gr->load[i] < gr->load[best]))
-			best = (int)i;
+			best = i;
 	}
 	return best;
 }
 
+/* Those of as many parity files as are wanted: how many there are. */
+static unsigned pick_holders(const struct grouping *gr, struct grouped_log *const *logs, unsigned nr,
+			     int *holders)
+{
+	unsigned nr_rows = 0;
+	int but = -1;
+
+	while (nr_rows < gr->g.wanted && (but = pick_holder(gr, logs, nr, but)) >= 0)
+		holders[nr_rows++] = but;
+	return nr_rows;
+}
+
 /* ---- making ---- */
 
-static void not_made(struct grouping *gr, const char *log, int err)
+static void not_made(struct grouping *gr, const struct grouped_log *log, int err)
 {
 	char why[100];
 
-	snprintf(why, sizeof(why), "no parity: %s",
+	snprintf(why, sizeof(why), "%s: %s", log->covered ? "one parity file and not two" : "no parity",
 		 err == -ENXIO ? "another backend is not there" : strerror(-err));
-	drain_trouble(gr->d, gr->g.c->dir, log, why);
+	drain_trouble(gr->d, gr->g.c->dir, log->path, why);
 }
 
 static void leave(struct grouping *gr, struct grouped_log *const *logs, unsigned nr, int err)
@@ -157,19 +172,48 @@ static void leave(struct grouping *gr, struct grouped_log *const *logs, unsigned
 	for (unsigned i = 0; i < nr; i++) {
 		logs[i]->ret = err; /* not once more */
 		if (err != -ETIME)
-			not_made(gr, logs[i]->path, err);
+			not_made(gr, logs[i], err);
 	}
 }
 
-static int make_in(struct grouping *gr, unsigned holder, struct parity_group *group, unsigned *bad)
+/* The parity files of a group that is made, and where. */
+struct group_files {
+	struct parity_group rows[PARITY_ROWS_MAX];
+	int holders[PARITY_ROWS_MAX];
+	unsigned nr;
+	struct parities_failure f;
+};
+
+static void set_logs(struct group_files *files, struct grouped_log *const *logs, unsigned nr)
+{
+	for (unsigned k = 0; k < PARITY_ROWS_MAX; k++) {
+		struct parity_group *g = &files->rows[k];
+
+		*g = (struct parity_group){ .row = k, .nr = nr };
+		for (unsigned i = 0; i < nr; i++) {
+			g->logs[i].len = logs[i]->len;
+			snprintf(g->logs[i].path, sizeof(g->logs->path), "%s", logs[i]->path);
+		}
+	}
+	files->f = (struct parities_failure){ UINT_MAX, UINT_MAX };
+}
+
+static int make_in(struct grouping *gr, struct group_files *files)
 {
 	const struct container *c = gr->g.c;
 	struct carry carry = { .copied = pace_copied, .arg = gr->d, .piece = pace_piece(gr->d) };
-	const struct place_settings *ps = holder ? &c->store->spread->others[holder - 1] : NULL;
-	int token = token_take(c->store, c->store->spares->places[0].writers, gr->d), ret;
+	struct parities_row rows[PARITY_ROWS_MAX];
+	int token, ret = -ETIME;
 
-	ret = token == -ETIME || pace_is_over(gr->d) ? -ETIME :
-						       parities_make(c, gr->record, ps, group, &carry, bad);
+	for (unsigned k = 0; k < files->nr; k++) {
+		int holder = files->holders[k];
+
+		rows[k] = (struct parities_row){ &files->rows[k],
+						 holder ? &c->store->spread->others[holder - 1] : NULL };
+	}
+	token = token_take(c->store, c->store->spares->places[0].writers, gr->d);
+	if (token != -ETIME && !pace_is_over(gr->d))
+		ret = parities_make(c, gr->record, rows, files->nr, &carry, &files->f);
 	token_give(c->store, token);
 	gr->d->nr_parity += carry.nr_logs;
 	return ret;
@@ -182,49 +226,72 @@ static bool is_of_holder(int ret)
 	       ret == -EPERM;
 }
 
-/* A parity file of these logs. 0; -EAGAIN: logs are to be looked at again; -ETIME, -ENOMEM: the end. */
+static bool has_as_much(struct grouped_log *const *logs, unsigned nr, unsigned nr_rows)
+{
+	for (unsigned i = 0; i < nr; i++)
+		if (logs[i]->covered < nr_rows)
+			return false;
+	return true;
+}
+
+/* 0; -ENXIO: no backend is left for what the logs lack; -errno. *@tried: one was, and is not there now. */
+static int make_somewhere(struct grouping *gr, struct grouped_log *const *logs, unsigned nr,
+			  struct group_files *files, bool *tried)
+{
+	unsigned failed;
+	int ret;
+
+	set_logs(files, logs, nr);
+	do {
+		files->nr = pick_holders(gr, logs, nr, files->holders);
+		if (has_as_much(logs, nr, files->nr))
+			return -ENXIO;
+		if (*tried && files->nr < gr->g.wanted && nr > 1)
+			return -ENXIO; /* a smaller group may have all */
+		ret = make_in(gr, files);
+		failed = is_of_holder(ret) ? files->f.row : UINT_MAX;
+		*tried |= failed < files->nr;
+		if (failed < files->nr)
+			gr->gone[files->holders[failed]] = true;
+	} while (failed < files->nr);
+	for (unsigned k = 0; k < files->nr && !ret; k++) {
+		gr->load[files->holders[k]] += files->rows[k].len;
+		ret = grouped_add(&gr->g, &files->rows[k]);
+	}
+	return ret;
+}
+
+/* Parity of these logs. 0; -EAGAIN: logs are to be looked at again; -ETIME, -ENOMEM: the end. */
 static int make(struct grouping *gr, struct grouped_log *const *logs, unsigned nr)
 {
-	struct parity_group *group = mem_zalloc(sizeof(*group));
-	unsigned bad = 0;
+	struct group_files *files = mem_zalloc(sizeof(*files));
 	bool tried = false;
-	int holder, ret = group ? -ENXIO : -ENOMEM;
+	int ret = files ? make_somewhere(gr, logs, nr, files, &tried) : -ENOMEM;
+	unsigned bad = files ? files->f.log : nr;
 
-	for (unsigned i = 0; i < nr && group; i++) {
-		group->logs[group->nr].len = logs[i]->len;
-		snprintf(group->logs[group->nr++].path, sizeof(group->logs->path), "%s", logs[i]->path);
-	}
-	while (is_of_holder(ret) && (holder = pick_holder(gr, logs, nr)) >= 0) {
-		ret = make_in(gr, (unsigned)holder, group, &bad);
-		gr->gone[holder] = is_of_holder(ret);
-		tried = true;
-		gr->load[holder] += ret ? 0 : group->len;
-	}
-	if (!ret)
-		ret = grouped_add(&gr->g, group);
-	else if ((ret == -EIO || ret == -EBADMSG || ret == -ENOENT) && bad < nr) {
+	if ((ret == -EIO || ret == -EBADMSG || ret == -ENOENT) && bad < nr) {
 		gr->d->nr_lost += ret != -ENOENT;
 		logs[bad]->ret = ret;
 		if (ret != -ENOENT)
-			not_made(gr, logs[bad]->path, ret);
+			not_made(gr, logs[bad], ret);
 		ret = -EAGAIN;
 	} else if (is_of_holder(ret) && tried && nr > 1) {
 		ret = -EAGAIN; /* with a log less, one of their backends may have the parity */
-	} else {
-		leave(gr, logs, nr, ret);
+	} else if (ret || files->nr < gr->g.wanted) {
+		leave(gr, logs, nr, ret ? ret : -ENXIO);
 	}
-	mem_free(group);
+	mem_free(files);
 	return !ret || ret == -ETIME || ret == -ENOMEM ? ret : -EAGAIN;
 }
 
-/* Of a full group: one backend has its parity. */
+/* Of a full group: the other backends have its parity. */
 static unsigned nr_members(const struct grouping *gr)
 {
 	unsigned nr = 0;
 
 	for (unsigned i = 0; i < gr->nr_own; i++)
 		nr += !gr->gone[i];
-	return nr > 1 ? (unsigned)min_size(nr - 1, PARITY_LOGS_MAX) : 1;
+	return nr > gr->g.wanted ? (unsigned)min_size(nr - gr->g.wanted, PARITY_LOGS_MAX) : 1;
 }
 
 /* One group of those that are left. 0; -ENOENT: none is left; -EAGAIN: as make(). */
@@ -366,7 +433,7 @@ static int make_groups(const struct container *c, uint64_t void_ns, struct plfs_
 		mem_free(gr);
 		return ret == -EBUSY ? 0 : ret;
 	}
-	ret = grouped_take(&gr->g, c);
+	ret = grouped_take(&gr->g, c, c->store->spares->parity);
 	if (!ret) {
 		find_own(gr);
 		grouped_judge(&gr->g, void_ns, d->closed_only);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Making the parity that a mapping wants (parity=1), of one container: which logs form a group, and which
+ * Making the parity that a mapping wants (parity=), of one container: which logs form a group, and which
  * groups are of no use any more.
  */
 #ifndef PLFS_GROUPING_H

@@ -7,6 +7,7 @@
 #include "core/base/alloc.h"
 #include "core/dropping/copies.h"
 #include "core/dropping/parities.h"
+#include "core/dropping/parities_make.h"
 
 int heal_log(const struct container *c, const struct scan_log *log)
 {

@@ -131,6 +131,8 @@ static void appends_behind_what_is_away(void)
 
 /* ---- histories ---- */
 
+static size_t any_other(void) { return 2 + rounds_rnd((size_t)near_last - 1); }
+
 static enum told_act away_act(void)
 {
 	if (!lost_away || !rounds_rnd(6))
@@ -149,7 +151,7 @@ static struct model_act random_act(void)
 	if (a.act == PAUSE)
 		return a;
 	if (!rounds_rnd(lost_away ? 6 : 10))
-		return (struct model_act){ 0, away_act(), 2 + rounds_rnd(2), 0 };
+		return (struct model_act){ 0, away_act(), any_other(), 0 };
 	if (told_once && !rounds_rnd(15))
 		return (struct model_act){ 0, FLIP, 0, 0 };
 	if (!rounds_rnd(7))
@@ -157,7 +159,16 @@ static struct model_act random_act(void)
 	return told_random_possible(a);
 }
 
-/* All close it, what is away is made anew, and then the other backend goes too. */
+static size_t one_that_is_there(void)
+{
+	size_t i = 2;
+
+	while (i < (size_t)near_last && lost_away >> i & 1)
+		i++;
+	return i;
+}
+
+/* All close it, what is away is made anew, and then another backend goes too. */
 static bool repair_and_lose_another(void)
 {
 	int reader = (int)rounds_rnd(TOLD_PROCS);
@@ -166,7 +177,7 @@ static bool repair_and_lose_another(void)
 	for (int who = 0; who < TOLD_PROCS && ok; who++)
 		ok = !model_is_open[who] || model_step(who, CLOSE, 0, 0);
 	return ok && model_step(TOLD_PROCS, REPAIR, 0, 0) && model_step(TOLD_PROCS, DRAIN, 0, 0) &&
-	       model_step(0, AWAY, lost_away & 4 ? 3 : 2, 0) && model_step(reader, OPEN, 0, 0) &&
+	       model_step(0, AWAY, one_that_is_there(), 0) && model_step(reader, OPEN, 0, 0) &&
 	       model_step(reader, READ, 0, 0);
 }
 
@@ -180,12 +191,16 @@ static bool random_step(void)
 	if (!lost_amid || rounds_rnd(3) || a.act >= AWAY || a.act == PAUSE || a.act == KILL)
 		return model_step(a.who, a.act, a.off, a.len);
 	return model_beside(a, 1 + (int)rounds_rnd(rounds_rnd(2) ? 8 : 60),
-			    (struct model_act){ 0, rounds_rnd(5) ? AWAY : KILL, 2 + rounds_rnd(2), 0 });
+			    (struct model_act){ 0, rounds_rnd(5) ? AWAY : KILL, any_other(), 0 });
 }
 
 static bool all_back(void)
 {
-	return model_step(0, BACK, 2, 0) && model_step(0, BACK, 3, 0);
+	bool ok = true;
+
+	for (size_t i = 2; i <= (size_t)near_last && ok; i++)
+		ok = model_step(0, BACK, i, 0);
+	return ok;
 }
 
 static bool is_played(const void *how)
@@ -229,6 +244,21 @@ static void setup_parity(void)
 	near_spread("process,parity=1,drain=none");
 }
 
+static void setup_two(void)
+{
+	kind = LOST_PARITY;
+	lost_survives = 2;
+	near_last = 4;
+	scratch_in_memory = true;
+	near_spread("process,parity=2,drain=none");
+}
+
+static void setup_two_damaged(void)
+{
+	told_once = true;
+	setup_two();
+}
+
 static void setup_parity_damaged(void)
 {
 	told_once = true;
@@ -250,6 +280,8 @@ static void setup_mirror_damaged(void)
 
 TestSuite(hosts_lost_spread, .init = setup_spread, .fini = near_remove, .timeout = 3600);
 TestSuite(hosts_lost_parity, .init = setup_parity, .fini = near_remove, .timeout = 3600);
+TestSuite(hosts_lost_two, .init = setup_two, .fini = near_remove, .timeout = 3600);
+TestSuite(hosts_lost_two_damaged, .init = setup_two_damaged, .fini = near_remove, .timeout = 3600);
 TestSuite(hosts_lost_parity_damaged, .init = setup_parity_damaged, .fini = near_remove, .timeout = 3600);
 TestSuite(hosts_lost_mirror_damaged, .init = setup_mirror_damaged, .fini = near_remove, .timeout = 3600);
 TestSuite(hosts_lost_mirror, .init = setup_mirror, .fini = near_remove, .timeout = 3600);
@@ -287,4 +319,7 @@ Test(hosts_lost_mirror_damaged, what_is_there_twice_is_read_and_the_rest_is_righ
 }
 Test(hosts_lost_spread, also_in_the_midst_of_a_call_that_may_be_the_last) { play(true); }
 Test(hosts_lost_parity, also_in_the_midst_of_a_call_that_may_be_the_last) { play(true); }
+Test(hosts_lost_two, what_is_covered_is_read_while_two_backends_are_away) { play(false); }
+Test(hosts_lost_two, also_in_the_midst_of_a_call_that_may_be_the_last) { play(true); }
+Test(hosts_lost_two_damaged, what_is_there_twice_is_read_and_the_rest_is_right_or_an_error) { play(false); }
 Test(hosts_lost_mirror, also_in_the_midst_of_a_call_that_may_be_the_last) { play(true); }
