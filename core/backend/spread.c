@@ -182,9 +182,21 @@ static int look_at_way(void *arg, const char *path, const char *name, enum dropp
 	return !place_read_as(l->home->store, dir, name, &p) && !strcmp(p.path, l->top);
 }
 
+/* Whether the container @path is not in the backend. */
+static bool lacks(const struct container *c, const struct place_settings *ps, const char *path)
+{
+	struct place_dir there;
+	int ret = place_find(c->store, ps, geteuid(), path, &there);
+
+	if (!ret)
+		place_leave(&there);
+	return ret == -ENOENT;
+}
+
 /*
  * A host without logs there sees by the other hosts' files at home whether the file should have some there.
- * The container's directory there is made before any of those, and stays as long as they do.
+ * The container's directory there is made before any of those, and stays as long as they do. So what another
+ * process makes meanwhile is found by a second look.
  */
 static bool is_unmounted(const struct container *c, const struct place_settings *ps, const char *dir)
 {
@@ -192,18 +204,13 @@ static bool is_unmounted(const struct container *c, const struct place_settings 
 	struct container home = *c;
 	struct leading l = { .home = &home };
 	char path[CONTAINER_PATH_LEN];
-	struct place_dir there;
 	struct stat st;
-	int ret;
 
 	home.store = &bare;
 	snprintf(path, sizeof(path), "%.*s", (int)(strrchr(dir, '/') - dir), dir);
-	ret = place_find(c->store, ps, geteuid(), path, &there);
-	if (!ret)
-		place_leave(&there);
-	if (ret != -ENOENT || sys.stat(ps->near, &st) || place_top_path(ps, l.top))
+	if (!lacks(c, ps, path) || sys.stat(ps->near, &st) || place_top_path(ps, l.top))
 		return false;
-	return container_list(&home, look_at_way, &l) == 1;
+	return container_list(&home, look_at_way, &l) == 1 && lacks(c, ps, path);
 }
 
 static int choose_alone(const struct container *c, unsigned backend, const char *dir, struct place_dir *hold)

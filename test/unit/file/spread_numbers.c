@@ -7,11 +7,13 @@
 #include "test/lib/near.h"
 
 #include "core/backend/names.h"
+#include "core/base/sys.h"
 
 #include <criterion/criterion.h>
 
 #include <fts.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define LEN 30000
 #define NR 12 /* processes that begin a file at once */
@@ -175,6 +177,57 @@ Test(spread_numbers, processes_that_begin_at_once_agree_on_the_numbers)
 		cr_assert_eq(lunlink("a"), 0);
 		cr_assert_eq(near_count("data.") + near_count("spread."), 0);
 	}
+}
+
+/* ---- a process that begins in the middle of another's first log ---- */
+
+static int begun[2]; /* a pipe: its other end is closed when the process that is waited for has its log */
+static int (*real_stat)(const char *path, struct stat *st);
+
+static int stat_of_late(const char *path, struct stat *st)
+{
+	char c;
+
+	if (!strncmp(path, near_dir, strlen(near_dir))) {
+		sys.stat = real_stat;
+		close(go[1]);
+		close(begun[1]);
+		read(begun[0], &c, 1);
+	}
+	return real_stat(path, st);
+}
+
+/* It has found nothing of the file in the other backend, and looks whether that is mounted. */
+static int write_late(void *arg)
+{
+	struct lfile l = made("a");
+
+	(void)arg;
+	real_stat = sys.stat;
+	sys.stat = stat_of_late;
+	return lfill(&l, 0, LEN, 1) != LEN || lclose(&l);
+}
+
+Test(spread_numbers_file, a_backend_in_which_another_process_just_begins_is_no_other_device)
+{
+	pid_t other, late;
+
+	for (int i = 0; !near_count("data."); i++) {
+		cr_assert_lt(i, 100);
+		lunlink("a");
+		cr_assert(pipe(go) == 0 && pipe(begun) == 0);
+		other = start_child(write_one, (void *)1);
+		late = start_child(write_late, NULL);
+		close(go[0]);
+		close(go[1]);
+		close(begun[0]);
+		close(begun[1]);
+		cr_assert_eq(wait_child(late), 0);
+		cr_assert_eq(wait_child(other), 0);
+	}
+	go[0] = 0;
+	cr_assert_eq(near_count("data."), 2, "by the rule, both are there");
+	cr_assert_eq(in_child(read_it, (void *)2), 0);
 }
 
 /* A number has one rule. */
