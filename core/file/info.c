@@ -117,7 +117,7 @@ static int add_dropping_info(void *arg, const char *path, const char *name, enum
 	if (kind == DROPPING_DATA) {
 		info->nr_logs++;
 		info->log_bytes += datalog_len(&st);
-	} else if (kind != DROPPING_OTHER) {
+	} else if (kind == DROPPING_LIVE || kind == DROPPING_INDEX) {
 		info->index_bytes += (uint64_t)st.st_size;
 	}
 	info->nr_writers += kind == DROPPING_LIVE;

@@ -115,6 +115,16 @@ parity_shown() { # by places and du: which backend has it, and what it takes
 	"$plfs" run -m "$map" rm /plfs/s
 }
 
+parity_is_no_index() { # for stat, where it is in the first backend
+	local map indexes
+	parity_setup
+	until parity_file i && [ "$(find "$back" -name 'parity.*')" ]; do "$plfs" run -m "$map" rm /plfs/i; done
+	indexes=$(find "$back" -name 'index.*' ! -name 'index.global' -printf '%s\n' | awk '{ n += $1 } END { print n }')
+	"$plfs" stat --json "$back/i" | tee "$work/out"
+	grep "\"index_bytes\": $indexes," "$work/out"
+	"$plfs" run -m "$map" rm /plfs/i
+}
+
 parity_forgotten() { # a lost backend is given up: its bytes are read, its logs made anew, and what comes back does no harm
 	local map
 	parity_setup
