@@ -223,7 +223,7 @@ static void print_drained(const struct run *r, int rc)
 		tool_print("%llu parity files made, the bytes read for them are among these",
 			   (unsigned long long)d->nr_parity);
 	if (d->nr_left)
-		tool_print("%llu logs stay: open, or they could not be moved; try again later",
+		tool_print("%llu logs stay, or lack copies or parity: open, or it could not be done; try again later",
 			   (unsigned long long)d->nr_left);
 	if (d->nr_elsewhere)
 		tool_print("%llu places are not on this host: run plfs drain there",

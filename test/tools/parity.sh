@@ -125,6 +125,29 @@ parity_is_no_index() { # for stat, where it is in the first backend
 	"$plfs" run -m "$map" rm /plfs/i
 }
 
+parity_by_another() { # a process that is at it: the line says so, and --wait waits
+	local map rc=0 holder
+	parity_setup
+	map="/plfs=$back,$two,$three{small=0,spread=process,parity=1,drain=none}"
+	spread_file y
+	"$plfs" drain -m "$map" "$back/y"
+	python3 -c 'import fcntl, struct, sys, time
+f = open(sys.argv[1], "r+")
+fcntl.fcntl(f, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
+open(sys.argv[2], "w").close()
+time.sleep(1000)' "$(find "$back" -name parity)" "$work/locked" & # F_OFD_SETLK
+	holder=$!
+	until [ -e "$work/locked" ]; do sleep 0.05; done
+	"$plfs" drain -m "$map" "$back/y" >"$work/out" 2>"$work/err" || rc=$?
+	cat "$work/out" "$work/err"
+	{ sleep 1; kill "$holder"; } &
+	[ "$rc" = 75 ]
+	[ "$(grep -c 'another process makes it at the moment; plfs drain --wait waits for that' "$work/err")" = 1 ]
+	"$plfs" drain --wait --timeout=60 -m "$map" "$back/y"
+	rm "$work/locked"
+	"$plfs" run -m "$map" rm /plfs/y
+}
+
 parity_forgotten() { # a lost backend is given up: its bytes are read, its logs made anew, and what comes back does no harm
 	local map
 	parity_setup

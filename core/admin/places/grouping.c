@@ -418,6 +418,14 @@ static int count_uncovered(const struct container *c, struct plfs_drain *d)
 	return ret ? ret : one;
 }
 
+/* It may have seen less. */
+static void leave_to_another(const struct container *c, struct plfs_drain *d)
+{
+	d->nr_left++;
+	drain_trouble(d, c->dir, PARITY_NAME,
+		      "another process makes it at the moment; plfs drain --wait waits for that");
+}
+
 static int make_groups(const struct container *c, uint64_t void_ns, struct plfs_drain *d)
 {
 	struct grouping *gr = mem_zalloc(sizeof(*gr));
@@ -429,7 +437,8 @@ static int make_groups(const struct container *c, uint64_t void_ns, struct plfs_
 	gr->record = parity_lock(c);
 	if (gr->record < 0) {
 		ret = gr->record;
-		d->nr_left += ret == -EBUSY; /* another process does it, and may have seen less */
+		if (ret == -EBUSY)
+			leave_to_another(c, d);
 		mem_free(gr);
 		return ret == -EBUSY ? 0 : ret;
 	}
