@@ -222,7 +222,11 @@ static int expand_one(const char **text, char *out, size_t *len, char *err, size
 	memcpy(name, *text, n);
 	name[n] = '\0';
 	*text += n;
-	value = n ? secure_getenv(name) : NULL;
+	if (!n) {
+		snprintf(err, err_len, "near=: behind \"$\" there is no name of a variable, as in $TMPDIR, without braces");
+		return -EINVAL;
+	}
+	value = secure_getenv(name);
 	if (!value || !*value) {
 		snprintf(err, err_len, "near=: the environment variable \"%s\" is not set", name);
 		return -EINVAL;
@@ -255,6 +259,14 @@ int option_expand(const char *text, char *out, char *err, size_t err_len)
 	}
 	out[len] = '\0';
 	return ret;
+}
+
+bool option_names_variables(const char *text)
+{
+	while ((text = strchr(text, '$')))
+		if (!is_of_name(*++text))
+			return false;
+	return true;
 }
 
 bool option_is_place_name(const char *text)

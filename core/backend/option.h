@@ -56,6 +56,9 @@ int option_take(struct mount_spec *m, const char *text, char *err, size_t err_le
 /* Put @text into @out (PATH_MAX), with the values of the variables in it. As option_take(). */
 int option_expand(const char *text, char *out, char *err, size_t err_len);
 
+/* Whether the name of a variable is behind each "$" of @text. */
+bool option_names_variables(const char *text);
+
 /* Whether @text can be the name of a place: letters, digits, "_", and not as the first "-" or ".". */
 bool option_is_place_name(const char *text);
 

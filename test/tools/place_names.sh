@@ -43,6 +43,9 @@ named_wrong() { # a name that nobody has given, a list that others may write, an
 	wrong 1 'No such file or directory' "$plfs" places --names "$work/none"
 	"$plfs" places -q --add 'nvme=$PLFS_TEST_PLACE' "$back"
 	wrong 78 'near=: the environment variable "PLFS_TEST_PLACE" is not set' "$plfs" run -m "/plfs=$back{near=nvme}" true
+	wrong 1 '"${PLFS_TEST_PLACE}/x": behind "$" there is no name of a variable, as in $TMPDIR, without braces' \
+		"$plfs" places --add 'nvme=${PLFS_TEST_PLACE}/x' "$back"
+	wrong 78 'near=: behind "$" there is no name of a variable' "$plfs" run -m "/plfs=$back{near=/tmp/\$}" true
 	chmod 666 "$back/.plfs/places"
 	wrong 78 "near=nvme: $back/.plfs/places does not count: others may write it (chmod 644 mends that)" \
 		"$plfs" run -m "/plfs=$back{near=nvme}" true

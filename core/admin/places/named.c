@@ -75,10 +75,12 @@ static int check(const char *name, const char *dir)
 	char err[256] = "", *path = NULL;
 
 	if (!option_is_place_name(name))
-		msg_error("\"%s\" is no name of a place: up to %d letters, digits, _, - and . make one", name,
-			  CONFIG_NAME_MAX);
+		msg_error("\"%s\" is no name of a place: up to %d letters, digits, _, - and . make one, but for \"auto\"",
+			  name, CONFIG_NAME_MAX);
 	else if (dir && strchr(dir, '\n'))
 		msg_error("a place cannot have a newline in its directory's name");
+	else if (dir && !option_names_variables(dir))
+		msg_error("\"%s\": behind \"$\" there is no name of a variable, as in $TMPDIR, without braces", dir);
 	else if (dir && !strchr(dir, '$') && option_near(&path, dir, err, sizeof(err)))
 		msg_error("%s", err);
 	else
