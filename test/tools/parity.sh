@@ -125,6 +125,20 @@ parity_is_no_index() { # for stat, where it is in the first backend
 	"$plfs" run -m "$map" rm /plfs/i
 }
 
+parity_repaired() { # a repair makes parity where its backends are known: under a mapping, and says so without one
+	local map
+	parity_setup
+	until parity_file r && [ "$(find "$two" -name 'parity.*')" ]; do "$plfs" run -m "$map" rm /plfs/r; done
+	find "$two" -name 'parity.*' -delete
+	"$plfs" check "$back/r" | grep 'a repair or plfs drain with its mapping makes it'
+	"$plfs" repair "$back/r" | tee "$work/out"
+	grep 'not all parity is made anew: its backend is in no mapping here (-m), or is not there' "$work/out"
+	! grep 'could not be done' "$work/out" || return 1
+	"$plfs" repair -m "$map" "$back/r" | grep 'parity in other backends made anew'
+	! "$plfs" check "$back/r" | grep parity || return 1
+	"$plfs" run -m "$map" rm /plfs/r
+}
+
 parity_by_another() { # a process that is at it: the line says so, and --wait waits
 	local map rc=0 holder
 	parity_setup

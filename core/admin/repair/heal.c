@@ -31,7 +31,7 @@ int heal_parity(const struct container *c, bool quick, unsigned *nr)
 {
 	struct carry carry = { .bytes = 0 };
 	struct parity_groups gs;
-	int ret = parity_read(c, &gs);
+	int ret = parity_read(c, &gs), unknown = 0;
 
 	*nr = 0;
 	for (size_t i = 0; i < gs.nr && !ret; i++) {
@@ -41,7 +41,11 @@ int heal_parity(const struct container *c, bool quick, unsigned *nr)
 			continue;
 		ret = parities_remake(c, &gs.v[i], &carry);
 		*nr += !ret;
+		if (ret == -ENXIO) {
+			unknown = ret;
+			ret = 0;
+		}
 	}
 	parity_release(&gs);
-	return ret;
+	return ret ? ret : unknown;
 }

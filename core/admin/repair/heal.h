@@ -13,7 +13,10 @@
  */
 int heal_log(const struct container *c, const struct scan_log *log);
 
-/* Make each parity file anew that is missing or damaged; @quick: without reading them. *@nr: how many. */
+/*
+ * Make each parity file anew that is missing or damaged; @quick: without reading them. *@nr: how many. 0;
+ * -ENXIO: the backends of some are not in the mapping, or not there, and all others are made; -errno.
+ */
 int heal_parity(const struct container *c, bool quick, unsigned *nr);
 
 #endif

@@ -22,6 +22,11 @@ static void heal_groups(struct repair *r, const struct scan *l)
 
 	if (nr && !repair_is_dry(r))
 		ret = heal_parity(l->c, r->k->check->quick, &nr);
+	if (ret == -ENXIO) {
+		findings_add(&r->steps, PLFS_NOTED, "parity", "", 0,
+			     "not all parity is made anew: its backend is in no mapping here (-m), or is not there");
+		ret = 0;
+	}
 	if (nr || ret)
 		repair_report(r, ret, "parity", "", "parity in other backends made anew");
 }

@@ -75,7 +75,7 @@ static void look_at_group(struct scan *l, const struct parity_group *g, uint32_t
 			     "the parity in %s is for its owner's eyes alone, and was not looked at", where);
 	else
 		findings_add(l->found, PLFS_NOTED, "parity-missing", g->file, no,
-			     "the parity in %s is not there: %s; a repair or plfs drain makes it",
+			     "the parity in %s is not there: %s; a repair or plfs drain with its mapping makes it",
 			     where, strerror(-ret));
 }
 
