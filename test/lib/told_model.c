@@ -17,7 +17,7 @@ static uint64_t knows[TOLD_ALL], released, older; /* bits of versions */
 static uint64_t closed, opened[TOLD_ALL]; /* of those in closed files, and before the last open */
 static uint64_t dead, home, lost;         /* of killed processes; no longer near, at home or not */
 static uint64_t maybe;                    /* under way, or killed on it */
-static bool untold[TOLD_ALL]; /* it only reads, and has acquired nothing since its host began to write bytes */
+static bool untold[TOLD_ALL]; /* it only reads, and has acquired nothing since its host wrote first */
 const struct model_backends *model_backends;
 bool model_is_open[TOLD_ALL], model_only_reads[TOLD_ALL], model_at_once, model_comes_home;
 

@@ -42,18 +42,34 @@ static long draw(long nr)
 	return (long)((h >> 33) % (uint64_t)nr);
 }
 
+static long sparse(void)
+{
+	const char *given = getenv("PLFS_TEST_SPARSE");
+
+	return given && atol(given) > 0 ? atol(given) : 1;
+}
+
 struct turn turn_begin(long stride)
 {
 	const char *given = getenv("PLFS_TEST_STRIDE");
-	long step = given ? atol(given) : stride;
+	long step = given ? atol(given) : stride * sparse();
 
 	return (struct turn){ 1 + draw(step > 0 ? step : 1), step > 0 ? step : 1 };
 }
 
 long turn_coarse(long *from, long coarse, bool all)
 {
-	long step = all ? 1 : 1 + (coarse ? *from / coarse : 3 * *from), nr = *from + draw(step);
+	long step = all ? 1 : (1 + (coarse ? *from / coarse : 3 * *from)) * sparse(), nr = *from + draw(step);
 
 	*from += step;
 	return nr;
+}
+
+bool turn_takes(long nr)
+{
+	static long offset = -1;
+
+	if (offset < 0)
+		offset = draw(sparse());
+	return nr % sparse() == offset;
 }

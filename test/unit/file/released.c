@@ -19,7 +19,7 @@
 #define LEN 100000
 
 static struct {
-	int ready, waiting;
+	int ready, go, waiting;
 	int released[RANKS]; /* pieces of each */
 	int published; /* how often the stub's time, or its length, was set by a close */
 	bool fails;
@@ -111,7 +111,7 @@ static int rank(void *arg)
 	/* whose bytes end last, unless it fails */
 	leads = r->me == (shared->fails ? 0 : RANKS - 1);
 	__atomic_add_fetch(&shared->ready, 1, __ATOMIC_SEQ_CST);
-	wait_until(&shared->ready, RANKS);
+	wait_until(&shared->go, 1);
 	if (!leads)
 		wait_until(&shared->published, 1);
 	closing = true;
@@ -135,6 +135,7 @@ static void all_release(int (*release)(struct lfile *l))
 	}
 	wait_until(&shared->ready, RANKS);
 	clock_gettime(CLOCK_REALTIME_COARSE, &before);
+	__atomic_store_n(&shared->go, 1, __ATOMIC_SEQ_CST);
 	for (int i = 0; i < RANKS; i++)
 		cr_assert_eq(wait_child(pids[i]), 0, "rank %d", i);
 	cr_assert_eq(stat_size("f"), RANKS * LEN);
