@@ -192,3 +192,30 @@ parity_wrong() { # settings
 	wrong 78 'spread= does not go with mirror=' "$plfs" run -m "$three_of{spread=host,parity=1,mirror=2}" true
 	"$plfs" run -m "$three_of{spread=host,parity=0}" true
 }
+
+parity_two_backends() { # parity=2, by the helper: any two of the others may be lost, and be made anew at home
+	local map lost dir four=$work/four
+	spread_setup process
+	mkdir "$four"
+	map="/plfs=$back,$two,$three,$four{small=0,spread=process,parity=2}"
+	spread_file p
+	until_so "the helper has ended" no_copier
+	"$plfs" drain -m "$map" "$back/p"
+	"$plfs" check "$back/p"
+	for lost in "$two $three" "$two $four" "$three $four"; do
+		for dir in $lost; do mv "$dir" "$dir.lost"; done
+		"$plfs" run -m "$map" cmp "$work/plain/p" /plfs/p
+		for dir in $lost; do mv "$dir.lost" "$dir"; done
+	done
+	for dir in $lost; do mv "$dir" "$dir.lost"; done
+	"$plfs" repair -m "$map" "$back/p" >/dev/null
+	"$plfs" run -m "/plfs=$back,$two" cmp "$work/plain/p" /plfs/p 2>"$work/err"
+	[ ! -s "$work/err" ]
+	"$plfs" drain -m "$map" "$back/p" && return 1
+	[ $? = 75 ]
+	for dir in $lost; do mv "$dir.lost" "$dir"; done
+	"$plfs" drain -m "$map" "$back/p"
+	"$plfs" check "$back/p"
+	"$plfs" run -m "$map" rm /plfs/p
+	[ -z "$(find "$two" "$three" "$four" -name 'data.*' -o -name 'parity.*')" ]
+}
