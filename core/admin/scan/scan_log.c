@@ -438,7 +438,8 @@ static int scan_one(struct log_scan *ll)
 	ret = s->ops->fstat(s, ll->h, &st);
 	if (!ret)
 		log->len = datalog_len(&st);
-	if (!ret && unlikely(placed_is_enabled(s)) && is_elsewhere(l, log, &p)) {
+	/* its live file is where all of it is */
+	if (!ret && log->live == SCAN_NONE && unlikely(placed_is_enabled(s)) && is_elsewhere(l, log, &p)) {
 		store_close(s, &ll->h);
 		return report_elsewhere(l, log, &p);
 	}

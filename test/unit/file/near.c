@@ -336,6 +336,30 @@ Test(near, check_notes_that_killed_processes_may_have_written_in_a_lost_place)
 	cr_assert_eq(in_child(check_notes, NULL), 1);
 }
 
+static int write_a_little_and_die(void *syncs)
+{
+	struct lfile l = made("a");
+
+	if (lfill(&l, 0, 1000, 1) != 1000 || (syncs && plfs_sync(l.f)))
+		return 1;
+	return kill(getpid(), SIGKILL);
+}
+
+/* Their last bytes are staged, and not in the logs. */
+Test(near, check_takes_no_open_log_at_home_for_one_in_a_lost_place)
+{
+	struct lfile l;
+
+	cr_assert_eq(in_child(write_a_little_and_die, "syncs"), 256 + SIGKILL);
+	near_lose();
+	cr_assert_eq(in_child(write_a_little_and_die, NULL), 256 + SIGKILL);
+	cr_assert_eq(in_child(check_notes, NULL), 1);
+	l = lopen("a", O_RDWR);
+	cr_assert_eq(lfill(&l, 1000, 1000, 1), 1000);
+	cr_assert_eq(in_child(check_notes, NULL), 1);
+	cr_assert_eq(lclose(&l), 0);
+}
+
 Test(near, after_a_loss_new_logs_are_at_home)
 {
 	struct lfile l;
