@@ -367,13 +367,11 @@ int reclaim_lock_end(struct reclaim *rc)
 int reclaim_check_file(struct reclaim *rc)
 {
 	struct inode *ino = rc->ino;
-	int ret = inode_read_header(ino, rc->fd, NULL);
 	struct stat st;
+	int ret = sys.fstat(rc->fd, &st) ? -errno : inode_read_header(ino, rc->fd, &st);
 
 	if (ret || !ino->v.stub.has_container)
 		return ret ? ret : 1;
-	if (sys.fstat(rc->fd, &st))
-		return -errno;
 	rc->times[0] = st.st_atim;
 	rc->times[1] = st.st_mtim;
 	if (stub_is_copy(&ino->v.stub, ino->key.ino))

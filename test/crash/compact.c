@@ -263,14 +263,10 @@ static void start_writer(struct asked *r)
 	cr_assert(answers(r));
 }
 
-/* Who closes a log waits for who has the index locked, and stands still: that one goes on then. */
-static int write_beside(struct asked *w, pid_t stopped)
+/* @pid ends while @stopped stands, or else when that has gone on. Its exit code; 256. */
+static int end_beside(pid_t pid, pid_t stopped)
 {
-	pid_t pid = w ? w->pid : start_child(write_meanwhile, NULL);
 	int status;
-
-	if (w)
-		cr_assert_eq(write(w->ask[1], "w", 1), 1);
 
 	for (int i = 0; i < 100; i++) {
 		if (waitpid(pid, &status, WNOHANG) == pid)
@@ -279,6 +275,14 @@ static int write_beside(struct asked *w, pid_t stopped)
 	}
 	kill(stopped, SIGCONT);
 	return wait_child(pid);
+}
+
+/* Who closes a log waits for who has the index locked, and stands still: that one goes on then. */
+static int write_beside(struct asked *w, pid_t stopped)
+{
+	if (w)
+		cr_assert_eq(write(w->ask[1], "w", 1), 1);
+	return end_beside(w ? w->pid : start_child(write_meanwhile, NULL), stopped);
 }
 
 struct plan {
@@ -457,4 +461,47 @@ Test(crash_compact, what_is_written_meanwhile_is_there_whichever_call_of_a_sweep
 Test(crash_compact, the_bytes_are_read_at_each_call_of_a_sweep)
 {
 	at_each_call((struct plan){ .sweeps = true, .stops = true });
+}
+
+/* ---- a small file ---- */
+
+static int write_round(void *round)
+{
+	struct lfile l = lopen("f", O_RDWR | O_CREAT);
+	size_t len = *(unsigned *)round == 1 ? 100 : LEN;
+
+	return lfill(&l, 0, len, *(unsigned *)round) != (ssize_t)len || lclose(&l);
+}
+
+/* False: it makes fewer calls. */
+static bool gets_logs_at(long nr)
+{
+	int status;
+	pid_t pid;
+
+	cr_assert_eq(in_child(write_round, &(unsigned){ 1 }), 0);
+	calls_left = nr;
+	pid = start_child(compact, (void *)stop_at_last);
+	cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
+	if (WIFSTOPPED(status)) {
+		cr_assert_eq(end_beside(start_child(write_round, &(unsigned){ 2 }), pid), 0, "call %ld", nr);
+		kill(pid, SIGCONT);
+		cr_assert_lt(wait_child(pid), 256, "call %ld", nr);
+		cr_assert_eq(in_child(look_newly, NULL), 0, "call %ld", nr);
+	}
+	cr_assert_eq(in_child(remove_it, NULL), 0);
+	return WIFSTOPPED(status);
+}
+
+Test(crash_compact, a_small_file_that_gets_logs_meanwhile_is_whole_whichever_call_it_met)
+{
+	long nr = 1;
+
+	scratch_in_memory = true;
+	scratch_setup_small();
+	pattern_fill(image, LEN, 0, 2);
+	while (gets_logs_at(nr))
+		nr++;
+	cr_assert_gt(nr, 10);
+	scratch_remove();
 }
