@@ -169,7 +169,12 @@ static long do_it(struct world *w, int who, const struct world_order *o, const u
 	case FLATTEN:
 	case COMPACT:
 	case REPAIR:
+	case CHECK:
 	case DRAIN:
+	case DRAIN_KEEP:
+	case BRING:
+	case STAGE:
+	case DROP:
 	case GC:
 		return 0;
 	default:

@@ -3,14 +3,18 @@
 
 #include "test/lib/asked.h"
 #include "test/lib/calls.h"
+#include "test/lib/gc.h"
 #include "test/lib/near.h"
+#include "test/lib/unchanged.h"
 
 #include "core/backend/mount.h"
 
 const char *const told_act_names[NR_ACTS] = { "open",	    "open to read", "pause",  "close",	  "write",
 					      "append",	    "ftruncate",    "read",   "fstat",	  "stat",
 					      "unlock",	    "lock",	    "fsync",  "compact",  "repair",
-					      "drain",	    "stage",	    "flatten", "kill",
+					      "repair -p",  "check",	    "gc",     "drain",
+					      "stage --to=home", "drain --to=home", "stage",
+					      "stage --drop", "places --forget", "flatten", "kill",
 					      "lose near",  "unlink",	    "goes away", "comes back",
 					      "is wiped",   "flip" };
 
@@ -54,22 +58,77 @@ static long read_it(struct told_answer *a)
 	return is_lost(ret) || (told_here && ret >= 0 && ret < plfs_size(mine.f)) ? read_pieces(a) : ret;
 }
 
-static long drain(void)
+static long drain(struct plfs_drain d)
 {
-	struct plfs_drain d = { 0 };
 	int ret = ldrain("a", &d);
 
 	return ret ? ret : (long)(d.nr_left + d.nr_lost);
 }
 
-static long stage(void)
+static long stage(bool drops)
 {
 	struct plfs_drain d = { 0 };
 	char path[PATH_MAX];
 	struct plfs_mount *m = lpath("a", path);
-	int ret = plfs_stage_file(m, AT_FDCWD, path, false, &d);
+	int ret = plfs_stage_file(m, AT_FDCWD, path, drops, &d);
 
 	return ret ? ret : (long)d.nr_logs;
+}
+
+static void note_finding(void *arg, const struct plfs_finding *f)
+{
+	struct told_answer *a = arg;
+	uint64_t end = min_u64(f->logical_off + f->len, TOLD_LEN);
+
+
+	if (f->severity == PLFS_NOTED || f->severity == PLFS_REPAIRED)
+		return;
+	for (uint64_t at = f->logical_off; at < end; at++)
+		a->fails[at / TOLD_PIECE] = true;
+	if (!*a->damage)
+		snprintf(a->damage, sizeof(a->damage), "%s: %s", f->code, f->text);
+}
+
+static long examine(enum told_act act, struct told_answer *a)
+{
+	struct plfs_check check = { .repair = act != CHECK, .partial = act == REPAIR_ALL,
+				    .found = note_finding, .arg = a };
+	char path[PATH_MAX];
+	struct plfs_mount *m = lpath("a", path);
+
+	return plfs_check(m, AT_FDCWD, path, &check);
+}
+
+/* One that nothing comes in the midst of. */
+static long check_alone(struct told_answer *a)
+{
+	uint64_t before = all_that_is();
+	long ret = examine(CHECK, a);
+
+	if (all_that_is() != before)
+		snprintf(a->damage, sizeof(a->damage), "it has changed something");
+	return ret;
+}
+
+static long collect(void)
+{
+	struct plfs_gc g = { .age_ns = 0, .later_ns = HOUR_NS };
+	int ret = gc(&g);
+
+	return ret ? ret : (long)g.nr_removed;
+}
+
+static long forget(int backend)
+{
+	char path[PATH_MAX], other[100];
+	struct plfs_mount *m = lpath("a", path);
+	unsigned nr;
+	int ret;
+
+	snprintf(other, sizeof(other), "%s/%d", near_dir, backend);
+	ret = plfs_places_forget(m, AT_FDCWD, path, backend ? other : "one", &nr);
+
+	return ret ? ret : (long)nr;
 }
 
 static long flatten(unsigned char *bytes)
@@ -130,11 +189,23 @@ static long do_it(const struct told_order *o, struct told_answer *a)
 	case FLATTEN:
 		return flatten(a->bytes);
 	case REPAIR:
-		return lexamine("a", true);
+	case REPAIR_ALL:
+		return examine(o->act, a);
+	case CHECK:
+		return o->stop_at ? examine(CHECK, a) : check_alone(a);
+	case COLLECT:
+		return collect();
 	case DRAIN:
-		return drain();
+		return drain((struct plfs_drain){ 0 });
+	case DRAIN_KEEP:
+		return drain((struct plfs_drain){ .keep = true });
+	case BRING:
+		return drain((struct plfs_drain){ .to_home = true });
 	case STAGE:
-		return stage();
+	case DROP:
+		return stage(o->act == DROP);
+	case FORGET:
+		return forget((int)o->off);
 	default:
 		return lunlink("a");
 	}

@@ -24,6 +24,7 @@ static unsigned blind;        /* with a live file in it */
 static uint64_t in[LAST_MAX + 1]; /* versions that may be in a backend */
 static uint64_t covered;      /* that have parity */
 static uint64_t settled;      /* that need @settled_away no more, and have parity in the others */
+static uint64_t given_up;     /* that were in a backend which is forgotten */
 static unsigned settled_away, repaired_away;
 static unsigned nr_flips;
 static struct {
@@ -217,6 +218,28 @@ static bool is_flipped(int backend, const char *name)
 	return false;
 }
 
+bool lost_may_be_forgotten(int i)
+{
+	listed = false;
+	return lost_away >> i & 1 && !find(i, "live.") && !has_notes(i);
+}
+
+/* Only what is certainly not there. New logs could go below it from here on. */
+static bool is_forgotten_well(int i, long ret)
+{
+	bool gone = lost_away >> i & 1 && !silent[i];
+	char path[PATH_MAX];
+
+	backend_path(path, i, false);
+	if (ret > 0 && gone)
+		rmdir(path);
+	if (wiped >> i & 1 && silent[i]) /* it has gone, and cannot be looked at */
+		return true;
+	wiped |= ret > 0 ? 1u << i : 0;
+	given_up |= ret > 0 ? in[i] : 0;
+	return gone ? ret >= 0 : ret <= 0;
+}
+
 /* A closed log: of an open one not all has checksums. */
 static bool flip(void)
 {
@@ -268,7 +291,7 @@ static long here(const struct told_order *o)
 static void begin(void)
 {
 	memset(in, 0, sizeof(in));
-	covered = settled = 0;
+	covered = settled = given_up = 0;
 	wiped = blind = settled_away = repaired_away = 0;
 	nr_flips = 0;
 }
@@ -313,6 +336,8 @@ static bool may_be_lost(int v)
 {
 	unsigned gone = lost_away | wiped;
 
+	if (given_up >> v & 1)
+		return true;
 	if (covered >> v & 1 && nr_of(gone) + nr_flips <= lost_survives)
 		return false;
 	if (settled >> v & 1 && gone & settled_away && !nr_flips)
@@ -381,6 +406,7 @@ static bool done(int who, const struct told_order *o, int v, long ret, bool ok)
 			repaired();
 		return ok || (any && ret == -EIO);
 	case DRAIN:
+	case BRING:
 		if (!ret)
 			drained();
 		return ok || any;
@@ -389,6 +415,8 @@ static bool done(int who, const struct told_order *o, int v, long ret, bool ok)
 		return ok || (ret == -EIO && is_open_there());
 	case SYNC:
 		return ok || (any && ret == -EIO);
+	case FORGET:
+		return is_forgotten_well((int)o->off, ret);
 	default:
 		return ok;
 	}

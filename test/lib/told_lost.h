@@ -22,6 +22,9 @@ bool lost_has_logs(int backend, int who);
 /* So many losses at a time, of backends or logs, lose nothing that parity covers: 1, or set before. */
 extern unsigned lost_survives;
 
+/* Whether it is away, and has no log that is open, or was when its process was killed. */
+bool lost_may_be_forgotten(int backend);
+
 /* Bits of the backends that are away. */
 extern unsigned lost_away;
 

@@ -17,6 +17,7 @@ static uint64_t knows[TOLD_ALL], released, older; /* bits of versions */
 static uint64_t closed, opened[TOLD_ALL]; /* of those in closed files, and before the last open */
 static uint64_t dead, home, lost;         /* of killed processes; no longer near, at home or not */
 static uint64_t maybe;                    /* under way, or killed on it */
+static bool forgotten;                    /* what is near: with it go checksums of what is home */
 static bool untold[TOLD_ALL]; /* it only reads, and has acquired nothing since its host wrote first */
 const struct model_backends *model_backends;
 bool model_is_open[TOLD_ALL], model_only_reads[TOLD_ALL], model_at_once, model_comes_home;
@@ -192,6 +193,31 @@ static bool is_appended_well(int mine, uint64_t known)
 	return true;
 }
 
+/* A place of host one, as its other hosts see it. */
+static bool is_elsewhere(int who) { return strcmp(told_hosts[who], "one"); }
+
+/* What is damaged, or seems to be, where something is lost, or near on another host. */
+static bool may_be_damaged(int who)
+{
+	bool may = model_backends || forgotten;
+
+	for (int v = 0; v < nr_versions; v++)
+		may |= is_near(v) && (is_elsewhere(who) || lost >> v & 1);
+	return may;
+}
+
+static bool is_examined_well(int who, const struct told_answer *a)
+{
+	bool ok = (!a->ret && !*a->damage) || may_be_damaged(who);
+	size_t at = 0;
+
+	for (; at < TOLD_LEN && ok; at += TOLD_PIECE)
+		ok = !a->fails[at / TOLD_PIECE] || may_fail(is_elsewhere(who) ? 2 : 0, at);
+	if (!ok)
+		fprintf(stderr, "%ld bytes from %zu on: %s\n", a->ret, at, a->damage);
+	return ok;
+}
+
 /* ---- steps ---- */
 
 /* One that is under way. */
@@ -330,11 +356,22 @@ static bool is_done_well(const struct pending *p, const struct told_answer *a)
 	case LOSE:
 		lose();
 		return true;
+	case COLLECT:
+		return a->ret >= 0;
 	case DRAIN:
+	case DRAIN_KEEP:
+	case BRING:
 		return drained(p, a->ret);
 	case STAGE: /* host two has no place */
+	case DROP:
 		return a->ret >= 0 || (p->who != TOLD_PROCS && a->ret == -ENOENT);
+	case CHECK:
+		return is_examined_well(p->who, a);
 	case REPAIR:
+	case REPAIR_ALL:
+		return is_busy || is_examined_well(p->who, a);
+	case FORGET:
+		forgotten |= a->ret > 0;
 		return a->ret >= 0 || is_busy;
 	case COMPACT:
 		return a->ret >= 0 || is_busy || (a->ret == -EIO && told_near);
@@ -490,6 +527,22 @@ static bool is_read_by(int who, struct told_answer *first)
 	return end_step(&p, nr, first);
 }
 
+/* All is at rest: what is named as lost is what cannot be read. */
+static bool is_checked(const struct told_answer *read)
+{
+	struct pending p = begin_step(TOLD_PROCS, CHECK, 0, 0);
+	int nr = note(&p, 0);
+	const struct told_answer *a = tell(TOLD_PROCS, p.o);
+
+	if (!end_step(&p, nr, a))
+		return false;
+	if (model_backends || !memcmp(a->fails, read->fails, sizeof(a->fails)))
+		return true;
+	fprintf(stderr, "not what cannot be read is named as lost:\n");
+	show();
+	return false;
+}
+
 bool model_ends(int flattened)
 {
 	static struct told_answer first;
@@ -504,6 +557,7 @@ bool model_ends(int flattened)
 	for (int who = 0; who < TOLD_PROCS; who++)
 		if (model_is_open[who])
 			tell(who, (struct told_order){ .act = CLOSE });
+	ok = ok && is_checked(&first);
 	if (!ok || flattened < 0)
 		return ok;
 	plain = tell(TOLD_PROCS + flattened, (struct told_order){ .act = FLATTEN });
@@ -513,6 +567,7 @@ bool model_ends(int flattened)
 void model_begin(void)
 {
 	nr_versions = nr_steps = 0;
+	forgotten = false;
 	released = older = closed = dead = home = lost = maybe = 0;
 	memset(knows, 0, sizeof(knows));
 	memset(opened, 0, sizeof(opened));

@@ -140,25 +140,6 @@ static enum told_act away_act(void)
 	return kind != LOST_MIRROR && !rounds_rnd(6) ? WIPE : BACK;
 }
 
-static struct model_act random_act(void)
-{
-	static const enum told_act acts[] = { CLOSE, CLOSE, CLOSE, WRITE, WRITE, WRITE, WRITE, APPEND, READ,
-					      READ, READ, COMMIT, COMMIT, REFRESH, REFRESH, SYNC, CUT };
-	static const enum told_act commands[] = { COMPACT, REPAIR, DRAIN, DRAIN, DRAIN };
-	int who = (int)rounds_rnd(TOLD_PROCS);
-	struct model_act a = told_random_act(who, acts[rounds_rnd(ARRAY_SIZE(acts))]);
-
-	if (a.act == PAUSE)
-		return a;
-	if (!rounds_rnd(lost_away ? 6 : 10))
-		return (struct model_act){ 0, away_act(), any_other(), 0 };
-	if (told_once && !rounds_rnd(15))
-		return (struct model_act){ 0, FLIP, 0, 0 };
-	if (!rounds_rnd(7))
-		return (struct model_act){ TOLD_PROCS + (int)rounds_rnd(2), commands[rounds_rnd(5)], 0, 0 };
-	return told_random_possible(a);
-}
-
 static size_t one_that_is_there(void)
 {
 	size_t i = 2;
@@ -166,6 +147,38 @@ static size_t one_that_is_there(void)
 	while (i < (size_t)near_last && lost_away >> i & 1)
 		i++;
 	return i;
+}
+
+static size_t one_that_is_away(void)
+{
+	size_t i = 2;
+
+	while (i < (size_t)near_last && !(lost_away >> i & 1))
+		i++;
+	return i;
+}
+
+static struct model_act random_act(void)
+{
+	static const enum told_act acts[] = { CLOSE, CLOSE, CLOSE, WRITE, WRITE, WRITE, WRITE, APPEND, READ,
+					      READ, READ, COMMIT, COMMIT, REFRESH, REFRESH, SYNC, CUT };
+	static const enum told_act commands[] = { COMPACT, REPAIR, CHECK, COLLECT,
+						  BRING,   DRAIN,  DRAIN, DRAIN };
+	int who = (int)rounds_rnd(TOLD_PROCS);
+	struct model_act a = told_random_act(who, acts[rounds_rnd(ARRAY_SIZE(acts))]);
+
+	if (a.act == PAUSE)
+		return a;
+	if (!rounds_rnd(lost_away ? 6 : 10))
+		return (struct model_act){ 0, away_act(), any_other(), 0 };
+	if (!rounds_rnd(30) && lost_may_be_forgotten((int)one_that_is_away()))
+		return (struct model_act){ TOLD_PROCS, FORGET, one_that_is_away(), 0 };
+	if (told_once && !rounds_rnd(15))
+		return (struct model_act){ 0, FLIP, 0, 0 };
+	if (!rounds_rnd(7))
+		return (struct model_act){ TOLD_PROCS + (int)rounds_rnd(2),
+					   commands[rounds_rnd(ARRAY_SIZE(commands))], 0, 0 };
+	return told_random_possible(a);
 }
 
 /* All close it, what is away is made anew, and then another backend goes too. */

@@ -20,7 +20,8 @@ enum { STEPS = 50, BLOCKED_MS = 300 };
 
 static const char *const act_names[NR_ACTS] = {
 	"open",	  "close",  "write",	"append", "read",    "ftruncate", "fstat",  "fsync", "cat", "stat",
-	"unlink", "rename", "exchange", "link",	  "flatten", "compact",	  "repair", "drain", "gc",     "kill",
+	"unlink", "rename", "exchange", "link",	  "flatten", "compact",	  "repair", "check", "drain",
+	"stage --to=home", "drain --to=home", "stage", "stage --drop", "gc", "kill",
 };
 
 static const char *const hosts[WORLD_PROCS] = { "one", "one", "two", "three" };
@@ -146,26 +147,68 @@ static long change_names(const struct world_order *o)
 	return plfs_rename(m, AT_FDCWD, from, AT_FDCWD, to, o->act == EXCHANGE ? RENAME_EXCHANGE : 0);
 }
 
+static void show_damage(void *arg, const struct plfs_finding *f)
+{
+	bool *any = arg;
+
+	if (is_near || f->severity == PLFS_NOTED || f->severity == PLFS_REPAIRED || !strcmp(f->code, "busy"))
+		return;
+	fprintf(stderr, "%s: %s %s: %s\n", f->file, f->path, f->code, f->text);
+	*any = true;
+}
+
+/* No file is damaged, but near on another host. @name "": all of them. */
+static long examine(const char *name, bool repair)
+{
+	bool any = false;
+	struct plfs_check check = { .repair = repair, .found = show_damage, .arg = &any };
+	char path[PATH_MAX];
+	struct plfs_mount *m = lpath(name, path);
+	long ret = *name ? plfs_check(m, AT_FDCWD, path, &check) : plfs_check_tree(m, m->backend, 1, &check);
+
+	return any || (ret > 0 && !is_near) ? -EUCLEAN : ret;
+}
+
+static long stage(const char *name, bool drops)
+{
+	struct plfs_drain d = { 0 };
+	char path[PATH_MAX];
+	struct plfs_mount *m = lpath(name, path);
+
+	return plfs_stage_file(m, AT_FDCWD, path, drops, &d);
+}
+
+static long run(const struct world_order *o)
+{
+	struct plfs_gc g = { .age_ns = 0, .later_ns = HOUR_NS };
+	struct plfs_drain d = { .keep = o->act == DRAIN_KEEP, .to_home = o->act == BRING };
+	const char *name = name_of_nr(o->a);
+	char path[PATH_MAX];
+
+	lpath(name, path);
+	switch (o->act) {
+	case FLATTEN:
+		return plfs_flatten(AT_FDCWD, path, NULL);
+	case COMPACT:
+		return lcompact(name);
+	case REPAIR:
+	case CHECK:
+		return examine(o->b ? name : "", o->act == REPAIR);
+	case STAGE:
+	case DROP:
+		return stage(name, o->act == DROP);
+	case GC:
+		return gc(&g);
+	default:
+		return ldrain(name, &d);
+	}
+}
+
 /* What the command does changes nothing that a program sees. */
 static long command(const struct world_order *o)
 {
-	struct plfs_gc g = { .age_ns = 0, .later_ns = HOUR_NS };
-	const char *name = name_of_nr(o->a);
-	struct plfs_drain d = { 0 };
-	char path[PATH_MAX];
-	long ret;
+	long ret = run(o);
 
-	lpath(name, path);
-	if (o->act == FLATTEN)
-		ret = plfs_flatten(AT_FDCWD, path, NULL);
-	else if (o->act == COMPACT)
-		ret = lcompact(name);
-	else if (o->act == REPAIR)
-		ret = lexamine(name, true);
-	else if (o->act == GC)
-		ret = gc(&g);
-	else
-		ret = ldrain(name, &d);
 	if (ret == -EIO && is_near) /* of logs of a killed process, until a drain where it was */
 		return 0;
 	return ret > 0 || ret == -EBUSY || ret == -EAGAIN || ret == -ENOENT || ret == -EMLINK ? 0 : ret;
@@ -188,7 +231,12 @@ static long do_it(const struct world_order *o, struct world_answer *a)
 	case FLATTEN:
 	case COMPACT:
 	case REPAIR:
+	case CHECK:
 	case DRAIN:
+	case DRAIN_KEEP:
+	case BRING:
+	case STAGE:
+	case DROP:
 	case GC:
 		return command(o);
 	default:
@@ -364,7 +412,8 @@ static struct world_order random_order(int who)
 {
 	static const enum world_act acts[] = { OPEN, OPEN, OPEN, CLOSE, WRITE, WRITE, WRITE, APPEND, READ,
 					       READ, CUT, SIZE, SYNC, CAT, CAT, STAT, STAT, UNLINK, RENAME,
-					       RENAME, EXCHANGE, LINK, FLATTEN, COMPACT, REPAIR, GC };
+					       RENAME, EXCHANGE, LINK, FLATTEN, COMPACT, REPAIR, GC, CHECK };
+	static const enum world_act near[] = { DRAIN, DRAIN, DRAIN_KEEP, STAGE, DROP };
 	static const int flags[] = { O_RDONLY, O_RDWR, O_RDWR | O_TRUNC, O_RDWR | O_CREAT, O_RDWR | O_CREAT,
 				     O_RDWR | O_CREAT | O_EXCL, O_RDWR | O_CREAT | O_TRUNC };
 	struct world_order o = { .act = acts[rounds_rnd(ARRAY_SIZE(acts))] };
@@ -378,8 +427,10 @@ static struct world_order random_order(int who)
 	o.byte = (unsigned char)(1 + nr_steps);
 	if (!rounds_rnd(40))
 		o.act = KILL;
-	if (is_near && !rounds_rnd(10))
-		o.act = DRAIN;
+	if (is_near && !rounds_rnd(8))
+		o.act = near[rounds_rnd(strcmp(hosts[who], "one") ? 2 : ARRAY_SIZE(near))];
+	else if (*near_dir && !is_near && !rounds_rnd(15))
+		o.act = rounds_rnd(2) ? DRAIN : BRING;
 	if (o.act == CUT && rounds_rnd(2))
 		o.off = 0;
 	if (!is_apart && o.act >= CLOSE && o.act <= SYNC && !is_held[who][o.slot])

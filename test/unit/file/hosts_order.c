@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random histories of processes of three hosts that keep one file open (told_model.h). One call comes after
- * the other, or is made in the midst of another one; of the latter there is a third as many (rounds.h). Or a
- * process is stopped in the midst of a call while others go on.
+ * Random histories of processes of three hosts that keep one file open (told_model.h), with the command
+ * beside. One call comes after the other, or is made in the midst of another one; of the latter there is a
+ * third as many (rounds.h). Or a process is stopped in the midst of a call while others go on.
  */
 #include "test/lib/near.h"
 #include "test/lib/rounds.h"
@@ -111,7 +111,9 @@ static struct model_act random_act(bool cuts)
 {
 	static const enum told_act acts[] = { CLOSE, WRITE, WRITE, WRITE, WRITE, APPEND, READ, READ, READ,
 					 COMMIT, COMMIT, REFRESH, REFRESH, SYNC, COMPACT, CUT };
-	static const enum told_act commands[] = { COMPACT, REPAIR, DRAIN, STAGE };
+	static const enum told_act commands[] = { COMPACT, REPAIR, CHECK, REPAIR_ALL, COLLECT, DRAIN, BRING };
+	static const enum told_act near[] = { COMPACT, REPAIR,	   CHECK, COLLECT,
+					      DRAIN,   DRAIN_KEEP, STAGE, DROP };
 	int who = (int)rounds_rnd(TOLD_PROCS);
 	struct model_act a = told_random_act(who, acts[rounds_rnd(ARRAY_SIZE(acts) - !cuts)]);
 
@@ -119,9 +121,12 @@ static struct model_act random_act(bool cuts)
 		return a;
 	if (told_near && !rounds_rnd(60))
 		return (struct model_act){ 0, LOSE, 0, 0 };
+	if (told_near && !rounds_rnd(60))
+		return (struct model_act){ TOLD_PROCS, FORGET, 0, 0 };
 	if (!rounds_rnd(12))
 		return (struct model_act){ TOLD_PROCS + (int)rounds_rnd(2),
-					   commands[rounds_rnd(told_near ? 4 : 2)], 0, 0 };
+					   told_near ? near[rounds_rnd(ARRAY_SIZE(near))] :
+						       commands[rounds_rnd(ARRAY_SIZE(commands))], 0, 0 };
 	return told_random_possible(a);
 }
 
@@ -187,7 +192,7 @@ static bool is_played(const void *how)
 static void play_kind(struct kind k)
 {
 	told_start();
-	cr_assert(rounds_play(120, k.stops ? 6 : k.beside ? 3 : 1, is_played, &k));
+	cr_assert(rounds_play(100, k.stops ? 6 : k.beside ? 3 : 1, is_played, &k));
 	told_end();
 }
 

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A process of three hosts is stopped before a system call of what it does to a sound file, and plfs check or
+ * repair of that file is run meanwhile: it finds no damage, and loses nothing (told_model.h). Some calls have
+ * their turn (turn.h).
+ */
+#include "test/lib/near.h"
+#include "test/lib/told_model.h"
+#include "test/lib/turn.h"
+
+#include <criterion/criterion.h>
+
+enum { CALLS = 160 };
+
+/* Process 3 has closed a log; 0 and 2 have some that are open, or were killed. */
+static bool begin(bool closed, bool killed)
+{
+	static const int who[] = { 0, 2 };
+	bool ok = model_step(3, OPEN, 0, 0) && model_step(3, WRITE, 100, 900) && model_step(3, CLOSE, 0, 0);
+
+	for (int i = 0; i < 2 && ok; i++) {
+		ok = model_step(who[i], OPEN, 0, 0) && model_step(who[i], WRITE, 400 * (size_t)i, 500) &&
+		     model_step(who[i], COMMIT, 0, 0) && model_step(who[i], WRITE, 1200, 30);
+		ok = ok && (!closed || model_step(who[i], CLOSE, 0, 0)) &&
+		     (!killed || model_step(who[i], KILL, 0, 0));
+	}
+	return ok && (closed || killed || model_step(1, OPEN, 0, 0));
+}
+
+struct stopped {
+	struct model_act a;
+	bool closed, killed;
+};
+
+static const struct stopped open_acts[] = {
+	{ { 1, WRITE, 300, 600 }, false, false },    { { 1, APPEND, 0, 30 }, false, false },
+	{ { 0, WRITE, 300, 600 }, false, false },    { { 0, APPEND, 0, 30 }, false, false },
+	{ { 0, CUT, 0, 0 }, false, false },	     { { 0, CUT, 450, 0 }, false, false },
+	{ { 0, CUT, 2000, 0 }, false, false },	     { { 1, CUT, 450, 0 }, false, false },
+	{ { 0, SYNC, 0, 0 }, false, false },	     { { 1, SYNC, 0, 0 }, false, false },
+	{ { 0, COMMIT, 0, 0 }, false, false },	     { { 0, CLOSE, 0, 0 }, false, false },
+	{ { 1, CLOSE, 0, 0 }, false, false },	     { { 1, READ, 0, 0 }, false, false },
+	{ { 1, OPEN, 0, 0 }, true, false },	     { { 1, OPEN, 0, 0 }, false, true },
+};
+
+static const struct stopped commands[] = {
+	{ { 4, COMPACT, 0, 0 }, true, false }, { { 4, COMPACT, 0, 0 }, false, true },
+	{ { 4, REPAIR, 0, 0 }, false, true },  { { 4, COLLECT, 0, 0 }, false, true },
+	{ { 4, DRAIN, 0, 0 }, true, false },   { { 4, DRAIN, 0, 0 }, false, true },
+	{ { 4, BRING, 0, 0 }, true, false },   { { 4, BRING, 0, 0 }, false, true },
+	{ { 4, CHECK, 0, 0 }, false, false },
+};
+
+/* @b does its act at call @call of @s, and all is well then. */
+static bool meets(const struct stopped *s, int call, struct model_act b)
+{
+	bool ok;
+
+	model_begin();
+	ok = begin(s->closed, s->killed) && model_beside(s->a, call, b) && model_ends(-1);
+	return tell(0, (struct told_order){ .act = UNLINK })->ret == 0 && ok;
+}
+
+static void meet(const struct stopped *s, size_t nr, enum told_act act)
+{
+	for (size_t i = 0; i < nr; i++) {
+		struct turn t = turn_begin(61);
+
+		for (; t.nr <= CALLS; t.nr += t.step) {
+			struct model_act b = { s[i].a.who == 4 || t.nr % 2 ? 5 : 4, act, 0, 0 };
+
+			cr_assert(meets(&s[i], (int)t.nr, b), "%s by %d, at call %ld",
+				  told_act_names[s[i].a.act], s[i].a.who, t.nr);
+		}
+	}
+}
+
+static void meet_all(enum told_act act)
+{
+	told_start();
+	meet(open_acts, ARRAY_SIZE(open_acts), act);
+	meet(commands, ARRAY_SIZE(commands), act);
+	told_end();
+}
+
+static void setup(void)
+{
+	scratch_in_memory = true;
+	scratch_setup();
+}
+
+static void setup_local(void)
+{
+	told_local = true;
+	setup();
+}
+
+static void setup_small(void)
+{
+	scratch_in_memory = told_local = true;
+	scratch_setup_small();
+}
+
+static void setup_near(void)
+{
+	scratch_in_memory = told_near = true;
+	near_setup(",drain=none");
+}
+
+static void setup_near_home(void)
+{
+	scratch_in_memory = told_near = model_comes_home = true;
+	near_setup(",drain=none,release=home");
+}
+
+static void setup_copies(void)
+{
+	scratch_in_memory = true;
+	near_setup_copies(",drain=none");
+}
+
+static void setup_spread(void)
+{
+	scratch_in_memory = true;
+	near_spread("process");
+}
+
+static void setup_parity(void)
+{
+	scratch_in_memory = true;
+	near_spread("process,parity=1,drain=none");
+}
+
+TestSuite(hosts_check, .init = setup, .fini = scratch_remove, .timeout = 3600);
+TestSuite(hosts_check_local, .init = setup_local, .fini = scratch_remove, .timeout = 3600);
+TestSuite(hosts_check_small, .init = setup_small, .fini = scratch_remove, .timeout = 3600);
+TestSuite(hosts_check_near, .init = setup_near, .fini = near_remove, .timeout = 3600);
+TestSuite(hosts_check_near_home, .init = setup_near_home, .fini = near_remove, .timeout = 3600);
+TestSuite(hosts_check_copies, .init = setup_copies, .fini = near_remove, .timeout = 3600);
+TestSuite(hosts_check_spread, .init = setup_spread, .fini = near_remove, .timeout = 3600);
+TestSuite(hosts_check_parity, .init = setup_parity, .fini = near_remove, .timeout = 3600);
+
+Test(hosts_check, a_check_finds_no_damage_whichever_call_it_meets) { meet_all(CHECK); }
+Test(hosts_check_local, a_check_finds_no_damage_whichever_call_it_meets) { meet_all(CHECK); }
+Test(hosts_check_small, a_check_finds_no_damage_whichever_call_it_meets) { meet_all(CHECK); }
+Test(hosts_check_near, a_check_finds_no_damage_whichever_call_it_meets) { meet_all(CHECK); }
+Test(hosts_check_near_home, a_check_finds_no_damage_whichever_call_it_meets) { meet_all(CHECK); }
+Test(hosts_check_copies, a_check_finds_no_damage_whichever_call_it_meets) { meet_all(CHECK); }
+Test(hosts_check_spread, a_check_finds_no_damage_whichever_call_it_meets) { meet_all(CHECK); }
+Test(hosts_check_parity, a_check_finds_no_damage_whichever_call_it_meets) { meet_all(CHECK); }
+Test(hosts_check, a_repair_loses_nothing_whichever_call_it_meets) { meet_all(REPAIR); }
+Test(hosts_check_local, a_repair_loses_nothing_whichever_call_it_meets) { meet_all(REPAIR); }
+Test(hosts_check_small, a_repair_loses_nothing_whichever_call_it_meets) { meet_all(REPAIR); }
+Test(hosts_check_near, a_repair_loses_nothing_whichever_call_it_meets) { meet_all(REPAIR); }
+Test(hosts_check_near_home, a_repair_loses_nothing_whichever_call_it_meets) { meet_all(REPAIR); }
+Test(hosts_check_copies, a_repair_loses_nothing_whichever_call_it_meets) { meet_all(REPAIR); }
+Test(hosts_check_spread, a_repair_loses_nothing_whichever_call_it_meets) { meet_all(REPAIR); }
+Test(hosts_check_parity, a_repair_loses_nothing_whichever_call_it_meets) { meet_all(REPAIR); }
