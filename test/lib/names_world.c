@@ -170,6 +170,7 @@ static long do_it(struct world *w, int who, const struct world_order *o, const u
 	case COMPACT:
 	case REPAIR:
 	case CHECK:
+	case LOOK:
 	case DRAIN:
 	case DRAIN_KEEP:
 	case BRING:

@@ -4,6 +4,7 @@
 #include "test/lib/asked.h"
 #include "test/lib/calls.h"
 #include "test/lib/gc.h"
+#include "test/lib/look.h"
 #include "test/lib/near.h"
 #include "test/lib/unchanged.h"
 
@@ -12,7 +13,7 @@
 const char *const told_act_names[NR_ACTS] = { "open",	    "open to read", "pause",  "close",	  "write",
 					      "append",	    "ftruncate",    "read",   "fstat",	  "stat",
 					      "unlock",	    "lock",	    "fsync",  "compact",  "repair",
-					      "repair -p",  "check",	    "gc",     "drain",
+					      "repair -p",  "check",	    "stat, map", "gc",	  "drain",
 					      "stage --to=home", "drain --to=home", "stage",
 					      "stage --drop", "places --forget", "flatten", "kill",
 					      "lose near",  "unlink",	    "goes away", "comes back",
@@ -193,6 +194,8 @@ static long do_it(const struct told_order *o, struct told_answer *a)
 		return examine(o->act, a);
 	case CHECK:
 		return o->stop_at ? examine(CHECK, a) : check_alone(a);
+	case LOOK:
+		return look_at("a");
 	case COLLECT:
 		return collect();
 	case DRAIN:

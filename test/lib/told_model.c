@@ -356,6 +356,8 @@ static bool is_done_well(const struct pending *p, const struct told_answer *a)
 	case LOSE:
 		lose();
 		return true;
+	case LOOK:
+		return a->ret == 0 || (a->ret == -EIO && may_be_damaged(p->who));
 	case COLLECT:
 		return a->ret >= 0;
 	case DRAIN:

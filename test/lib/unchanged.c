@@ -8,34 +8,38 @@
 
 #include <ftw.h>
 
+enum { UNIT = 512 };
+
 static uint64_t sum;
 
-static uint32_t sum_of(const char *path)
+/* Zeros may be a hole, or not. */
+static uint64_t sum_of_piece(const char *p, size_t len, off_t at)
 {
-	static unsigned char buf[65536];
+	return is_zero(p, len) ? 0 : mix64((uint64_t)at << 32 | crc32c(0, p, len));
+}
+
+static uint64_t sum_of(const char *path)
+{
+	static char buf[128 * UNIT];
 	int fd = open(path, O_RDONLY);
-	uint32_t crc = 0;
+	uint64_t all = 0;
 	off_t at = 0;
 	ssize_t n;
 
-	while (fd >= 0 && (at = lseek(fd, at, SEEK_DATA)) >= 0 &&
-	       (n = pread(fd, buf, sizeof(buf), at)) > 0) {
-		for (ssize_t i = 0; i < n; i += 512) /* zeros may be a hole, or not */
-			if (!is_zero((char *)buf + i, (size_t)(n - i < 512 ? n - i : 512)))
-				crc ^= crc32c((uint32_t)(at + i) / 512, buf + i, (size_t)(n - i < 512 ? n - i : 512));
-		at += n;
-	}
+	while ((at = lseek(fd, at, SEEK_DATA)) >= 0 && (n = pread(fd, buf, sizeof(buf), at)) > 0)
+		for (ssize_t i = 0; i < n; i += UNIT, at += UNIT)
+			all += sum_of_piece(buf + i, min_size(UNIT, (size_t)(n - i)), at);
 	close(fd);
-	return crc;
+	return all;
 }
 
 /* In any order. */
 static int add(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
+	uint64_t name = crc32c((uint32_t)st->st_mode, path, strlen(path));
+
 	(void)ftw;
-	sum += mix64(crc32c((uint32_t)st->st_mode, path, strlen(path)));
-	if (type == FTW_F)
-		sum += mix64(((uint64_t)crc32c(0, path, strlen(path)) << 32 | sum_of(path)) + (uint64_t)st->st_size);
+	sum += mix64(name + (type == FTW_F ? mix64(name + (uint64_t)st->st_size) + sum_of(path) : 0));
 	return 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A process of three hosts is stopped before a system call of what it does to a sound file, and plfs check or
- * repair of that file is run meanwhile: it finds no damage, and loses nothing (told_model.h). Some calls have
- * their turn (turn.h).
+ * repair of that file is run meanwhile; or a command is stopped, and others write. No damage is found, and
+ * nothing is lost (told_model.h). Some calls have their turn (turn.h).
  */
 #include "test/lib/near.h"
 #include "test/lib/told_model.h"
@@ -48,7 +48,22 @@ static const struct stopped commands[] = {
 	{ { 4, REPAIR, 0, 0 }, false, true },  { { 4, COLLECT, 0, 0 }, false, true },
 	{ { 4, DRAIN, 0, 0 }, true, false },   { { 4, DRAIN, 0, 0 }, false, true },
 	{ { 4, BRING, 0, 0 }, true, false },   { { 4, BRING, 0, 0 }, false, true },
-	{ { 4, CHECK, 0, 0 }, false, false },
+	{ { 4, CHECK, 0, 0 }, false, false },  { { 4, LOOK, 0, 0 }, false, false },
+	{ { 4, LOOK, 0, 0 }, true, false },    { { 4, REPAIR_ALL, 0, 0 }, false, true },
+	{ { 4, COLLECT, 0, 0 }, true, false },
+};
+
+/* What is done whole in the midst of a command. */
+enum { IN_A_ROW = 4 };
+static const struct model_act rows[][IN_A_ROW] = {
+	{ { 1, OPEN, 0, 0 }, { 1, WRITE, 300, 600 }, { 1, CLOSE, 0, 0 } },
+	{ { 1, OPEN, 0, 0 }, { 1, WRITE, 300, 600 }, { 1, KILL, 0, 0 } },
+	{ { 3, OPEN, 0, 0 }, { 3, APPEND, 0, 30 }, { 3, CLOSE, 0, 0 } },
+	{ { 1, OPEN, 0, 0 }, { 1, CUT, 450, 0 }, { 1, APPEND, 0, 30 }, { 1, CLOSE, 0, 0 } },
+	{ { 3, OPEN, 0, 0 }, { 3, CUT, 0, 0 }, { 3, WRITE, 100, 50 }, { 3, CLOSE, 0, 0 } },
+	{ { 1, OPEN, 0, 0 }, { 1, CUT, 0, 0 }, { 1, WRITE, 100, 50 }, { 1, SYNC, 0, 0 } },
+	{ { 5, COMPACT, 0, 0 }, { 3, OPEN_READ, 0, 0 }, { 3, READ, 0, 0 }, { 3, CLOSE, 0, 0 } },
+	{ { 5, REPAIR, 0, 0 }, { 5, CHECK, 0, 0 }, { 5, LOOK, 0, 0 }, { 5, COLLECT, 0, 0 } },
 };
 
 /* @b does its act at call @call of @s, and all is well then. */
@@ -64,7 +79,7 @@ static bool meets(const struct stopped *s, int call, struct model_act b)
 static void meet(const struct stopped *s, size_t nr, enum told_act act)
 {
 	for (size_t i = 0; i < nr; i++) {
-		struct turn t = turn_begin(61);
+		struct turn t = turn_begin(101);
 
 		for (; t.nr <= CALLS; t.nr += t.step) {
 			struct model_act b = { s[i].a.who == 4 || t.nr % 2 ? 5 : 4, act, 0, 0 };
@@ -80,6 +95,31 @@ static void meet_all(enum told_act act)
 	told_start();
 	meet(open_acts, ARRAY_SIZE(open_acts), act);
 	meet(commands, ARRAY_SIZE(commands), act);
+	told_end();
+}
+
+static bool is_met(const struct stopped *s, int call, const struct model_act *row)
+{
+	int nr = 1;
+	bool ok;
+
+	while (nr < IN_A_ROW && (row[nr].who || row[nr].act))
+		nr++;
+	model_begin();
+	ok = begin(s->closed, s->killed) && model_stands(s->a, call, row, nr) && model_ends(-1);
+	return tell(0, (struct told_order){ .act = UNLINK })->ret == 0 && ok;
+}
+
+static void meet_commands(void)
+{
+	told_start();
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		for (size_t j = 0; j < ARRAY_SIZE(rows); j++)
+			for (struct turn t = turn_begin(301); t.nr <= CALLS; t.nr += t.step)
+				if (commands[i].closed || commands[i].killed || rows[j]->who != 1)
+					cr_assert(is_met(&commands[i], (int)t.nr, rows[j]),
+						  "%s, and row %zu, at call %ld",
+						  told_act_names[commands[i].a.act], j, t.nr);
 	told_end();
 }
 
@@ -156,3 +196,11 @@ Test(hosts_check_near_home, a_repair_loses_nothing_whichever_call_it_meets) { me
 Test(hosts_check_copies, a_repair_loses_nothing_whichever_call_it_meets) { meet_all(REPAIR); }
 Test(hosts_check_spread, a_repair_loses_nothing_whichever_call_it_meets) { meet_all(REPAIR); }
 Test(hosts_check_parity, a_repair_loses_nothing_whichever_call_it_meets) { meet_all(REPAIR); }
+Test(hosts_check, a_command_loses_nothing_of_what_is_done_at_any_call_of_it) { meet_commands(); }
+Test(hosts_check_local, a_command_loses_nothing_of_what_is_done_at_any_call_of_it) { meet_commands(); }
+Test(hosts_check_small, a_command_loses_nothing_of_what_is_done_at_any_call_of_it) { meet_commands(); }
+Test(hosts_check_near, a_command_loses_nothing_of_what_is_done_at_any_call_of_it) { meet_commands(); }
+Test(hosts_check_near_home, a_command_loses_nothing_of_what_is_done_at_any_call_of_it) { meet_commands(); }
+Test(hosts_check_copies, a_command_loses_nothing_of_what_is_done_at_any_call_of_it) { meet_commands(); }
+Test(hosts_check_spread, a_command_loses_nothing_of_what_is_done_at_any_call_of_it) { meet_commands(); }
+Test(hosts_check_parity, a_command_loses_nothing_of_what_is_done_at_any_call_of_it) { meet_commands(); }

@@ -10,6 +10,7 @@
 #include "test/lib/asked.h"
 #include "test/lib/calls.h"
 #include "test/lib/gc.h"
+#include "test/lib/look.h"
 #include "test/lib/names_world.h"
 #include "test/lib/near.h"
 #include "test/lib/rounds.h"
@@ -20,8 +21,8 @@ enum { STEPS = 50, BLOCKED_MS = 300 };
 
 static const char *const act_names[NR_ACTS] = {
 	"open",	  "close",  "write",	"append", "read",    "ftruncate", "fstat",  "fsync", "cat", "stat",
-	"unlink", "rename", "exchange", "link",	  "flatten", "compact",	  "repair", "check", "drain",
-	"stage --to=home", "drain --to=home", "stage", "stage --drop", "gc", "kill",
+	"unlink", "rename", "exchange", "link",	  "flatten", "compact",	  "repair", "check", "stat, map",
+	"drain",  "stage --to=home", "drain --to=home", "stage", "stage --drop", "gc", "kill",
 };
 
 static const char *const hosts[WORLD_PROCS] = { "one", "one", "two", "three" };
@@ -194,6 +195,8 @@ static long run(const struct world_order *o)
 	case REPAIR:
 	case CHECK:
 		return examine(o->b ? name : "", o->act == REPAIR);
+	case LOOK:
+		return look_at(name);
 	case STAGE:
 	case DROP:
 		return stage(name, o->act == DROP);
@@ -232,6 +235,7 @@ static long do_it(const struct world_order *o, struct world_answer *a)
 	case COMPACT:
 	case REPAIR:
 	case CHECK:
+	case LOOK:
 	case DRAIN:
 	case DRAIN_KEEP:
 	case BRING:
@@ -412,7 +416,8 @@ static struct world_order random_order(int who)
 {
 	static const enum world_act acts[] = { OPEN, OPEN, OPEN, CLOSE, WRITE, WRITE, WRITE, APPEND, READ,
 					       READ, CUT, SIZE, SYNC, CAT, CAT, STAT, STAT, UNLINK, RENAME,
-					       RENAME, EXCHANGE, LINK, FLATTEN, COMPACT, REPAIR, GC, CHECK };
+					       RENAME, EXCHANGE, LINK, FLATTEN, COMPACT, REPAIR, GC, CHECK,
+					       LOOK };
 	static const enum world_act near[] = { DRAIN, DRAIN, DRAIN_KEEP, STAGE, DROP };
 	static const int flags[] = { O_RDONLY, O_RDWR, O_RDWR | O_TRUNC, O_RDWR | O_CREAT, O_RDWR | O_CREAT,
 				     O_RDWR | O_CREAT | O_EXCL, O_RDWR | O_CREAT | O_TRUNC };
