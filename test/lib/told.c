@@ -15,8 +15,8 @@ const char *const told_act_names[NR_ACTS] = { "open",	    "open to read", "pause
 					      "unlock",	    "lock",	    "fsync",  "compact",  "repair",
 					      "repair -p",  "check",	    "stat, map", "gc",	  "drain",
 					      "stage --to=home", "drain --to=home", "stage",
-					      "stage --drop", "places --forget", "flatten", "kill",
-					      "lose near",  "unlink",	    "goes away", "comes back",
+					      "stage --drop", "places --forget", "flatten",
+					      "flatten -o", "kill",	    "lose near",  "unlink",	    "goes away", "comes back",
 					      "is wiped",   "flip" };
 
 const char *const told_hosts[TOLD_ALL] = { "one", "one", "two", "three", "one", "two" };
@@ -148,6 +148,22 @@ static long flatten(unsigned char *bytes)
 	return ret;
 }
 
+static long copy(unsigned char *bytes)
+{
+	struct lfile l;
+	long ret = ltry(&l, "a", O_RDONLY);
+	off_t size = ret ? ret : plfs_size(l.f);
+	int to = memfd_create("copy", 0);
+
+	if (ret)
+		return ret;
+	ret = size < 0 ? size : plfs_copy_out(l.f, l.fd, to, (uint64_t)size, true, NULL);
+	lclose(&l);
+	ret = ret ? ret : pread(to, bytes, TOLD_LEN, 0);
+	close(to);
+	return ret;
+}
+
 static long do_it(const struct told_order *o, struct told_answer *a)
 {
 	off_t end;
@@ -189,6 +205,8 @@ static long do_it(const struct told_order *o, struct told_answer *a)
 		return lcompact("a");
 	case FLATTEN:
 		return flatten(a->bytes);
+	case COPY:
+		return copy(a->bytes);
 	case REPAIR:
 	case REPAIR_ALL:
 		return examine(o->act, a);

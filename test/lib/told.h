@@ -14,13 +14,14 @@ enum { TOLD_PROCS = 4, TOLD_ALL = 6, TOLD_LEN = 3000, TOLD_PIECE = 100 };
 /*
  * COMMIT is what an unlock does, REFRESH what a lock does. READ: all. PAUSE: @off microseconds. REPAIR_ALL:
  * with --partial. LOOK: stat, map, du, places and watch. COLLECT: gc. DRAIN_KEEP: stage --to=home. BRING:
- * drain --to=home. DROP: stage --drop. FORGET: backend @off, or with 0 what host one has near.
+ * drain --to=home. DROP: stage --drop. COPY: flatten -o. FORGET: backend @off, or with 0 what host one has
+ * near.
  */
 enum told_act {
 	OPEN, OPEN_READ, PAUSE, CLOSE, WRITE, APPEND, CUT, READ, SIZE, STAT, COMMIT, REFRESH, SYNC,
 	/* the command's */
 	COMPACT, REPAIR, REPAIR_ALL, CHECK, LOOK, COLLECT, DRAIN, DRAIN_KEEP, BRING, STAGE, DROP, FORGET,
-	FLATTEN, KILL, LOSE, UNLINK, AWAY, BACK, WIPE, FLIP, NR_ACTS
+	FLATTEN, COPY, KILL, LOSE, UNLINK, AWAY, BACK, WIPE, FLIP, NR_ACTS
 };
 
 extern const char *const told_act_names[NR_ACTS];
@@ -42,8 +43,8 @@ struct told_order {
 
 /*
  * APPEND: where it begins. DRAIN: how many logs are left near, or have lost something. STAGE: how many are
- * there. READ: the size; pieces that are an error. FLATTEN: the size, and the bytes of the plain file. CHECK,
- * REPAIR: the damage that is named first, "": none; pieces that are lost. -errno.
+ * there. READ: the size; pieces that are an error. FLATTEN, COPY: the size, and the bytes of the plain file.
+ * CHECK, REPAIR: the damage that is named first, "": none; pieces that are lost. -errno.
  */
 struct told_answer {
 	long ret;

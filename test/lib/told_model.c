@@ -218,6 +218,18 @@ static bool is_examined_well(int who, const struct told_answer *a)
 	return ok;
 }
 
+/* It ends, too, where the file is cut meanwhile. */
+static bool is_copied_well(int who, uint64_t known, const struct told_answer *a)
+{
+	bool is_cut = false;
+
+	for (int v = 0; v < nr_versions; v++)
+		is_cut |= versions[v].cuts;
+	if (a->ret == -EIO || a->ret == -EAGAIN)
+		return is_cut || may_be_damaged(who);
+	return is_read_well(who, known, a);
+}
+
 /* ---- steps ---- */
 
 /* One that is under way. */
@@ -253,7 +265,9 @@ static struct pending begin_step(int who, enum told_act act, size_t off, size_t 
 		model_only_reads[who] = act == OPEN_READ;
 		opened[who] = closed;
 	}
-	if (act == OPEN || act == OPEN_READ || act == REFRESH || act == SYNC)
+	if (act == COPY) /* a new process each time */
+		knows[who] = 0;
+	if (act == OPEN || act == OPEN_READ || act == REFRESH || act == SYNC || act == COPY)
 		acquire(who);
 	p.known = knows[who];
 	p.closed = closed;
@@ -356,6 +370,8 @@ static bool is_done_well(const struct pending *p, const struct told_answer *a)
 	case LOSE:
 		lose();
 		return true;
+	case COPY:
+		return is_copied_well(p->who, p->known, a);
 	case LOOK:
 		return a->ret == 0 || (a->ret == -EIO && may_be_damaged(p->who));
 	case COLLECT:

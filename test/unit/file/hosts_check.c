@@ -50,7 +50,7 @@ static const struct stopped commands[] = {
 	{ { 4, BRING, 0, 0 }, true, false },   { { 4, BRING, 0, 0 }, false, true },
 	{ { 4, CHECK, 0, 0 }, false, false },  { { 4, LOOK, 0, 0 }, false, false },
 	{ { 4, LOOK, 0, 0 }, true, false },    { { 4, REPAIR_ALL, 0, 0 }, false, true },
-	{ { 4, COLLECT, 0, 0 }, true, false },
+	{ { 4, COLLECT, 0, 0 }, true, false }, { { 4, COPY, 0, 0 }, true, false },
 };
 
 /* What is done whole in the midst of a command. */

@@ -162,7 +162,7 @@ static struct model_act random_act(void)
 {
 	static const enum told_act acts[] = { CLOSE, CLOSE, CLOSE, WRITE, WRITE, WRITE, WRITE, APPEND, READ,
 					      READ, READ, COMMIT, COMMIT, REFRESH, REFRESH, SYNC, CUT };
-	static const enum told_act commands[] = { COMPACT, REPAIR, CHECK, COLLECT, LOOK,
+	static const enum told_act commands[] = { COMPACT, REPAIR, CHECK, COLLECT, LOOK, COPY,
 						  BRING,   DRAIN,  DRAIN, DRAIN };
 	int who = (int)rounds_rnd(TOLD_PROCS);
 	struct model_act a = told_random_act(who, acts[rounds_rnd(ARRAY_SIZE(acts))]);

@@ -112,9 +112,9 @@ static struct model_act random_act(bool cuts)
 	static const enum told_act acts[] = { CLOSE, WRITE, WRITE, WRITE, WRITE, APPEND, READ, READ, READ,
 					 COMMIT, COMMIT, REFRESH, REFRESH, SYNC, COMPACT, CUT };
 	static const enum told_act commands[] = { COMPACT, REPAIR, CHECK, REPAIR_ALL, LOOK, COLLECT, DRAIN,
-						  BRING };
+						  BRING,   COPY };
 	static const enum told_act near[] = { COMPACT, REPAIR,	   CHECK, LOOK, COLLECT,
-					      DRAIN,   DRAIN_KEEP, STAGE, DROP };
+					      DRAIN,   DRAIN_KEEP, STAGE, DROP, COPY };
 	int who = (int)rounds_rnd(TOLD_PROCS);
 	struct model_act a = told_random_act(who, acts[rounds_rnd(ARRAY_SIZE(acts) - !cuts)]);
 
