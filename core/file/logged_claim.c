@@ -34,10 +34,25 @@ struct claim_arg {
 	bool near; /* logs of it are to be near */
 };
 
+#define SYNC_TRIES 10
+
 /*
  * The header that will name it may come to the disk at any moment: if bytes of the stub have been synced it
- * must not name nothing.
+ * must not name nothing. Until it does plfs gc -a 0 may remove the container: then it is made anew.
  */
+static int make_synced(struct claim_arg *ca)
+{
+	int ret = -ENOENT;
+
+	for (int tries = 0; ret == -ENOENT && tries < SYNC_TRIES; tries++) {
+		ret = container_make(&ca->c, name_hostdir(&ca->c));
+		if (ret || !stub_is_synced(ca->fd))
+			return ret;
+		ret = durable_sync_way(&ca->c);
+	}
+	return ret;
+}
+
 static int make_container(struct claim_arg *ca, const uint8_t *id)
 {
 	int ret = mount_prepare(ca->m);
@@ -48,8 +63,7 @@ static int make_container(struct claim_arg *ca, const uint8_t *id)
 	ca->c.maker = ca->c.caller;
 	ca->c.acl = ca->acl;
 	ca->c.acl_len = ca->acl_len;
-	ret = container_make(&ca->c, name_hostdir(&ca->c));
-	return !ret && stub_is_synced(ca->fd) ? durable_sync_way(&ca->c) : ret;
+	return make_synced(ca);
 }
 
 bool logged_is_ours(const struct container *c)

@@ -11,6 +11,7 @@ TestSuite(gc_claims_small, .init = scratch_setup_small, .fini = scratch_remove);
 
 static struct {
 	bool appends;
+	bool synced; /* its length has been, before */
 	long call;
 } first;
 
@@ -25,6 +26,8 @@ static int write_first(void *arg)
 	calls_left = first.call;
 	on_call = stop_at_last;
 	l = made("a");
+	if (first.synced && (plfs_truncate(l.f, LEN) || plfs_sync(l.f)))
+		return 1;
 	if (first.appends ? lappend(&l, "x", 1, &end) != 1 : lfill(&l, 0, LEN, 1) != LEN)
 		return 1;
 	return lclose(&l) != 0;
@@ -74,6 +77,12 @@ static void collected_at_each(bool appends)
 }
 
 Test(gc_claims, a_write_is_kept) { collected_at_each(false); }
+
+Test(gc_claims, a_write_to_a_file_whose_length_was_synced_is_kept)
+{
+	first.synced = true;
+	collected_at_each(false);
+}
 
 Test(gc_claims, an_append_is_kept) { collected_at_each(true); }
 
