@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A process of three hosts is stopped before a system call of what it does to a sound file, and plfs check or
- * repair of that file is run meanwhile; or a command is stopped, and others write. No damage is found, and
+ * A process of three hosts is stopped before a system call of what it does to a sound file, and plfs check,
+ * repair or gc is run meanwhile; or a command is stopped, and others write. No damage is found, and
  * nothing is lost (told_model.h). Some calls have their turn (turn.h).
  */
 #include "test/lib/near.h"
@@ -12,45 +12,55 @@
 
 enum { CALLS = 160 };
 
-/* Process 3 has closed a log; 0 and 2 have some that are open, or were killed. */
-static bool begin(bool closed, bool killed)
-{
-	static const int who[] = { 0, 2 };
-	bool ok = model_step(3, OPEN, 0, 0) && model_step(3, WRITE, 100, 900) && model_step(3, CLOSE, 0, 0);
-
-	for (int i = 0; i < 2 && ok; i++) {
-		ok = model_step(who[i], OPEN, 0, 0) && model_step(who[i], WRITE, 400 * (size_t)i, 500) &&
-		     model_step(who[i], COMMIT, 0, 0) && model_step(who[i], WRITE, 1200, 30);
-		ok = ok && (!closed || model_step(who[i], CLOSE, 0, 0)) &&
-		     (!killed || model_step(who[i], KILL, 0, 0));
-	}
-	return ok && (closed || killed || model_step(1, OPEN, 0, 0));
-}
+/* FRESH: it has a length, and no logs. Else process 3 has closed a log, and 0 and 2 have some of theirs. */
+enum before { OPENED, CLOSED, KILLED, FRESH };
 
 struct stopped {
 	struct model_act a;
-	bool closed, killed;
+	enum before before;
 };
 
+static bool begin_fresh(int who)
+{
+	return model_step(who, OPEN, 0, 0) && model_step(who, CUT, 700, 0) && model_step(who, SYNC, 0, 0);
+}
+
+static bool write_logs(enum before before, int who, size_t off)
+{
+	bool ok = model_step(who, OPEN, 0, 0) && model_step(who, WRITE, off, 500) &&
+		  model_step(who, COMMIT, 0, 0) && model_step(who, WRITE, 1200, 30);
+
+	if (before != OPENED)
+		ok = ok && model_step(who, before == CLOSED ? CLOSE : KILL, 0, 0);
+	return ok;
+}
+
+static bool begin(const struct stopped *s)
+{
+	if (s->before == FRESH)
+		return begin_fresh(s->a.who);
+	return model_step(3, OPEN, 0, 0) && model_step(3, WRITE, 100, 900) && model_step(3, CLOSE, 0, 0) &&
+	       write_logs(s->before, 0, 0) && write_logs(s->before, 2, 400) &&
+	       (s->before != OPENED || model_step(1, OPEN, 0, 0));
+}
+
 static const struct stopped open_acts[] = {
-	{ { 1, WRITE, 300, 600 }, false, false },    { { 1, APPEND, 0, 30 }, false, false },
-	{ { 0, WRITE, 300, 600 }, false, false },    { { 0, APPEND, 0, 30 }, false, false },
-	{ { 0, CUT, 0, 0 }, false, false },	     { { 0, CUT, 450, 0 }, false, false },
-	{ { 0, CUT, 2000, 0 }, false, false },	     { { 1, CUT, 450, 0 }, false, false },
-	{ { 0, SYNC, 0, 0 }, false, false },	     { { 1, SYNC, 0, 0 }, false, false },
-	{ { 0, COMMIT, 0, 0 }, false, false },	     { { 0, CLOSE, 0, 0 }, false, false },
-	{ { 1, CLOSE, 0, 0 }, false, false },	     { { 1, READ, 0, 0 }, false, false },
-	{ { 1, OPEN, 0, 0 }, true, false },	     { { 1, OPEN, 0, 0 }, false, true },
+	{ { 1, WRITE, 300, 600 }, OPENED }, { { 1, APPEND, 0, 30 }, OPENED },
+	{ { 0, WRITE, 300, 600 }, OPENED },
+	{ { 0, APPEND, 0, 30 }, OPENED }, { { 0, CUT, 0, 0 }, OPENED }, { { 0, CUT, 450, 0 }, OPENED },
+	{ { 0, CUT, 2000, 0 }, OPENED },    { { 1, CUT, 450, 0 }, OPENED },     { { 0, SYNC, 0, 0 }, OPENED },
+	{ { 1, SYNC, 0, 0 }, OPENED }, { { 0, COMMIT, 0, 0 }, OPENED }, { { 0, CLOSE, 0, 0 }, OPENED },
+	{ { 1, CLOSE, 0, 0 }, OPENED },     { { 1, READ, 0, 0 }, OPENED },      { { 1, OPEN, 0, 0 }, CLOSED },
+	{ { 1, OPEN, 0, 0 }, KILLED }, { { 1, WRITE, 300, 600 }, FRESH }, { { 1, APPEND, 0, 30 }, FRESH },
+	{ { 3, CUT, 300, 0 }, FRESH },      { { 3, SYNC, 0, 0 }, FRESH },
 };
 
 static const struct stopped commands[] = {
-	{ { 4, COMPACT, 0, 0 }, true, false }, { { 4, COMPACT, 0, 0 }, false, true },
-	{ { 4, REPAIR, 0, 0 }, false, true },  { { 4, COLLECT, 0, 0 }, false, true },
-	{ { 4, DRAIN, 0, 0 }, true, false },   { { 4, DRAIN, 0, 0 }, false, true },
-	{ { 4, BRING, 0, 0 }, true, false },   { { 4, BRING, 0, 0 }, false, true },
-	{ { 4, CHECK, 0, 0 }, false, false },  { { 4, LOOK, 0, 0 }, false, false },
-	{ { 4, LOOK, 0, 0 }, true, false },    { { 4, REPAIR_ALL, 0, 0 }, false, true },
-	{ { 4, COLLECT, 0, 0 }, true, false }, { { 4, COPY, 0, 0 }, true, false },
+	{ { 4, COMPACT, 0, 0 }, CLOSED }, { { 4, COMPACT, 0, 0 }, KILLED }, { { 4, REPAIR, 0, 0 }, KILLED },
+	{ { 4, COLLECT, 0, 0 }, KILLED }, { { 4, DRAIN, 0, 0 }, CLOSED }, { { 4, DRAIN, 0, 0 }, KILLED },
+	{ { 4, BRING, 0, 0 }, CLOSED }, { { 4, BRING, 0, 0 }, KILLED }, { { 4, CHECK, 0, 0 }, OPENED },
+	{ { 4, LOOK, 0, 0 }, OPENED }, { { 4, LOOK, 0, 0 }, CLOSED }, { { 4, REPAIR_ALL, 0, 0 }, KILLED },
+	{ { 4, COLLECT, 0, 0 }, CLOSED },   { { 4, COPY, 0, 0 }, CLOSED },
 };
 
 /* What is done whole in the midst of a command. */
@@ -72,14 +82,14 @@ static bool meets(const struct stopped *s, int call, struct model_act b)
 	bool ok;
 
 	model_begin();
-	ok = begin(s->closed, s->killed) && model_beside(s->a, call, b) && model_ends(-1);
+	ok = begin(s) && model_beside(s->a, call, b) && model_ends(-1);
 	return tell(0, (struct told_order){ .act = UNLINK })->ret == 0 && ok;
 }
 
 static void meet(const struct stopped *s, size_t nr, enum told_act act)
 {
 	for (size_t i = 0; i < nr; i++) {
-		struct turn t = turn_begin(101);
+		struct turn t = turn_begin(151);
 
 		for (; t.nr <= CALLS; t.nr += t.step) {
 			struct model_act b = { s[i].a.who == 4 || t.nr % 2 ? 5 : 4, act, 0, 0 };
@@ -106,7 +116,7 @@ static bool is_met(const struct stopped *s, int call, const struct model_act *ro
 	while (nr < IN_A_ROW && (row[nr].who || row[nr].act))
 		nr++;
 	model_begin();
-	ok = begin(s->closed, s->killed) && model_stands(s->a, call, row, nr) && model_ends(-1);
+	ok = begin(s) && model_stands(s->a, call, row, nr) && model_ends(-1);
 	return tell(0, (struct told_order){ .act = UNLINK })->ret == 0 && ok;
 }
 
@@ -116,7 +126,7 @@ static void meet_commands(void)
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		for (size_t j = 0; j < ARRAY_SIZE(rows); j++)
 			for (struct turn t = turn_begin(301); t.nr <= CALLS; t.nr += t.step)
-				if (commands[i].closed || commands[i].killed || rows[j]->who != 1)
+				if (commands[i].before != OPENED || rows[j]->who != 1)
 					cr_assert(is_met(&commands[i], (int)t.nr, rows[j]),
 						  "%s, and row %zu, at call %ld",
 						  told_act_names[commands[i].a.act], j, t.nr);
@@ -204,3 +214,11 @@ Test(hosts_check_near_home, a_command_loses_nothing_of_what_is_done_at_any_call_
 Test(hosts_check_copies, a_command_loses_nothing_of_what_is_done_at_any_call_of_it) { meet_commands(); }
 Test(hosts_check_spread, a_command_loses_nothing_of_what_is_done_at_any_call_of_it) { meet_commands(); }
 Test(hosts_check_parity, a_command_loses_nothing_of_what_is_done_at_any_call_of_it) { meet_commands(); }
+Test(hosts_check, a_collection_loses_nothing_whichever_call_it_meets) { meet_all(COLLECT); }
+Test(hosts_check_local, a_collection_loses_nothing_whichever_call_it_meets) { meet_all(COLLECT); }
+Test(hosts_check_small, a_collection_loses_nothing_whichever_call_it_meets) { meet_all(COLLECT); }
+Test(hosts_check_near, a_collection_loses_nothing_whichever_call_it_meets) { meet_all(COLLECT); }
+Test(hosts_check_near_home, a_collection_loses_nothing_whichever_call_it_meets) { meet_all(COLLECT); }
+Test(hosts_check_copies, a_collection_loses_nothing_whichever_call_it_meets) { meet_all(COLLECT); }
+Test(hosts_check_spread, a_collection_loses_nothing_whichever_call_it_meets) { meet_all(COLLECT); }
+Test(hosts_check_parity, a_collection_loses_nothing_whichever_call_it_meets) { meet_all(COLLECT); }

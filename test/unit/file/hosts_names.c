@@ -450,10 +450,21 @@ static bool cuts(const struct world_order *o)
 
 static bool writes(const struct world_order *o) { return o->act == WRITE || o->act == APPEND; }
 
-/* A write and a truncation at a time, on two hosts, may leave the size of the one, bytes of the other. */
+static bool reads(const struct world_order *o)
+{
+	return o->act == READ || o->act == CAT || writes(o); /* READ for one that only reads */
+}
+
+/*
+ * A write and a truncation at a time, on two hosts, may leave the size of the one, bytes of the other. The
+ * end of an append is known there before its bytes.
+ */
 static bool is_promised(int who, const struct world_order *o, int other, const struct world_order *p)
 {
-	return !strcmp(hosts[who], hosts[other]) || !((cuts(o) && writes(p)) || (writes(o) && cuts(p)));
+	bool apart = (cuts(o) && writes(p)) || (writes(o) && cuts(p)) || (o->act == APPEND && reads(p)) ||
+		     (p->act == APPEND && reads(o));
+
+	return !apart || !strcmp(hosts[who], hosts[other]);
 }
 
 /* On another host stat() shows the stub's own length until a truncation is finished; cut_killed.c has it. */
