@@ -25,12 +25,45 @@ void scan_forget_bad(struct scan *l, const struct scan_log *log)
 	l->nr_bad = nr;
 }
 
+/* Up to @len all bytes of the log can be read. */
+static void trim_bad(struct scan *l, const struct scan_log *log, uint64_t len)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < l->nr_bad; i++) {
+		struct scan_bad *b = &l->bad[i];
+		uint64_t less = b->log == log->no && len > b->log_off ? min_u64(len - b->log_off, b->len) : 0;
+
+		b->log_off += less;
+		b->len -= less;
+		if (b->len)
+			l->bad[nr++] = *b;
+	}
+	l->nr_bad = nr;
+}
+
+void scan_look_at_beginning(struct scan *l, const struct scan_log *log)
+{
+	char where[PLACE_PATH_LEN];
+	uint64_t longest = 0, len;
+	unsigned no = 0;
+
+	for (int h; (h = copies_open(l->c, log->path, &no, where)) >= 0;) {
+		if (!copies_prove(l->c, log->path, h, &len))
+			longest = max_u64(longest, len);
+		store_close(l->c->store, &h);
+	}
+	trim_bad(l, log, longest);
+}
+
 static void look_at_damaged(struct scan *l, struct scan_log *log)
 {
 	struct copies_source src;
 
-	if (copies_find(l->c, log->path, max_u64(log->records_end, log->indexed_len), &src))
+	if (copies_find(l->c, log->path, max_u64(log->records_end, log->indexed_len), &src)) {
+		scan_look_at_beginning(l, log);
 		return;
+	}
 	log->heals = true;
 	scan_forget_bad(l, log);
 	findings_add(l->found, PLFS_NOTED, "copied", log->path, 0,

@@ -19,4 +19,7 @@ bool scan_is_damaged(const struct scan *l, const struct scan_log *log);
 /* What a copy has of the log, or parity, cannot be lost. */
 void scan_forget_bad(struct scan *l, const struct scan_log *log);
 
+/* Copies or parity may have the beginning of a log that is damaged: of that nothing is lost. */
+void scan_look_at_beginning(struct scan *l, const struct scan_log *log);
+
 #endif

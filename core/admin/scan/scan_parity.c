@@ -27,8 +27,10 @@ static void look_at_damaged(struct scan *l, struct scan_log *log)
 		log->heals = log->rebuilds = !copies_prove(l->c, log->path, h, &len) && len >= least;
 		store_close(l->c->store, &h);
 	}
-	if (!log->heals)
+	if (!log->heals) {
+		scan_look_at_beginning(l, log);
 		return;
+	}
 	scan_forget_bad(l, log);
 	findings_add(l->found, PLFS_NOTED, "parity", log->path, 0,
 		     "parity in %s has all of it: nothing of it is lost, and plfs repair makes it anew",

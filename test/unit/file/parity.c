@@ -354,3 +354,57 @@ Test(parity, a_log_that_is_continued_is_not_read_as_it_was)
 		three_shell("mv '%s/aside' '%s'", near_dir, log);
 	}
 }
+
+/* ---- what a check lists ---- */
+
+enum { STEP = 500 };
+static bool listed[IMAGE_MAX / STEP + 1];
+
+static void note_lost(void *arg, const struct plfs_finding *f)
+{
+	(void)arg;
+	for (uint64_t at = f->logical_off; !strcmp(f->code, "lost") && at < f->logical_off + f->len; at++)
+		listed[at / STEP] = true;
+}
+
+/* 0: a check lists what cannot be read, which is something, and nothing else. */
+static int compare_with_check(void *arg)
+{
+	struct plfs_check check = { .found = note_lost };
+	char path[PATH_MAX], buf[STEP];
+	struct plfs_mount *m = lpath("a", path);
+	struct lfile l = lopen("a", O_RDONLY);
+	int nr_lost = 0, nr_wrong = 0;
+
+	(void)arg;
+	if (plfs_check(m, AT_FDCWD, path, &check) != 1)
+		return 100;
+	for (off_t at = 0; at < image_len; at += STEP) {
+		bool fails = plfs_pread(l.f, buf, STEP, at) < 0;
+
+		nr_lost += fails;
+		nr_wrong += fails != listed[at / STEP];
+	}
+	lclose(&l);
+	return nr_wrong ? nr_wrong : !nr_lost;
+}
+
+static int go_on_a_little(void *arg)
+{
+	struct lfile l = made("a");
+
+	(void)arg;
+	if (lfill(&l, 0, 2000, 2) != 2000 || lclose(&l) || image_drain() >= 50)
+		return 1;
+	l = lopen("a", O_RDWR);
+	return lfill(&l, 3000, 2000, 2) != 2000 || lclose(&l) ? 2 : 0;
+}
+
+Test(parity, of_a_log_that_is_continued_a_check_lists_just_what_was_written_since)
+{
+	three_write_into(2, 2, go_on_a_little);
+	image_len = 5000;
+	three_lose(2, false);
+	cr_assert_eq(in_child(compare_with_check, NULL), 0);
+	three_bring_back(2);
+}
