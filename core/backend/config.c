@@ -101,6 +101,7 @@ static int parse_mapping(struct mount_spec *m, const char **text, char *err, siz
 		return ret;
 	if (**text == '=') {
 		ret = parse_backends(m, text, err, err_len);
+		m->in_place = !ret && !strcmp(m->prefix, m->backends[0]);
 	} else {
 		m->in_place = true;
 		m->backends[m->nr_backends++] = mem_strdup(m->prefix);

@@ -20,6 +20,21 @@ spread_file() { # NAME
 
 has_new_log() { [ "$(find "$1" -name 'data.*' -newer "$work/since")" ]; } # DIRECTORY
 
+spread_in_place() { # DIR=DIR,DIR2: the paths stay
+	local map
+	spread_setup process
+	spread_file s
+	map="$back=$back,$two,$three{small=0,spread=process}"
+	"$plfs" run -m "$map" cmp "$work/plain/s" "$back/s"
+	"$plfs" run -m "$map" sh -c 'cd "$1" && for i in $(seq 40); do cp s "t$i"; done' - "$back"
+	[ "$(there_logs)" -gt 0 ]
+	"$plfs" run -m "$map" sh -c 'for i in $(seq 40); do cmp "$2" "$1/t$i" || exit; done' - "$back" "$work/plain/s"
+	"$plfs" check -m "$map" -r "$back"
+	"$plfs" run -m "$map" sh -c 'rm "$1"/*' - "$back"
+	[ "$(there_logs)" = 0 ]
+	wrong 78 "is, or lies in, the first one" "$plfs" run -m "$back=$back,$back{spread=host}" true
+}
+
 spread_shown() { # by all commands, also without the other backends in the mapping
 	local map
 	spread_setup process

@@ -38,6 +38,15 @@ Test(config, a_mapping_has_a_prefix_and_backends)
 	cr_assert_eq(c.specs[0].mode, MOUNT_LOG);
 }
 
+Test(config, a_directory_that_is_its_own_first_backend_is_mapped_in_place)
+{
+	cr_assert_eq(parse("/a/b=/a/b,/c{mirror=2}:/p=/q,/p"), 0, "%s", err);
+	cr_assert(c.specs[0].in_place);
+	cr_assert_eq(c.specs[0].nr_backends, 2);
+	cr_assert_str_eq(c.specs[0].backends[1], "/c");
+	cr_assert_not(c.specs[1].in_place);
+}
+
 Test(config, several_backends_may_share_the_logs_by_a_rule)
 {
 	cr_assert_eq(parse("/p=/a,/b{spread=host}:/q=/a,/b,/c{spread=process}:/r=/a,/b{spread=file}:/s=/a,/b"), 0,
