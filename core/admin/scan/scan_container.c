@@ -326,6 +326,18 @@ static void check_notes(struct scan *l)
 			     "is not there, nothing of the file could be read; a repair removes the note");
 }
 
+/* As a chmod of the stub without the library leaves it. */
+static void check_mode(const struct scan *l)
+{
+	struct container c = *l->c;
+
+	c.checked = 0;
+	if (container_try_check(&c, CONTAINER_CHANGE) == -EACCES)
+		findings_add(l->found, PLFS_NOTED, "closed", "", 0,
+			     "more users may write the file than its container, so nobody can: under libplfs, "
+			     "chmod go-w the file, then give it its mode");
+}
+
 int scan_container(struct scan *l, const struct container *c, int fd, const struct stub *stub,
 		   struct plfs_check *check,
 	    struct findings *found)
@@ -356,6 +368,8 @@ int scan_container(struct scan *l, const struct container *c, int fd, const stru
 		check_hosts(l);
 	if (!ret)
 		check_notes(l);
+	if (!ret)
+		check_mode(l);
 	if (!ret)
 		ret = scan_lives(l);
 	if (!ret)
