@@ -33,7 +33,10 @@ struct inode {
 	uint64_t entered; /* 1 + the generation in which the stub has this host (stub_hosts.h) */
 	uint64_t settled_ns; /* the generation of the header by the last inode_settle() */
 	uint64_t number; /* among all of this process, in order */
+	bool listed;     /* in the table; under its lock */
 	pthread_mutex_t lock; /* for all that follows */
+	bool opened;     /* it has a description, or had one */
+	bool over;       /* its last description has gone: inode_put_over() */
 	struct plfs_file *files;
 	struct plfs_mount *m;     /* whose .plfs has its container */
 	struct plfs_mount *found; /* that of its name, where that is another (nested.h); else NULL */
@@ -103,6 +106,12 @@ struct inode *inode_find(dev_t dev, ino_t ino);
  * log. It removes the container if the stub has no name left and no other process has it open.
  */
 void inode_put(struct inode *ino, struct plfs_file *f);
+
+/*
+ * Drop a reference that inode_get() gave. Its last description has gone since it was found: inode_get() makes
+ * another one. The stub may be another by now, with the number of one that was removed.
+ */
+void inode_put_over(struct inode *ino);
 
 /*
  * At exit, with the inode's lock held: close the log, and remove the container of a file that has no name

@@ -75,7 +75,8 @@ int inode_get(struct plfs_mount *m, int fd, const struct stat *st, struct inode 
 		ino->v.told_len = view_told_len(&ino->v, st->st_size);
 		ino->number = ++nr_made;
 		HASH_ADD(hh, table, key, sizeof(ino->key), ino);
-		ret = ino->hh.tbl ? 0 : -ENOMEM;
+		ino->listed = ino->hh.tbl;
+		ret = ino->listed ? 0 : -ENOMEM;
 	}
 	if (ret) {
 		mem_free(ino);
@@ -181,26 +182,40 @@ static void free_inode(struct inode *ino)
 	mem_free(ino);
 }
 
-void inode_put(struct inode *ino, struct plfs_file *f)
+/* Who has its descriptors closed takes it out first: from then on its number may be another file's. */
+static void drop(struct inode *ino, bool over)
 {
 	bool last;
 
-	if (f) {
-		mutex_lock(&ino->lock);
-		if (!ino->files)
-			end_use(ino, f);
-		mutex_unlock(&ino->lock);
-	}
 	mutex_lock(&table_lock);
 	last = --ino->refs == 0;
-	if (last)
+	if ((last || over) && ino->listed) {
 		HASH_DEL(table, ino);
+		ino->listed = false;
+	}
 	mutex_unlock(&table_lock);
 	if (last)
 		free_inode(ino);
+}
+
+void inode_put(struct inode *ino, struct plfs_file *f)
+{
+	bool over = false;
+
+	if (f) {
+		mutex_lock(&ino->lock);
+		over = !ino->files;
+		if (over)
+			end_use(ino, f);
+		ino->over |= over;
+		mutex_unlock(&ino->lock);
+	}
+	drop(ino, over);
 	if (f)
 		file_close_fds(f);
 }
+
+void inode_put_over(struct inode *ino) { drop(ino, true); }
 
 /* ---- all ---- */
 
@@ -210,7 +225,9 @@ static struct inode *next_inode(const struct inode *ino, uint64_t newest)
 	struct inode *next;
 
 	mutex_lock(&table_lock);
-	next = ino ? ino->hh.next : table;
+	next = ino && ino->listed ? ino->hh.next : table;
+	while (ino && next && next->number <= ino->number)
+		next = next->hh.next;
 	if (next && next->number > newest)
 		next = NULL;
 	if (next)

@@ -93,6 +93,28 @@ static int hidden_fds(struct plfs_file *f, int fd, const struct stat *st, int fl
 	return 0;
 }
 
+/* @f becomes one of its inode's. False: the last of those has gone meanwhile, and so has the reference. */
+static bool join(struct plfs_file *f)
+{
+	struct inode *ino = f->ino;
+	bool over;
+
+	mutex_lock(&ino->lock);
+	over = ino->over;
+	if (!over) {
+		if (ino->opened)
+			/* an open sees what was closed before it, though we have the file open already */
+			inode_refresh(ino);
+		ino->opened = true;
+		f->next = ino->files;
+		ino->files = f;
+	}
+	mutex_unlock(&ino->lock);
+	if (unlikely(over))
+		inode_put_over(ino);
+	return !over;
+}
+
 static int file_new(struct plfs_mount *m, int fd, const struct stat *st, int flags, struct plfs_file **out)
 {
 	struct plfs_file *f = mem_zalloc(sizeof(*f));
@@ -102,20 +124,15 @@ static int file_new(struct plfs_mount *m, int fd, const struct stat *st, int fla
 		return ret;
 	f->writable = (flags & O_ACCMODE) != O_RDONLY;
 	ret = hidden_fds(f, fd, st, flags);
-	if (!ret)
-		ret = inode_get(m, f->fd, st, &f->ino);
+	do {
+		if (!ret)
+			ret = inode_get(m, f->fd, st, &f->ino);
+	} while (!ret && !join(f));
 	if (ret) {
 		file_close_fds(f);
 		mem_free(f);
 		return ret;
 	}
-	mutex_lock(&f->ino->lock);
-	if (f->ino->files)
-		/* an open sees what was closed before it, though we have the file open already */
-		inode_refresh(f->ino);
-	f->next = f->ino->files;
-	f->ino->files = f;
-	mutex_unlock(&f->ino->lock);
 	*out = f;
 	return 0;
 }
