@@ -24,8 +24,8 @@ struct doomed {
 };
 
 /*
- * Look at the name @path before it goes away. A file that this process has open is left to its last
- * close: opening and closing the stub once more would drop the program's own fcntl() locks.
+ * Look at the name @path before it goes away. A file on which this process has record locks is left to its
+ * last close: opening and closing the stub once more would drop them.
  */
 static void doomed_look(struct doomed *d, struct plfs_mount *m, int dirfd, const char *path)
 {
@@ -42,11 +42,11 @@ static void doomed_look(struct doomed *d, struct plfs_mount *m, int dirfd, const
 	    st.st_nlink > 1 || !st.st_size || !mount_has_dev(st.st_dev))
 		return;
 	ino = inode_find(st.st_dev, st.st_ino);
-	if (ino) {
-		d->open = true;
+	d->open = ino;
+	if (ino)
 		inode_put(ino, NULL);
+	if (d->open && file_has_record_locks(&st))
 		return;
-	}
 	fd = io_openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 && errno == EACCES && st.st_uid == geteuid()) {
 		d->closed_to_owner = true;

@@ -70,6 +70,27 @@ Test(file_names, one_that_is_removed_as_soon_as_it_is_made_is_not_made_again)
 	cr_assert_eq(count_files("data."), 0);
 }
 
+static int (*real_unlinkat)(int dirfd, const char *path, int flags);
+static struct lfile to_close;
+
+/* Another thread closes it just before. */
+static int close_and_unlinkat(int dirfd, const char *path, int flags)
+{
+	sys.unlinkat = real_unlinkat;
+	cr_assert_eq(lclose(&to_close), 0);
+	return real_unlinkat(dirfd, path, flags);
+}
+
+Test(file_names, an_unlink_beside_the_last_close_leaves_no_container)
+{
+	to_close = made("a");
+	cr_assert_eq(lfill(&to_close, 0, 1000, 1), 1000);
+	real_unlinkat = sys.unlinkat;
+	sys.unlinkat = close_and_unlinkat;
+	cr_assert_eq(lunlink("a"), 0);
+	cr_assert_eq(count_files("data."), 0);
+}
+
 Test(file_names, unlink_removes_stub_and_container)
 {
 	struct lfile l = made("a");
