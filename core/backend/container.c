@@ -304,6 +304,20 @@ int container_check_file(const struct container *c, const char *path, int h, con
 	return -EIO;
 }
 
+/*
+ * Give what was just made to the stub's owner. Root may have given all to somebody else since @c was looked
+ * at, the directory first, and listed what there was.
+ */
+static void give_made(const struct container *c, int h)
+{
+	struct stat dir;
+
+	store_give(c->store, h, c->uid);
+	if (c->owner != CONTAINER_ANYBODY && !c->store->ops->stat(c->store, c->dir, &dir) &&
+	    dir.st_uid != c->owner)
+		store_give(c->store, h, dir.st_uid);
+}
+
 int container_open_shared(const struct container *c, const char *path, int flags, mode_t mode,
 			  container_proof *proof)
 {
@@ -320,7 +334,7 @@ int container_open_shared(const struct container *c, const char *path, int flags
 	else
 		h = store_open(c->store, path, flags, 0);
 	if (h >= 0 && made && c->give)
-		store_give(c->store, h, c->uid);
+		give_made(c, h);
 	if (h < 0 || made || (flags & O_ACCMODE) == O_RDONLY)
 		return h;
 	ret = c->store->ops->fstat(c->store, h, &st);
@@ -340,7 +354,7 @@ int container_open(const struct container *c, const char *path, int flags, mode_
 		return container_open_shared(c, path, flags, mode, NULL);
 	h = store_open(c->store, path, flags, mode);
 	if (h >= 0 && c->give && flags & O_CREAT)
-		store_give(c->store, h, c->uid);
+		give_made(c, h);
 	return h;
 }
 

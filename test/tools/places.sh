@@ -116,7 +116,7 @@ drain_waits() { # for what is being written: of a file, of a place; and not for 
 	for what in "$back/v" "$near"; do
 		open_writer v
 		wrong 75 'not all is in the backend' "$plfs" drain --wait --timeout=1 "$what"
-		grep 'stay: open' "$work/out"
+		grep 'logs stay, or lack copies or parity: open' "$work/out"
 		"$plfs" drain --wait "$what" >"$work/waited" &
 		waiter=$!
 		sleep 0.3

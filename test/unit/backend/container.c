@@ -253,6 +253,34 @@ Test(container, is_given_beside_one_who_is_late_at_its_directory)
 	give_beside_one_who_is_late_at("");
 }
 
+/* Who makes a file knows the owner of before: another process of root gave all to 41001, and goes on. */
+Test(container, a_file_that_is_made_late_goes_with_the_next_owner)
+{
+	char path[CONTAINER_PATH_LEN];
+	struct container late;
+	struct stat st;
+	int h;
+
+	if (geteuid())
+		cr_skip_test("only root can give a file away");
+	cr_assert_eq(stat(scratch, &st), 0);
+	st.st_mode = S_IFREG | 0644;
+	st.st_uid = st.st_gid = 41002;
+	container_init_for(&late, &store, id, &st);
+	cr_assert_eq(container_make(&late, 3), 0);
+	cr_assert_eq(container_check(&late, CONTAINER_CHANGE), 0);
+	cr_assert_eq(container_chown(&late, 41001, 41001), 0);
+	container_path(&late, "hostdir.3/index.h", path);
+	h = container_open(&late, path, O_RDWR | O_CREAT, 0644);
+	cr_assert(h >= 0 && pwrite(h, INDEX_BLOCK_MAGIC, 8, 0) == 8);
+	store_close(&store, &h);
+	st.st_uid = st.st_gid = 41001;
+	container_init_for(&c, &store, id, &st);
+	cr_assert_eq(container_chown(&c, 0, 0), 0);
+	cr_assert_eq(store.ops->stat(&store, path, &st), 0);
+	cr_assert_eq(st.st_uid, 0);
+}
+
 /* ---- one that appears after it was found missing ---- */
 
 static char away[CONTAINER_PATH_LEN + 100], home[CONTAINER_PATH_LEN + 90];
