@@ -500,6 +500,16 @@ void path_cwd_changed(void)
 	mutex_unlock(&cwd_lock);
 }
 
+/* Another thread of the parent may have been at it, or between its chdir() and this. */
+void path_fork_child(void)
+{
+	if (__libc_single_threaded)
+		return;
+	pthread_mutex_init(&cwd_lock, NULL);
+	cwd_seq = 0;
+	path_cwd_changed();
+}
+
 bool path_cwd_inside(void) { return __atomic_load_n(&path_cwd_class, __ATOMIC_RELAXED) == INSIDE; }
 
 struct plfs_mount *path_mount_of_dir(int dirfd)

@@ -52,6 +52,7 @@ void proc_fork_child(void)
 	plfs_fork_child();
 	fd_thaw();
 	stream_fork_child();
+	path_fork_child();
 	if (_IO_list_resetlock)
 		_IO_list_resetlock();
 	critical_leave();

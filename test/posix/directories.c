@@ -2,6 +2,7 @@
 /* Directories: streams and their entries, working directories, names relative to one, real paths. */
 #include "posix.h"
 #include <limits.h>
+#include <pthread.h>
 
 CASE(directory_streams)
 {
@@ -130,6 +131,57 @@ CASE(removed_working_directory)
 	T(open("f", O_RDWR | O_CREAT, 0644));
 	T(chdir(getenv("P")));
 	say("%s\n", getcwd(buf, sizeof buf));
+}
+
+static volatile int goes_round = 1;
+
+/* Into @dir and out of it. */
+static void *go_round(void *dir)
+{
+	while (goes_round)
+		if (chdir(dir) || chdir("/"))
+			return dir;
+	return NULL;
+}
+
+/* What the child's name leads to depends on where it is; wherever that is, it can leave. */
+static int reads_there(const char *dir)
+{
+	char cwd[PATH_MAX], buf[8] = "";
+	int fd, inside;
+
+	alarm(20);
+	inside = getcwd(cwd, sizeof cwd) && !strcmp(cwd, dir);
+	fd = open("f", O_RDONLY);
+	if (inside && (read(fd, buf, sizeof buf) != 4 || strcmp(buf, "abcd")))
+		return 1;
+	close(fd);
+	if (chdir("/") || chdir(dir))
+		return 2;
+	fd = open("f", O_RDONLY);
+	return read(fd, buf, sizeof buf) != 4 || strcmp(buf, "abcd") ? 3 : 0;
+}
+
+CASE(forks_while_a_thread_changes_the_directory)
+{
+	char dir[PATH_MAX];
+	pthread_t thread;
+	pid_t pid;
+	void *ret;
+	int status = 0;
+
+	make("f", "abcd");
+	snprintf(dir, sizeof dir, "%s", getenv("P"));
+	pthread_create(&thread, NULL, go_round, dir);
+	for (int i = 0; i < 200 && !status; i++) {
+		if ((pid = fork()) == 0)
+			_exit(reads_there(dir));
+		waitpid(pid, &status, 0);
+	}
+	say("status %#x\n", status);
+	goes_round = 0;
+	pthread_join(thread, &ret);
+	T(ret == NULL);
 }
 
 CASE(names_relative_to_a_directory)
