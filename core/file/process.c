@@ -74,6 +74,7 @@ void plfs_fork_child(void)
 	guard_thaw();
 	inode_unlock_all();
 	observe_fork_child();
+	exit_wait_fork_child();
 	inode_drop_threads();
 	inode_each(disown_one);
 }

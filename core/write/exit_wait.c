@@ -26,7 +26,6 @@ struct awaited {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct awaited *logs;
 static size_t nr, cap;
-static pid_t pid;       /* whose they are: the child of a fork has closed none */
 static bool ending;     /* exit_wait() was called: what the C library flushes is closed later */
 static uint64_t end_ns; /* of the wait; 0: it has not begun */
 
@@ -85,11 +84,6 @@ static bool note(const struct container *c, const char *path)
 void exit_wait_for(const struct container *c, const char *path)
 {
 	mutex_lock(&lock);
-	if (pid != sys.getpid()) {
-		nr = 0; /* the parent's */
-		end_ns = 0;
-		pid = sys.getpid();
-	}
 	if (note(c, path) && ending)
 		wait_for_all();
 	mutex_unlock(&lock);
@@ -100,9 +94,19 @@ void exit_wait(void)
 	int saved ERRNO_KEPT = errno;
 
 	ending = true;
-	if (!nr || pid != sys.getpid())
+	if (!nr)
 		return;
 	mutex_lock(&lock);
 	wait_for_all();
 	mutex_unlock(&lock);
+}
+
+/* Another thread may have been at them: what they need stays allocated. */
+void exit_wait_fork_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	logs = NULL;
+	nr = cap = 0;
+	ending = false;
+	end_ns = 0;
 }

@@ -16,4 +16,7 @@ void exit_wait_for(const struct container *c, const char *path);
 /* The process ends: wait until its logs are home, or the time of the mapping is over. */
 void exit_wait(void);
 
+/* In the child of a fork, which has closed no log yet. */
+void exit_wait_fork_child(void);
+
 #endif
