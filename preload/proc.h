@@ -17,6 +17,10 @@ void proc_fork_prepare(void);
 void proc_fork_parent(void);
 void proc_fork_child(void);
 
+/* In the child: another thread of the parent may have had the lock of wrap_dl.c, or of wrap_fts.c. */
+void dl_fork_child(void);
+void fts_fork_child(void);
+
 /*
  * Called before the C library makes a child by itself. Commits all writes and gives all offsets to the
  * kernel, where the child finds them.

@@ -9,6 +9,7 @@
  */
 #include "image.h"
 #include "needed.h"
+#include "proc.h"
 #include "through.h"
 
 #include <dlfcn.h>
@@ -45,6 +46,8 @@ struct copy {
 
 static pthread_mutex_t copies_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct copy *copies;
+
+void dl_fork_child(void) { pthread_mutex_init(&copies_lock, NULL); }
 
 /* The descriptor of the copy of @w that was loaded before, or -1. */
 static int find_copy(const struct stat *st)

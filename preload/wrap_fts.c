@@ -6,6 +6,7 @@
  * fts_pointer.
  */
 #include "path.h"
+#include "proc.h"
 #include "through.h"
 
 #include <fts.h>
@@ -44,6 +45,8 @@ static struct walk *walks;
 
 /* The walk inside whose real call this thread is: the comparison function has no argument to pass it in. */
 static __thread struct walk *comparing __attribute__((tls_model("initial-exec")));
+
+void fts_fork_child(void) { pthread_mutex_init(&walks_lock, NULL); }
 
 static struct walk *find_walk(const FTS *fts)
 {

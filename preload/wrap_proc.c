@@ -53,6 +53,8 @@ void proc_fork_child(void)
 	fd_thaw();
 	stream_fork_child();
 	path_fork_child();
+	dl_fork_child();
+	fts_fork_child();
 	if (_IO_list_resetlock)
 		_IO_list_resetlock();
 	critical_leave();

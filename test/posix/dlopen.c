@@ -4,6 +4,8 @@
  */
 #include "exec.h"
 #include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
 
 /* The source text compiled to a shared object, there or, with an absolute name, elsewhere. */
 static void build(const char *out, const char *options, const char *source)
@@ -82,6 +84,55 @@ CASE(dlopened_deeply_from_elsewhere)
 	T(load_and_save(so, RTLD_NOW | RTLD_DEEPBIND, "f"));
 	unlink(so);
 	rmdir(dir);
+}
+
+static volatile int loads;
+
+/* It is open, so that a copy is loaded, and changes, so that it is another one each time. */
+static void *load_again_and_again(void *name)
+{
+	int fd = open(name, O_RDWR);
+
+	for (int i = 0; loads && i < 200; i++) {
+		(void)!pwrite(fd, &i, sizeof i, 0);
+		if (dlopen(name, RTLD_NOW))
+			break;
+	}
+	close(fd);
+	return NULL;
+}
+
+CASE(forks_while_a_thread_loads)
+{
+	char name[4096], *text = calloc(1, 1000000);
+	pthread_t thread;
+	int status, hung = 0, fd;
+	pid_t pid;
+
+	memset(text, 'x', 999999);
+	make("f", text);
+	make("g", "no library");
+	free(text);
+	fd = open(at("g"), O_RDONLY);
+	snprintf(name, sizeof name, "%s", at("f"));
+	loads = 1;
+	pthread_create(&thread, NULL, load_again_and_again, name);
+	for (int i = 0; i < 10 && !hung; i++) {
+		usleep(1000);
+		if ((pid = fork()) == 0) {
+			alarm(20);
+			_exit(dlopen(at("g"), RTLD_NOW) != NULL);
+		}
+		waitpid(pid, &status, 0);
+		/* the C library's loader may have been in the midst of something: it may crash */
+		hung = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
+	}
+	say("hung: %d\n", hung);
+	loads = 0;
+	pthread_join(thread, NULL);
+	close(fd);
+	T(unlink(at("f")));
+	T(unlink(at("g")));
 }
 
 CASE(dlmopened)
