@@ -404,7 +404,7 @@ struct plfs_mount *mount_at(int i)
 bool mount_has_dev(dev_t dev)
 {
 	for (int i = 0; i < nr_mounts; i++)
-		if (mounts[i].dev == dev)
+		if (mounts[i].dev == dev || __atomic_load_n(&mounts[i].dev_now, __ATOMIC_RELAXED) == dev)
 			return true;
 	return false;
 }

@@ -23,6 +23,7 @@ struct plfs_mount {
 	struct spread_settings spread; /* spread.rule SPREAD_NONE: they are not used */
 	int dirfd;          /* the kernel's descriptor of the backend's directory, in which the stubs are */
 	dev_t dev;          /* of the backend's root directory */
+	dev_t dev_now;      /* of what was mounted over it since (nested_has_dev()); 0: nothing */
 	ino_t ino;
 	mode_t mode;        /* of the root directory, as the owner */
 	uid_t uid;

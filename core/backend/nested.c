@@ -212,12 +212,30 @@ static void dir_of(const struct plfs_mount *m, int fd, char *path)
 }
 
 /* Nothing of it is asked that other hosts can change: where these share it that could take a message. */
-static bool leads_elsewhere(const struct plfs_mount *m)
+static bool leads_elsewhere(const struct plfs_mount *m, dev_t *dev)
 {
 	struct statx now;
 
-	return !sys.statx(AT_FDCWD, m->backend, AT_STATX_DONT_SYNC, STATX_INO, &now) &&
-	       (now.stx_ino != m->ino || makedev(now.stx_dev_major, now.stx_dev_minor) != m->dev);
+	if (sys.statx(AT_FDCWD, m->backend, AT_STATX_DONT_SYNC, STATX_INO, &now))
+		return false;
+	*dev = makedev(now.stx_dev_major, now.stx_dev_minor);
+	return now.stx_ino != m->ino || *dev != m->dev;
+}
+
+bool nested_has_dev(dev_t dev)
+{
+	int saved ERRNO_KEPT = errno;
+	dev_t now;
+
+	if (likely(mount_has_dev(dev)))
+		return true;
+	for (int i = 0; i < mount_count(); i++) {
+		if (!leads_elsewhere(mount_at(i), &now) || now != dev)
+			continue;
+		__atomic_store_n(&mount_at(i)->dev_now, dev, __ATOMIC_RELAXED);
+		return true;
+	}
+	return false;
 }
 
 /* Whether the name of @fd, relative to the directory @top, leads to it. */
@@ -249,8 +267,9 @@ static __attribute__((noinline, cold)) struct plfs_mount *mount_there(struct plf
 struct plfs_mount *nested_now(struct plfs_mount *m, int fd)
 {
 	int saved ERRNO_KEPT = errno;
+	dev_t dev;
 
-	return likely(!leads_elsewhere(m)) ? m : mount_there(m, fd);
+	return likely(!leads_elsewhere(m, &dev)) ? m : mount_there(m, fd);
 }
 
 struct plfs_mount *nested_find_below(struct plfs_mount *m, const struct container *c, int fd)

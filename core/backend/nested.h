@@ -21,6 +21,9 @@
  */
 struct plfs_mount *nested_now(struct plfs_mount *m, int fd);
 
+/* mount_has_dev(), also of a file system that is mounted over a backend by now. It makes calls for others. */
+bool nested_has_dev(dev_t dev);
+
 /*
  * The backend, other than @m, that has the container @c of the stub @fd. Its mount has the settings of @m,
  * lasts as long as the process, and is in no table of mounts unless it is mapped too. NULL: none has it.

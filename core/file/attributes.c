@@ -9,6 +9,7 @@
 #include "core/file/logged.h"
 #include "core/file/publish.h"
 #include "core/base/io.h"
+#include "core/backend/nested.h"
 #include "core/backend/stub_known.h"
 #include "core/backend/stub_lock.h"
 #include "core/backend/writer_table.h"
@@ -205,7 +206,8 @@ static enum fixed fix(struct stat *st, const struct plfs_name *name)
 {
 	uint64_t size;
 
-	if (S_ISREG(st->st_mode) && mount_has_dev(st->st_dev)) {
+	if (S_ISREG(st->st_mode) &&
+	    (mount_has_dev(st->st_dev) || (stub_marked(st->st_mode) && nested_has_dev(st->st_dev)))) {
 		if (name)
 			file_know_at(st, name->dirfd, name->path, name->at_flags);
 		if (!stub_marked(st->st_mode))

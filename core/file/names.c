@@ -39,7 +39,7 @@ static void doomed_look(struct doomed *d, struct plfs_mount *m, int dirfd, const
 	if (stub_is_sparse(&st))
 		file_know_at(&st, dirfd, path, AT_SYMLINK_NOFOLLOW);
 	if (!stub_marked(st.st_mode) ||
-	    st.st_nlink > 1 || !st.st_size || !mount_has_dev(st.st_dev))
+	    st.st_nlink > 1 || !st.st_size || !nested_has_dev(st.st_dev))
 		return;
 	ino = inode_find(st.st_dev, st.st_ino);
 	d->open = ino;

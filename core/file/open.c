@@ -309,7 +309,7 @@ static int open_existing(struct plfs_mount *m, int dirfd, const char *path, int 
 	if (stub_maybe_unmarked(&st) && found->plain != st.st_ino && !is_open_stub(&st) &&
 	    !can_look_later(flags))
 		file_know_at(&st, dirfd, path, at_flags);
-	if (!stub_marked(st.st_mode) || !mount_has_dev(st.st_dev))
+	if (!stub_marked(st.st_mode) || !nested_has_dev(st.st_dev))
 		return open_plain(dirfd, path, flags, mode, &st, found);
 	fd = kernel_open(dirfd, path, stub_flags(flags), 0);
 	if (fd < 0)
@@ -378,7 +378,7 @@ static int create(struct plfs_mount *m, int dirfd, const char *path, int flags, 
 	/* unlinked before its mark, by a process that has removed the container others had made? */
 	if (!st.st_nlink && st.st_size)
 		return close_failed(fd, -EAGAIN);
-	if (!mount_has_dev(st.st_dev))
+	if (!nested_has_dev(st.st_dev))
 		return make_plain(fd, &st, dirfd, path, flags);
 	if (!stub_marked(st.st_mode)) {
 		if (dirs_time_ns(&st.st_ctim) != dirs_time_ns(&st.st_mtim)) /* flattened meanwhile */

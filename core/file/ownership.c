@@ -256,9 +256,9 @@ int plfs_chmod(int dirfd, const char *path, mode_t mode, int at_flags)
 
 	if (ret)
 		return ret;
-	if (S_ISREG(st.st_mode) && mount_has_dev(st.st_dev)) /* a plain file must not look like a stub */
+	if (S_ISREG(st.st_mode) && nested_has_dev(st.st_dev)) /* a plain file must not look like a stub */
 		mode = stub_marked(st.st_mode) ? mode | S_ISVTX : mode & ~(mode_t)S_ISVTX;
-	if (!stub_marked(st.st_mode) || !mount_has_dev(st.st_dev))
+	if (!stub_marked(st.st_mode) || !nested_has_dev(st.st_dev))
 		return chmod_stub(dirfd, path, mode, at_flags);
 	after = st;
 	after.st_mode = (st.st_mode & S_IFMT) | (mode & 07777);

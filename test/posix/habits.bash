@@ -234,6 +234,46 @@ exchanged_while_a_program_runs() {
 	done
 }
 
+# Another file system is mounted there while a program runs. A stub in it is one, by a relative name.
+_mount_over_backend() {
+	cat >"$W/mounted.py" <<-'END'
+		import os, sys
+		top, ready = sys.argv[1:]
+		os.chdir(os.path.dirname(top))
+		below = os.path.basename(top) + "/"
+		open(below + "before", "w").close()
+		open(ready, "w").close()
+		sys.stdin.readline()
+		size = os.stat(below + "there").st_size
+		fd = os.open(below + "there", os.O_RDWR)
+		print(size, os.fstat(fd).st_size, os.pread(fd, 100, 0))
+		os.pwrite(fd, b"THERE", 0)
+		os.close(fd)
+		with open(below + "made", "w") as f:
+		    f.write("made\n")
+	END
+	rm -f "$W/ready"
+	[ -p "$W/go" ] || mkfifo "$W/go"
+	_under timeout 60 python3 "$W/mounted.py" "$B" "$W/ready" <"$W/go" >"$W/said" &
+	exec 7>"$W/go"
+	until [ -e "$W/ready" ] || ! kill -0 $! 2>/dev/null; do sleep .01; done
+	mount -t tmpfs none "$B" || exit 77
+	_under sh -c "echo there it is >$B/there"
+	exec 7>&-
+	wait $!
+	[ "$(cat "$W/said")" = "12 12 b'there it is\\n'" ] || _fail "$(cat "$W/said" "$W/err")"
+	_under cat "$B/there" "$B/made" >"$W/out"
+	[ "$(cat "$W/out")" = $'THERE it is\nmade' ] || _fail "$(cat "$W/out" "$W/err")"
+	umount -l "$B"
+}
+mounted_over_while_a_program_runs() {
+	unshare -m true 2>/dev/null || _skip "cannot unshare the mounts"
+	command -v python3 >/dev/null || _skip "needs python3"
+	MAP="$B{small=0}"
+	export B PFX PRE W MAP
+	unshare -m bash -c '. "$HERE/habits.bash"; _mount_over_backend'
+}
+
 # ---- a run without the library ----
 
 # The stub is written anew, and keeps its mark: it is a plain file, and says so once. What the library had of it is an orphan.
