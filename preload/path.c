@@ -503,8 +503,6 @@ void path_cwd_changed(void)
 /* Another thread of the parent may have been at it, or between its chdir() and this. */
 void path_fork_child(void)
 {
-	if (__libc_single_threaded)
-		return;
 	pthread_mutex_init(&cwd_lock, NULL);
 	cwd_seq = 0;
 	path_cwd_changed();

@@ -121,7 +121,7 @@ off_t path_shown_link_len(const struct where *w, off_t len);
 /* Look up the working directory: called at start and after each change. */
 void path_cwd_changed(void);
 
-/* In the child of a fork. */
+/* In the child of a fork by a process with threads. */
 void path_fork_child(void);
 
 /* Whether the working directory is below a backend. */

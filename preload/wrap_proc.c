@@ -26,12 +26,16 @@ extern void _IO_list_lock(void) __attribute__((weak));
 extern void _IO_list_unlock(void) __attribute__((weak));
 extern void _IO_list_resetlock(void) __attribute__((weak));
 
+/* Of the process that forks, which has frozen its descriptors. In the child the C library may not say it. */
+static bool is_alone;
+
 void proc_fork_prepare(void)
 {
 	critical_enter();
 	if (_IO_list_lock)
 		_IO_list_lock();
 	fd_freeze();
+	is_alone = __libc_single_threaded;
 	plfs_fork_prepare();
 	signal_freeze();
 }
@@ -52,7 +56,8 @@ void proc_fork_child(void)
 	plfs_fork_child();
 	fd_thaw();
 	stream_fork_child();
-	path_fork_child();
+	if (!is_alone)
+		path_fork_child();
 	dl_fork_child();
 	fts_fork_child();
 	if (_IO_list_resetlock)
