@@ -339,7 +339,7 @@ Test(check, an_index_that_is_a_hole_or_nothing_but_beginnings_is_reported_at_onc
 	cr_assert_eq(truncate(path, 15LL << 30), 0);
 	getrlimit(RLIMIT_AS, &old);
 	limit.rlim_max = old.rlim_max;
-#ifdef __SANITIZE_ADDRESS__ /* it reserves terabytes */
+#ifdef PLFS_SANITIZE /* it reserves terabytes */
 	limit.rlim_cur = old.rlim_cur;
 #endif
 	setrlimit(RLIMIT_AS, &limit);
