@@ -26,7 +26,7 @@ extern void _IO_list_lock(void) __attribute__((weak));
 extern void _IO_list_unlock(void) __attribute__((weak));
 extern void _IO_list_resetlock(void) __attribute__((weak));
 
-/* Of the process that forks, which has frozen its descriptors. In the child the C library may not say it. */
+/* Whether the process that forks has one thread: the child asks, and the C library speaks of that by then. */
 static bool is_alone;
 
 void proc_fork_prepare(void)

@@ -186,10 +186,15 @@ bool parity_is_of_same(const struct parity_group *a, const struct parity_group *
 	return same;
 }
 
+bool parity_is_pair(const struct parity_group *a, const struct parity_group *b)
+{
+	return a->row != b->row && parity_is_of_same(a, b);
+}
+
 const struct parity_group *parity_other(const struct parity_groups *gs, const struct parity_group *g)
 {
 	for (size_t i = gs->nr; i-- > 0;)
-		if (gs->v[i].row != g->row && parity_is_of_same(&gs->v[i], g))
+		if (parity_is_pair(&gs->v[i], g))
 			return &gs->v[i];
 	return NULL;
 }

@@ -34,7 +34,7 @@
  *
  * What was appended to a log never changes, and no other log gets its name. So parity stays right when a log
  * is continued; it does not cover what is new. With a log that is removed a group covers nothing any more.
- * Two files are of one group if they name the same logs.
+ * Two files are of one group if they name the same logs, of the same lengths.
  *
  * The block in "parity" comes before the file: a file to which nothing leads would stay for ever. The first
  * byte of "parity" is locked by the process that makes groups.
@@ -89,10 +89,13 @@ struct parity_groups {
 int parity_read(const struct container *c, struct parity_groups *gs);
 void parity_release(struct parity_groups *gs);
 
-/* Whether both are of the same logs: they are the same file, or two of a group. */
+/* Whether both are of the same logs, with the same lengths. */
 bool parity_is_of_same(const struct parity_group *a, const struct parity_group *b);
 
-/* The other parity file of the group that @g is of. NULL: there is none. */
+/* Whether they are the first and the second parity file of one group. */
+bool parity_is_pair(const struct parity_group *a, const struct parity_group *b);
+
+/* The other parity file of the group that @g is of, the latest. NULL: there is none. */
 const struct parity_group *parity_other(const struct parity_groups *gs, const struct parity_group *g);
 
 /* The length of the log @path in @g; 0: it is none of its logs. */

@@ -33,7 +33,7 @@ struct inode {
 	uint64_t entered; /* 1 + the generation in which the stub has this host (stub_hosts.h) */
 	uint64_t settled_ns; /* the generation of the header by the last inode_settle() */
 	uint64_t number; /* among all of this process, in order */
-	bool listed;     /* in the table; under its lock */
+	bool listed;     /* in the table; under the lock of that */
 	pthread_mutex_t lock; /* for all that follows */
 	bool opened;     /* it has a description, or had one */
 	bool over;       /* its last description has gone: inode_put_over() */

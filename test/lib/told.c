@@ -81,7 +81,6 @@ static void note_finding(void *arg, const struct plfs_finding *f)
 	struct told_answer *a = arg;
 	uint64_t end = min_u64(f->logical_off + f->len, TOLD_LEN);
 
-
 	if (f->severity == PLFS_NOTED || f->severity == PLFS_REPAIRED)
 		return;
 	for (uint64_t at = f->logical_off; at < end; at++)

@@ -342,9 +342,7 @@ bool grouped_is_again(const struct grouped *g, size_t no, const struct parity_lo
 	nr = nr < g->wanted ? nr : g->wanted;
 	for (size_t i = no + 1; i < g->groups.nr; i++)
 		if (g->states[i] == GROUPED_GOOD && parity_has(&g->groups.v[i], log->path) >= log->len &&
-		    (g->groups.v[i].row == g->groups.v[no].row ||
-		     !parity_is_of_same(&g->groups.v[i], &g->groups.v[no])) &&
-		    nr_of_group(g, i) >= nr)
+		    !parity_is_pair(&g->groups.v[i], &g->groups.v[no]) && nr_of_group(g, i) >= nr)
 			return true;
 	return false;
 }

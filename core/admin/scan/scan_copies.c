@@ -15,16 +15,6 @@ bool scan_is_damaged(const struct scan *l, const struct scan_log *log)
 	return false;
 }
 
-void scan_forget_bad(struct scan *l, const struct scan_log *log)
-{
-	uint32_t nr = 0;
-
-	for (uint32_t i = 0; i < l->nr_bad; i++)
-		if (l->bad[i].log != log->no)
-			l->bad[nr++] = l->bad[i];
-	l->nr_bad = nr;
-}
-
 /* Up to @len all bytes of the log can be read. */
 static void trim_bad(struct scan *l, const struct scan_log *log, uint64_t len)
 {
@@ -41,6 +31,8 @@ static void trim_bad(struct scan *l, const struct scan_log *log, uint64_t len)
 	}
 	l->nr_bad = nr;
 }
+
+void scan_forget_bad(struct scan *l, const struct scan_log *log) { trim_bad(l, log, UINT64_MAX); }
 
 void scan_look_at_beginning(struct scan *l, const struct scan_log *log)
 {

@@ -5,6 +5,7 @@
  * nothing is lost (told_model.h). Some calls have their turn (turn.h).
  */
 #include "test/lib/near.h"
+#include "test/lib/told_kinds.h"
 #include "test/lib/told_model.h"
 #include "test/lib/turn.h"
 
@@ -133,46 +134,10 @@ static void meet_commands(void)
 	told_end();
 }
 
-static void setup(void)
-{
-	scratch_in_memory = true;
-	scratch_setup();
-}
-
-static void setup_local(void)
-{
-	told_local = true;
-	setup();
-}
-
-static void setup_small(void)
-{
-	scratch_in_memory = told_local = true;
-	scratch_setup_small();
-}
-
-static void setup_near(void)
-{
-	scratch_in_memory = told_near = true;
-	near_setup(",drain=none");
-}
-
-static void setup_near_home(void)
-{
-	scratch_in_memory = told_near = model_comes_home = true;
-	near_setup(",drain=none,release=home");
-}
-
 static void setup_copies(void)
 {
 	scratch_in_memory = true;
 	near_setup_copies(",drain=none");
-}
-
-static void setup_spread(void)
-{
-	scratch_in_memory = true;
-	near_spread("process");
 }
 
 static void setup_parity(void)
@@ -181,13 +146,13 @@ static void setup_parity(void)
 	near_spread("process,parity=1,drain=none");
 }
 
-TestSuite(hosts_check, .init = setup, .fini = scratch_remove, .timeout = 3600);
-TestSuite(hosts_check_local, .init = setup_local, .fini = scratch_remove, .timeout = 3600);
-TestSuite(hosts_check_small, .init = setup_small, .fini = scratch_remove, .timeout = 3600);
-TestSuite(hosts_check_near, .init = setup_near, .fini = near_remove, .timeout = 3600);
-TestSuite(hosts_check_near_home, .init = setup_near_home, .fini = near_remove, .timeout = 3600);
+TestSuite(hosts_check, .init = kind_shared, .fini = scratch_remove, .timeout = 3600);
+TestSuite(hosts_check_local, .init = kind_local, .fini = scratch_remove, .timeout = 3600);
+TestSuite(hosts_check_small, .init = kind_small, .fini = scratch_remove, .timeout = 3600);
+TestSuite(hosts_check_near, .init = kind_near, .fini = near_remove, .timeout = 3600);
+TestSuite(hosts_check_near_home, .init = kind_near_home, .fini = near_remove, .timeout = 3600);
 TestSuite(hosts_check_copies, .init = setup_copies, .fini = near_remove, .timeout = 3600);
-TestSuite(hosts_check_spread, .init = setup_spread, .fini = near_remove, .timeout = 3600);
+TestSuite(hosts_check_spread, .init = kind_spread, .fini = near_remove, .timeout = 3600);
 TestSuite(hosts_check_parity, .init = setup_parity, .fini = near_remove, .timeout = 3600);
 
 Test(hosts_check, a_check_finds_no_damage_whichever_call_it_meets) { meet_all(CHECK); }

@@ -6,6 +6,7 @@
  */
 #include "test/lib/near.h"
 #include "test/lib/rounds.h"
+#include "test/lib/told_kinds.h"
 #include "test/lib/told_random.h"
 
 #include <criterion/criterion.h>
@@ -200,36 +201,18 @@ static void play_kind(struct kind k)
 static void play(bool cuts, bool beside) { play_kind((struct kind){ cuts, beside, false }); }
 static void play_with_stops(void) { play_kind((struct kind){ true, false, true }); }
 
-static void setup(void)
-{
-	scratch_in_memory = true;
-	scratch_setup();
-}
-
 static void setup_at_once(void)
 {
 	setenv("PLFS_CONSISTENCY", "posix", 1);
 	model_at_once = true;
-	setup();
-}
-
-static void setup_near(void)
-{
-	scratch_in_memory = told_near = true;
-	near_setup(",drain=none");
+	kind_shared();
 }
 
 static void setup_near_at_once(void)
 {
 	setenv("PLFS_CONSISTENCY", "posix", 1);
 	model_at_once = true;
-	setup_near();
-}
-
-static void setup_near_home(void)
-{
-	scratch_in_memory = told_near = model_comes_home = true;
-	near_setup(",drain=none,release=home");
+	kind_near();
 }
 
 static void setup_copies(void)
@@ -241,37 +224,19 @@ static void setup_copies(void)
 static void setup_apart(void)
 {
 	told_apart = true;
-	setup();
+	kind_shared();
 }
 
-static void setup_local(void)
-{
-	told_local = true;
-	setup();
-}
-
-static void setup_small(void)
-{
-	scratch_in_memory = told_local = true;
-	scratch_setup_small();
-}
-
-static void setup_spread(void)
-{
-	scratch_in_memory = true;
-	near_spread("process");
-}
-
-TestSuite(hosts_order, .init = setup, .fini = scratch_remove, .timeout = 3600);
+TestSuite(hosts_order, .init = kind_shared, .fini = scratch_remove, .timeout = 3600);
 TestSuite(hosts_order_at_once, .init = setup_at_once, .fini = scratch_remove, .timeout = 3600);
-TestSuite(hosts_order_near, .init = setup_near, .fini = near_remove, .timeout = 3600);
+TestSuite(hosts_order_near, .init = kind_near, .fini = near_remove, .timeout = 3600);
 TestSuite(hosts_order_near_at_once, .init = setup_near_at_once, .fini = near_remove, .timeout = 3600);
-TestSuite(hosts_order_near_home, .init = setup_near_home, .fini = near_remove, .timeout = 3600);
+TestSuite(hosts_order_near_home, .init = kind_near_home, .fini = near_remove, .timeout = 3600);
 TestSuite(hosts_order_copies, .init = setup_copies, .fini = near_remove, .timeout = 3600);
 TestSuite(hosts_order_apart, .init = setup_apart, .fini = scratch_remove, .timeout = 3600);
-TestSuite(hosts_order_local, .init = setup_local, .fini = scratch_remove, .timeout = 3600);
-TestSuite(hosts_order_small, .init = setup_small, .fini = scratch_remove, .timeout = 3600);
-TestSuite(hosts_order_spread, .init = setup_spread, .fini = near_remove, .timeout = 3600);
+TestSuite(hosts_order_local, .init = kind_local, .fini = scratch_remove, .timeout = 3600);
+TestSuite(hosts_order_small, .init = kind_small, .fini = scratch_remove, .timeout = 3600);
+TestSuite(hosts_order_spread, .init = kind_spread, .fini = near_remove, .timeout = 3600);
 
 Test(hosts_order, what_another_of_the_host_begins_is_read) { reads_what_another_of_its_host_begins(false); }
 Test(hosts_order, what_another_of_the_host_began_is_read_by_one_that_writes)
