@@ -540,3 +540,15 @@ bool writer_table_may_have_begun(struct plfs_mount *m, const struct stat *st)
 {
 	return m->store.remote || may_be_in(m, st);
 }
+
+void writer_table_each(const struct stat *st, void (*fn)(void *arg, const char *path), void *arg)
+{
+	char path[CONTAINER_PATH_LEN];
+	uint64_t keys[3];
+	int nr = keys_of(st, keys);
+
+	for (int i = 0; i < nr; i++) {
+		path_of(keys[i], path);
+		fn(arg, path);
+	}
+}

@@ -74,4 +74,10 @@ bool writer_table_may_be(const struct stat *st, uint64_t ended);
  */
 bool writer_table_may_have_begun(struct plfs_mount *m, const struct stat *st);
 
+/*
+ * Call @fn with the path, relative to the store, of each table in which who writes the file of @st may
+ * count.
+ */
+void writer_table_each(const struct stat *st, void (*fn)(void *arg, const char *path), void *arg);
+
 #endif

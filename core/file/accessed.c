@@ -7,8 +7,14 @@
 
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
+#include "core/backend/parity.h"
+#include "core/backend/rebuilt.h"
+#include "core/backend/writer_table.h"
+#include "core/base/io.h"
 #include "core/base/stamp.h"
 #include "core/base/sys.h"
+#include "core/dropping/copies.h"
+#include "core/dropping/parities.h"
 
 #define DAY_S 86400
 #define FRESH_MAX 4 /* so many side by side that others have accessed: they do the rest */
@@ -50,40 +56,93 @@ static bool touch_in(const struct container *c, const char *path)
 	return touch(c->store, full);
 }
 
-static void touch_all(const struct container *c, const struct logset *logs)
+/* Whether a copy of the log is there: its header is read. */
+static bool touch_copy(const struct container *c, const char *path, unsigned *no)
 {
-	char index[CONTAINER_PATH_LEN], last[CONTAINER_PATH_LEN] = "";
+	char where[PLACE_PATH_LEN];
+	int h = copies_open(c, path, no, where);
+	bool is_copy = h >= 0 && !rebuilt_is(h);
+
+	if (h >= 0)
+		store_close(c->store, &h);
+	return is_copy;
+}
+
+/* What a pass over the droppings has to know. */
+struct pass {
+	const struct container *c;
+	uint64_t begin_ns;
+	bool all;    /* logs too; else they have been touched by their maps */
+	bool copied; /* copies and parity too */
+};
+
+static bool is_over(const struct pass *p) { return stamp_coarse_ns() - p->begin_ns > LONGEST_NS; }
+
+/* @read: this process has read it. Returns whether that was of use. */
+static bool touch_log(const struct pass *p, const char *path, bool read)
+{
+	bool was_old = !read && touch_in(p->c, path);
+
+	for (unsigned no = 0; p->copied && touch_copy(p->c, path, &no);)
+		;
+	return was_old;
+}
+
+static void touch_logs(const struct pass *p, const struct logset *logs)
+{
 	uint32_t first = (uint32_t)sys.getpid() * 2654435761u % logs->nr, fresh = 0;
-	uint64_t begin_ns = stamp_coarse_ns();
 
-	for (uint32_t i = 0; i < logs->nr && fresh < FRESH_MAX; i++) {
-		if (stamp_coarse_ns() - begin_ns > LONGEST_NS)
-			return;
+	for (uint32_t i = 0; i < logs->nr && fresh < FRESH_MAX && !is_over(p); i++) {
 		const struct logset_log *log = &logs->logs[(first + i) % logs->nr];
+		bool read = log->next_off || log->handle;
 
-		name_index_of(log->path, index);
-		if (strcmp(index, last)) /* logs of one host follow each other */
-			touch_in(c, index);
-		memcpy(last, index, sizeof(last));
-		if (log->next_off || log->handle) /* read */
-			continue;
-		fresh = touch_in(c, log->path) ? 0 : fresh + 1;
+		if (touch_log(p, log->path, read))
+			fresh = 0;
+		else if (!read)
+			fresh++;
 	}
 }
 
-/* Of who has no maps: all that is there, but not for long. */
-struct listing {
-	const struct container *c;
-	uint64_t begin_ns;
-};
-
 static int touch_listed(void *arg, const char *path, const char *name, enum dropping_kind kind)
 {
-	const struct listing *l = arg;
+	const struct pass *p = arg;
 
-	(void)name, (void)kind;
-	touch_in(l->c, path);
-	return stamp_coarse_ns() - l->begin_ns > LONGEST_NS;
+	(void)name;
+	if (kind != DROPPING_DATA)
+		touch_in(p->c, path);
+	else if (p->all)
+		touch_log(p, path, false);
+	return is_over(p);
+}
+
+static void touch_parity(const struct container *c)
+{
+	struct parity_groups gs = { 0 };
+
+	if (!parity_read(c, &gs))
+		for (size_t i = 0; i < gs.nr; i++)
+			parities_look(c, &gs.v[i], false);
+	parity_release(&gs);
+}
+
+static void touch_table(void *store, const char *path)
+{
+	touch(store, path);
+}
+
+static void touch_container(const struct inode *ino)
+{
+	struct pass pass = { &ino->c, stamp_coarse_ns(), .copied = ino->v.stub.copied };
+
+	touch_in(&ino->c, "lock"); /* first: whoever ends meanwhile leaves the rest to this process */
+	touch_in(&ino->c, "index.global");
+	pass.all = !ino->v.r.loaded || !ino->v.r.logs.nr;
+	if (!pass.all)
+		touch_logs(&pass, &ino->v.r.logs);
+	pass.begin_ns = stamp_coarse_ns();
+	container_list_there(&ino->c, touch_listed, &pass);
+	if (pass.copied)
+		touch_parity(&ino->c);
 }
 
 static bool is_lock_old(const struct container *c)
@@ -105,7 +164,6 @@ static bool is_due(const struct inode *ino)
 
 void accessed_note(struct inode *ino, int fd)
 {
-	struct listing listing = { &ino->c, stamp_coarse_ns() };
 	char path[CONTAINER_PATH_LEN];
 	struct stat st;
 
@@ -114,12 +172,29 @@ void accessed_note(struct inode *ino, int fd)
 	ino->access_due = false;
 	if (sys.fstat(fd, &st) || !st.st_nlink || is_old(&st))
 		return;
-	touch(ino->c.store, PLFS_DIR_NAME "/format");
+	touch(&ino->m->store, PLFS_DIR_NAME "/format");
+	writer_table_each(&st, touch_table, &ino->m->store);
 	container_for_path(&ino->c, path);
 	touch(ino->c.store, path);
-	touch_in(&ino->c, "lock"); /* first: whoever ends meanwhile leaves the rest to this process */
-	if (ino->v.r.loaded && ino->v.r.logs.nr)
-		touch_all(&ino->c, &ino->v.r.logs);
-	else
-		container_list_there(&ino->c, touch_listed, &listing);
+	touch_container(ino);
+}
+
+void accessed_daily(struct inode *ino, int fd)
+{
+	uint64_t now_ns = stamp_coarse_ns(), since_ns = now_ns - ino->accessed_ns;
+	bool first = !ino->accessed_ns;
+	char byte;
+	int h;
+
+	if (likely(!first && since_ns < DAY_S * 1000000000ull))
+		return;
+	ino->accessed_ns = now_ns;
+	h = first ? -1 : stub_reopen(fd, O_RDONLY);
+	if (h < 0)
+		return;
+	if (io_pread(h, &byte, 1, 0) == 1) {
+		ino->access_due = true;
+		accessed_note(ino, fd);
+	}
+	sys_fd_close(&h);
 }

@@ -23,4 +23,11 @@ bool accessed_is_due(const struct stat *st);
  */
 void accessed_note(struct inode *ino, int fd);
 
+/*
+ * The same of a file that is written and stays open, once a day, the stub among it; for who dates it now and
+ * then. What is mapped or open is shared with others as long as it has its name only: a notice that is purged
+ * and made anew has other leases (core/dropping/lease.h).
+ */
+void accessed_daily(struct inode *ino, int fd);
+
 #endif

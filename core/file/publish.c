@@ -8,6 +8,7 @@
 #include "core/base/io.h"
 #include "core/base/stamp.h"
 #include "core/base/sys.h"
+#include "core/file/accessed.h"
 #include "core/file/acquire.h"
 #include "core/backend/stub_lock.h"
 #include "core/file/hosts.h"
@@ -114,6 +115,7 @@ static void date(struct inode *ino, int fd, uint64_t *ctime_ns)
 {
 	stub_touch(fd);
 	ino->v.dated_ns = stamp_coarse_ns();
+	accessed_daily(ino, fd);
 	tell_stamps(ino, fd, ctime_ns);
 }
 
@@ -147,11 +149,12 @@ static bool covers(struct inode *ino, const struct published *p)
 	       (!(is_elsewhere(ino) && !p->ctime_ns) && !is_ahead(ino, p->ctime_ns));
 }
 
-static void note_published(struct inode *ino)
+static void note_published(struct inode *ino, int fd)
 {
 	ino->v.touched = false;
 	ino->v.own_end = 0;
 	ino->v.published_ns = ino->v.dated_ns = stamp_coarse_ns();
+	accessed_daily(ino, fd);
 }
 
 /* *@p: what is published then. *@all: that is what all need, length and time, and has been looked at. */
@@ -189,7 +192,7 @@ static int publish(struct inode *ino, int fd, struct published *p, bool *all)
 	else if (ino->v.touched)
 		date(ino, fd, &p->ctime_ns);
 	*all &= ino->v.stub.generation_ns == generation_ns && !ino->v.stub.cut_ns;
-	note_published(ino);
+	note_published(ino, fd);
 	return 0;
 }
 
@@ -211,7 +214,7 @@ static int publish_in_turn(struct inode *ino, int fd, bool patient)
 		inode_heed_cut(ino);
 		if (ino->v.own_end)
 			hosts_enter(ino);
-		note_published(ino);
+		note_published(ino, fd);
 		return 0;
 	}
 	ret = publish(ino, fd, &p, &all);
