@@ -85,7 +85,9 @@ $(O)/plfs: $(CMD_OBJS) $(O)/obj/low.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(PLFS_LDFLAGS) $(LDFLAGS) -o $@ $^ $(PLFS_LIBS)
 
 # A test may include the .c file that it tests: then the archive's copy stays out. TEST_LDFLAGS: scripts/fuzz, scripts/check.
-$(O)/test/%: $(O)/obj/test/%.o $(O)/obj/test/lib.a $(O)/obj/low.a
+# TEST_O: where the tests' objects are, if another build has made them, as for a sanitizer of the library alone.
+TEST_O = $(O)
+$(O)/test/%: $(TEST_O)/obj/test/%.o $(TEST_O)/obj/test/lib.a $(O)/obj/low.a
 	$(call say,LINK,$@)mkdir -p $(@D) && $(CC) $(CFLAGS) $(PLFS_LDFLAGS) $(LDFLAGS) $(TEST_LDFLAGS) -o $@ $^ \
 		$(if $(filter fuzz/%,$*),,-lcriterion) $(PLFS_LIBS)
 
@@ -149,7 +151,7 @@ check-bare:
 SCALE = 100
 check-long:
 	@scripts/install-deps long
-	@AT_ONCE=1 SCALE=$(SCALE) PLFS_FAULTS=all scripts/check $(or $(STAGES),build tools faults kills long histories hostile packages)
+	@AT_ONCE=1 SCALE=$(SCALE) PLFS_FAULTS=all scripts/check $(or $(STAGES),build unit posix mpi tools sanitize faults kills long histories hostile packages)
 
 demo:
 	@scripts/install-deps demo

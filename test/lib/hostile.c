@@ -4,6 +4,7 @@
  * test.
  */
 #include "test/lib/hostile.h"
+#include "test/lib/sanitized.h"
 
 #include <sys/resource.h>
 
@@ -43,11 +44,8 @@ int use_it(void *arg)
 	char buf[LEN];
 	ssize_t n;
 
-#ifndef PLFS_SANITIZE
-	setrlimit(RLIMIT_AS, &limit);
-#else
-	(void)limit;
-#endif
+	if (!is_sanitized())
+		setrlimit(RLIMIT_AS, &limit);
 	alarm(60);
 	n = ltry(&l, "file", O_RDWR);
 	if (!n && use->write && plfs_pread(l.f, buf, LEN, 0) != -EIO)

@@ -31,6 +31,11 @@ else
 	under_env=("LD_PRELOAD=$preload" "PLFS_MAP=/plfs=$work/backend${OPTIONS-{small=0\}}")
 fi
 
+# Whether number N of many that are alike has its turn: with PLFS_TEST_SPARSE (make check) one of so many.
+has_turn() { # N
+	[ $((($1 + ${PLFS_TEST_TURN:-0}) % ${PLFS_TEST_SPARSE:-1})) = 0 ]
+}
+
 # Run a command under the library.
 under() {
 	env "${under_env[@]}" "$@"
@@ -67,22 +72,24 @@ stack_dir() {
 
 nr_ok=0 nr_failed=0 nr_skipped=0
 
+to_first_error() { (set -e; "$@"); }
+
 # job NAME COMMAND...: run it in a subshell that stops at its first error; one line, and what it said if it failed.
 # Exit code 77: it cannot run here, for the reason in its last line.
 job() {
-	local name=$1 log=$work/log/job start=$EPOCHREALTIME rc
+	local name=$1 log=$work/log/job took rc TIMEFORMAT='%R %U %S'
 	shift
-	(set -e; "$@") </dev/null >"$log" 2>&1
+	{ time to_first_error "$@" </dev/null >"$log" 2>&1; } 2>"$work/log/time"
 	rc=$?
-	start=$(awk "BEGIN { printf \"%.1f\", $EPOCHREALTIME - $start }")
+	took=$(awk '{ printf "%.1f s, %.1f of CPU", $1, $2 + $3 }' "$work/log/time")
 	if [ $rc = 0 ]; then
 		nr_ok=$((nr_ok + 1))
-		echo "ok   $name ($start s)"
+		echo "ok   $name ($took)"
 	elif [ $rc = 77 ]; then
 		skip "$name" "$(tail -n 1 "$log")"
 	else
 		nr_failed=$((nr_failed + 1))
-		echo "FAIL $name ($start s, exit $rc)"
+		echo "FAIL $name ($took, exit $rc)"
 		tail -n "${LOG_LINES:-15}" "$log" | cut -c1-300 | sed 's/^/     | /'
 		mkdir -p "$work/failed"
 		mv "$work/backend" "$work/failed/backend.$nr_failed"

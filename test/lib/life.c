@@ -8,6 +8,7 @@
 #include "core/base/msg.h"
 #include "test/lib/scratch.h"
 #include "test/lib/turn.h"
+#include "test/lib/sanitized.h"
 
 #include <criterion/criterion.h>
 #include <sys/mman.h>
@@ -330,9 +331,8 @@ void life_sweep(enum call call, int err, bool from_there_on, long coarse)
 	long from = 1;
 	int code = 10;
 
-#ifdef PLFS_SANITIZE
-	coarse = 0; /* each run takes several times as long */
-#endif
+	if (is_sanitized())
+		coarse = 0; /* each run takes several times as long */
 	bad_call = call;
 	bad_errno = err;
 	persistent = from_there_on;

@@ -197,7 +197,7 @@ helper_beside_busy_cores() {
 	local map i pids=''
 	helper_setup
 	for ((i = $(nproc); i > 0; i--)); do
-		timeout 60 sh -c 'while :; do :; done' &
+		timeout 60 nice -n 9 sh -c 'while :; do :; done' & # for the helper, busy enough
 		pids="$pids $!"
 	done
 	head -c 3000000 /dev/urandom >"$work/plain/b"

@@ -4,6 +4,7 @@
  * test/tools/damage.sh has the kinds of damage as the command tells of them.
  */
 #include "test/lib/scratch.h"
+#include "test/lib/sanitized.h"
 
 #include "core/dropping/datalog.h"
 #include "core/admin/scan/mend.h"
@@ -339,9 +340,8 @@ Test(check, an_index_that_is_a_hole_or_nothing_but_beginnings_is_reported_at_onc
 	cr_assert_eq(truncate(path, 15LL << 30), 0);
 	getrlimit(RLIMIT_AS, &old);
 	limit.rlim_max = old.rlim_max;
-#ifdef PLFS_SANITIZE /* it reserves terabytes */
-	limit.rlim_cur = old.rlim_cur;
-#endif
+	if (is_sanitized()) /* it reserves terabytes */
+		limit.rlim_cur = old.rlim_cur;
 	setrlimit(RLIMIT_AS, &limit);
 	cr_assert_eq(check(), 1, "%s", last_codes);
 	cr_assert(strstr(last_codes, "index-unreadable"));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The library's memory: contents, alignment, threads, fork, and that it is not the program's malloc. */
 #include "core/base/alloc.h"
+#include "test/lib/sanitized.h"
 
 #include <criterion/criterion.h>
 #include <malloc.h>
@@ -42,9 +43,8 @@ Test(mem_alloc, of_far_too_much_is_null)
 {
 	volatile size_t len = SIZE_MAX / 2 + 1;
 
-#ifdef PLFS_SANITIZE
-	cr_skip_test("the sanitizer stops the program instead");
-#endif
+	if (is_sanitized())
+		cr_skip_test("the sanitizer stops the program instead");
 	cr_assert_null(mem_alloc(len));
 	cr_assert_null(mem_zalloc(len));
 	cr_assert_null(mem_realloc(NULL, len));
@@ -107,9 +107,8 @@ Test(mem_alloc, does_not_use_the_programs_malloc)
 	size_t before;
 	void *p[100];
 
-#ifdef PLFS_SANITIZE
-	cr_skip_test("in a sanitizer build it does, on purpose");
-#endif
+	if (is_sanitized())
+		cr_skip_test("in a sanitizer build it does, on purpose");
 	free(malloc(100));
 	before = in_use();
 	for (int i = 0; i < 100; i++)
@@ -158,9 +157,8 @@ Test(mem_alloc, works_in_children_forked_while_threads_allocate, .timeout = 300)
 {
 	pthread_t thread[2];
 
-#ifdef PLFS_SANITIZE
-	cr_skip_test("the sanitizer's allocator does not survive this");
-#endif
+	if (is_sanitized())
+		cr_skip_test("the sanitizer's allocator does not survive this");
 	mem_free(mem_alloc(1)); /* the set-up, which alloc.h wants done before */
 	for (uintptr_t i = 0; i < 2; i++)
 		pthread_create(&thread[i], NULL, churn, (void *)(i + 1));

@@ -5,6 +5,7 @@
 #include "core/base/alloc.h"
 #include "core/base/sys.h"
 #include "test/lib/scratch.h"
+#include "test/lib/sanitized.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -40,9 +41,8 @@ static void in_one_thread(int (*fn)(void *arg))
 {
 	struct job job = { fn, mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) };
 
-#ifdef PLFS_SANITIZE
-	cr_skip_test("a sanitizer build has every block from malloc");
-#endif
+	if (is_sanitized())
+		cr_skip_test("a sanitizer build has every block from malloc");
 #ifdef __libc_single_threaded
 	cr_skip_test("glibc before 2.32 does not tell whether a process has one thread: this memory is not used");
 #endif

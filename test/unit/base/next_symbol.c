@@ -4,6 +4,7 @@
  */
 #include "core/base/next_symbol.h"
 #include "core/base/sys.h"
+#include "test/lib/sanitized.h"
 
 #include <criterion/criterion.h>
 
@@ -35,9 +36,8 @@ Test(next_symbol, is_the_one_that_dlsym_finds)
 #ifdef __x86_64__
 Test(next_symbol, is_the_newest_of_several_versions)
 {
-#ifdef PLFS_SANITIZE
-	cr_skip_test("a sanitizer has some of these functions, in front of those of the C library");
-#endif
+	if (is_sanitized())
+		cr_skip_test("a sanitizer has some of these functions, in front of those of the C library");
 	cr_assert_eq(next_symbol("realpath"), dlvsym(RTLD_NEXT, "realpath", "GLIBC_2.3"));
 	cr_assert_eq(next_symbol("glob"), dlvsym(RTLD_NEXT, "glob", "GLIBC_2.27"));
 	cr_assert_neq(next_symbol("glob"), dlvsym(RTLD_NEXT, "glob", "GLIBC_2.2.5"));

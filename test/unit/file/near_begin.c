@@ -4,6 +4,7 @@
  * them. Thousands of times, at random.
  */
 #include "test/lib/near.h"
+#include "test/lib/sanitized.h"
 
 #include <criterion/criterion.h>
 
@@ -27,9 +28,8 @@ static long nr_turns(void)
 {
 	const char *scale = getenv("SCALE");
 
-#ifdef PLFS_SANITIZE
-	return 300; /* each takes several times as long */
-#endif
+	if (is_sanitized())
+		return 300; /* each takes several times as long */
 	return 1000 * (scale ? atol(scale) : 1);
 }
 

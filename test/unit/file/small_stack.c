@@ -4,6 +4,7 @@
  * for the first time: it takes half of that at most. The stack is painted before.
  */
 #include "test/lib/hostile.h"
+#include "test/lib/sanitized.h"
 
 #include "core/backend/stub_lock.h"
 #include "core/backend/subject.h"
@@ -114,9 +115,8 @@ static void read_a_damaged_log(void)
 
 static void open_it(void)
 {
-#ifdef PLFS_SANITIZE
-	cr_skip_test("a sanitizer has frames of its own");
-#endif
+	if (is_sanitized())
+		cr_skip_test("a sanitizer has frames of its own");
 	hostile_file();
 	msg_subject = subject_find;
 	l = lopen("file", O_RDWR);
