@@ -142,7 +142,7 @@ test posix mpi tools histories:
 	@O='$(O)' scripts/test $@ $(if $(T),'$(subst ','\\'',$(T))')
 
 check:
-	@scripts/install-deps check
+	@scripts/install-deps $(if $(STAGES),check,unit)
 	@scripts/check $(STAGES)
 
 check-bare:
