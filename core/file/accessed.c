@@ -8,8 +8,8 @@
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
 #include "core/backend/parity.h"
-#include "core/backend/rebuilt.h"
 #include "core/backend/writer_table.h"
+#include "core/base/alloc.h"
 #include "core/base/io.h"
 #include "core/base/stamp.h"
 #include "core/base/sys.h"
@@ -56,16 +56,16 @@ static bool touch_in(const struct container *c, const char *path)
 	return touch(c->store, full);
 }
 
-/* Whether a copy of the log is there: its header is read. */
-static bool touch_copy(const struct container *c, const char *path, unsigned *no)
+/* The header of each copy of the log is read. */
+static void touch_copies(const struct container *c, const char *path)
 {
-	char where[PLACE_PATH_LEN];
-	int h = copies_open(c, path, no, where);
-	bool is_copy = h >= 0 && !rebuilt_is(h);
+	struct spare_dirs *dirs = mem_alloc(sizeof(*dirs));
+	struct copies_one one;
 
-	if (h >= 0)
-		store_close(c->store, &h);
-	return is_copy;
+	if (dirs && !spare_read(c, path, dirs))
+		for (unsigned i = 0; i < dirs->nr; i++)
+			copies_look(c, path, dirs->path[i], false, &one);
+	mem_free(dirs);
 }
 
 /* What a pass over the droppings has to know. */
@@ -83,8 +83,8 @@ static bool touch_log(const struct pass *p, const char *path, bool read)
 {
 	bool was_old = !read && touch_in(p->c, path);
 
-	for (unsigned no = 0; p->copied && touch_copy(p->c, path, &no);)
-		;
+	if (p->copied)
+		touch_copies(p->c, path);
 	return was_old;
 }
 
