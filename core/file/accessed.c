@@ -179,22 +179,18 @@ void accessed_note(struct inode *ino, int fd)
 	touch_container(ino);
 }
 
+/* The stub by a descriptor that there is: to close another one would end the program's record locks on it. */
 void accessed_daily(struct inode *ino, int fd)
 {
 	uint64_t now_ns = stamp_coarse_ns(), since_ns = now_ns - ino->accessed_ns;
 	bool first = !ino->accessed_ns;
 	char byte;
-	int h;
 
 	if (likely(!first && since_ns < DAY_S * 1000000000ull))
 		return;
 	ino->accessed_ns = now_ns;
-	h = first ? -1 : stub_reopen(fd, O_RDONLY);
-	if (h < 0)
+	if (first || io_pread(fd, &byte, 1, 0) != 1)
 		return;
-	if (io_pread(h, &byte, 1, 0) == 1) {
-		ino->access_due = true;
-		accessed_note(ino, fd);
-	}
-	sys_fd_close(&h);
+	ino->access_due = true;
+	accessed_note(ino, fd);
 }

@@ -221,8 +221,23 @@ static int clock_later(clockid_t clock, struct timespec *ts)
 	return ret;
 }
 
-static void written_for_long(bool grows)
+static const struct flock far_byte = {
+	.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1LL << 40, .l_len = 1
+};
+
+static int is_locked(void *arg)
 {
+	struct flock lk = far_byte;
+	char path[PATH_MAX];
+
+	(void)arg;
+	lpath("a", path);
+	return fcntl(open(path, O_RDWR), F_GETLK, &lk) || lk.l_type != F_WRLCK;
+}
+
+static void written_for_long(bool grows, int flags)
+{
+	struct flock lk = far_byte;
 	struct lfile l;
 	char path[PATH_MAX];
 
@@ -230,7 +245,8 @@ static void written_for_long(bool grows)
 	made_old();
 	true_clock = sys.clock_gettime;
 	sys.clock_gettime = clock_later;
-	l = lopen("a", O_RDWR);
+	l = lopen("a", flags);
+	cr_assert_eq(fcntl(l.fd, F_SETLK, &lk), 0);
 	cr_assert_eq(lfill(&l, grows ? LEN : 0, 1000, 2), 1000);
 	later_s = 10;
 	cr_assert_eq(lfill(&l, grows ? LEN + 1000 : 1000, 1000, 2), 1000);
@@ -244,8 +260,9 @@ static void written_for_long(bool grows)
 	cr_assert_eq(lfill(&l, grows ? LEN + 3000 : 3000, 1000, 2), 1000);
 	sys.clock_gettime = true_clock;
 	cr_assert_eq(droppings(false), 0, "%s", last_old);
+	cr_assert_eq(in_child(is_locked, NULL), 0, "locks of the program on the stub stay");
 	cr_assert_eq(lclose(&l), 0);
 }
 
-Test(accessed, is_all_of_a_file_that_is_overwritten_for_long) { written_for_long(false); }
-Test(accessed, is_all_of_a_file_that_grows_for_long) { written_for_long(true); }
+Test(accessed, is_all_of_a_file_that_is_overwritten_for_long) { written_for_long(false, O_RDWR); }
+Test(accessed, is_all_of_a_file_that_grows_for_long) { written_for_long(true, O_WRONLY); }
