@@ -68,17 +68,17 @@ static void touch_copies(const struct container *c, const char *path)
 	mem_free(dirs);
 }
 
-/* What a pass over the droppings has to know. */
+/* A pass over the droppings, in LONGEST_NS. */
 struct pass {
 	const struct container *c;
 	uint64_t begin_ns;
-	bool all;    /* logs too; else they have been touched by their maps */
-	bool copied; /* copies and parity too */
+	bool all;    /* listed logs too: there are no maps by which they were touched */
+	bool copied; /* there may be copies and parity */
 };
 
 static bool is_over(const struct pass *p) { return stamp_coarse_ns() - p->begin_ns > LONGEST_NS; }
 
-/* @read: this process has read it. Returns whether that was of use. */
+/* @read: this process has read it. Returns whether the log itself was old. */
 static bool touch_log(const struct pass *p, const char *path, bool read)
 {
 	bool was_old = !read && touch_in(p->c, path);
@@ -115,13 +115,13 @@ static int touch_listed(void *arg, const char *path, const char *name, enum drop
 	return is_over(p);
 }
 
-static void touch_parity(const struct container *c)
+static void touch_parity(const struct pass *p)
 {
 	struct parity_groups gs = { 0 };
 
-	if (!parity_read(c, &gs))
-		for (size_t i = 0; i < gs.nr; i++)
-			parities_look(c, &gs.v[i], false);
+	if (!parity_read(p->c, &gs))
+		for (size_t i = 0; i < gs.nr && !is_over(p); i++)
+			parities_look(p->c, &gs.v[i], false);
 	parity_release(&gs);
 }
 
@@ -141,8 +141,9 @@ static void touch_container(const struct inode *ino)
 		touch_logs(&pass, &ino->v.r.logs);
 	pass.begin_ns = stamp_coarse_ns();
 	container_list_there(&ino->c, touch_listed, &pass);
+	pass.begin_ns = stamp_coarse_ns();
 	if (pass.copied)
-		touch_parity(&ino->c);
+		touch_parity(&pass);
 }
 
 static bool is_lock_old(const struct container *c)

@@ -24,9 +24,10 @@ bool accessed_is_due(const struct stat *st);
 void accessed_note(struct inode *ino, int fd);
 
 /*
- * The same of a file that is written and stays open, once a day, the stub among it; for who dates it now and
- * then. What is mapped or open is shared with others as long as it has its name only: a notice that is purged
- * and made anew has other leases (core/dropping/lease.h).
+ * The same for a file that is written and stays open: once a day, the stub too. Called when the file's size
+ * is published or its time set; costs a look at the clock on other days. A notice that is purged while this
+ * process has it mapped would be made anew by the next one, which then does not see the leases in the old one
+ * (core/dropping/lease.h).
  */
 void accessed_daily(struct inode *ino, int fd);
 

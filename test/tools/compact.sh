@@ -115,3 +115,22 @@ compact_damaged() { # a bad chunk ends it, and nothing has changed
 	wrong 1 'are not those that were written' "$plfs" compact "$back/d"
 	ls "$back"/.plfs/*/*/hostdir.*/data.* | diff "$work/before" -
 }
+
+compact_unchecked() { # what a killed process left without checksums gets new ones, by a copy too
+	"$plfs" run -m "$map" /usr/bin/python3 - <<-'EOF' || [ $? = 137 ]
+	import os
+	fd = os.open("/plfs/u", os.O_RDWR | os.O_CREAT, 0o644)
+	os.write(fd, b"x" * 300000)
+	for i in range(3000):
+	    os.pwrite(fd, b"y" * 100, i * 7919 % 3000 * 200)
+	os.fsync(fd)
+	os.kill(os.getpid(), 9)
+	EOF
+	rm "$back"/.plfs/*/*/hostdir.*/live.*
+	! "$plfs" check "$back/u" || return 1
+	"$plfs" run -m "$map" cp /plfs/u /plfs/copy
+	"$plfs" check "$back/copy"
+	"$plfs" compact "$back/u" | grep 'became'
+	"$plfs" check "$back/u"
+	"$plfs" run -m "$map" cmp /plfs/u /plfs/copy
+}
