@@ -204,22 +204,19 @@ static __attribute__((noinline, cold)) void tell(const struct container *c, enum
 
 int container_check(struct container *c, enum container_use use)
 {
-	const struct timespec wait = { .tv_nsec = 1000000 };
-	enum verdict verdict = NOT_ITS_OWN;
+	struct settle settle = {};
+	enum verdict verdict;
 	struct stat dir;
 
 	if (container_is_checked(c, use))
 		return 0;
-	for (int tries = 0; tries < 5; tries++) {
+	do { /* somebody may just have made it, and have to open it yet */
 		int ret = c->store->ops->stat(c->store, c->dir, &dir);
 
 		if (ret)
 			return ret == -ENOENT ? 0 : ret;
 		verdict = judge(c, use, &dir);
-		if (verdict == RIGHT || !S_ISDIR(dir.st_mode) || dir.st_mode & 077)
-			break;
-		io_nanosleep(&wait, NULL); /* somebody may just have made it */
-	}
+	} while (verdict != RIGHT && S_ISDIR(dir.st_mode) && !(dir.st_mode & 077) && settle_wait(&settle));
 	if (verdict != RIGHT) {
 		if (!c->told)
 			tell(c, verdict, &dir);

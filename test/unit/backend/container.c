@@ -319,6 +319,35 @@ Test(container, of_another_user_that_appears_is_not_removed)
 	cr_assert_eq(mode_of("hostdir.7"), 0755);
 }
 
+/* ---- one that is found between being made and being opened to others ---- */
+
+static long slept_ms;
+
+static int opened_while_waited_for(const struct timespec *pause, struct timespec *left)
+{
+	(void)left;
+	slept_ms += pause->tv_nsec / 1000000;
+	if (slept_ms > 100)
+		chmod(home, 0775);
+	return 0;
+}
+
+Test(container, of_a_slow_server_is_waited_for)
+{
+	struct stat st;
+
+	cr_assert_eq(stat(scratch, &st), 0);
+	st.st_mode = S_IFREG | 0664;
+	container_init_for(&c, &store, id, &st);
+	cr_assert_eq(container_make(&c, 7), 0);
+	container_init_for(&c, &store, id, &st);
+	snprintf(home, sizeof(home), "%s/%s", scratch, c.dir);
+	cr_assert_eq(chmod(home, 0700), 0);
+	sys.nanosleep = opened_while_waited_for;
+	cr_assert_eq(container_check(&c, CONTAINER_CHANGE), 0);
+	cr_assert_gt(slept_ms, 100);
+}
+
 /* ---- logs ---- */
 
 Test(dropping, a_log_has_a_header_and_a_name_of_its_own)

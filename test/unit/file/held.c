@@ -170,28 +170,42 @@ static int come_and_go(void *arg)
 	return 0;
 }
 
+/* Of a child: 0, or 1, and a line for what went wrong. */
+static int say_unless(bool right, const char *what, ssize_t ret)
+{
+	if (!right)
+		fprintf(stderr, "%s: %zd (%s)\n", what, ret, ret < 0 ? strerror((int)-ret) : "");
+	return !right;
+}
+
+static int end_part(struct lfile *l)
+{
+	int ret = lclose(l);
+
+	return say_unless(!ret, "close", ret);
+}
+
 static int fill_part(void *arg)
 {
 	unsigned no = *(unsigned *)arg;
 	struct lfile l = lopen("a", O_RDWR);
+	ssize_t n = lfill(&l, no * 100, 100, 1);
 
-	if (lfill(&l, no * 100, 100, 1) != 100)
-		return 1;
-	return lclose(&l) != 0;
+	return say_unless(n == 100, "write", n) || end_part(&l);
 }
 
 static int append_lines(void *arg)
 {
 	struct lfile l;
+	ssize_t n = 10;
 	off_t end;
 
 	(void)arg;
 	be_single_threaded();
 	l = lopen("b", O_RDWR | O_APPEND);
-	for (int i = 0; i < 20; i++)
-		if (lappend(&l, "0123456789", 10, &end) != 10)
-			return 1;
-	return lclose(&l) != 0;
+	for (int i = 0; i < 20 && n == 10; i++)
+		n = lappend(&l, "0123456789", 10, &end);
+	return say_unless(n == 10, "append", n) || end_part(&l);
 }
 
 static void race(void)
