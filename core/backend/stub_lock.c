@@ -360,6 +360,14 @@ static __attribute__((noinline, cold)) int tell_locked(int fd)
 	return -EBUSY;
 }
 
+/* Whether nobody but this user, and root, can have one of the locks exclusively. */
+static bool is_ours_alone(int fd)
+{
+	struct stat st;
+
+	return !sys.fstat(fd, &st) && st.st_uid == geteuid() && !(st.st_mode & 022);
+}
+
 int stub_settle_bare(int fd, struct stub *stub)
 {
 	struct pause p = { 0 };
@@ -368,7 +376,7 @@ int stub_settle_bare(int fd, struct stub *stub)
 
 	while (!ret && stub->moving && !stub->has_container) {
 		moves = lock_of_others(fd, F_GETLK, STUB_LOCK_HEADER, F_UNLCK) == F_WRLCK;
-		if (!moves || is_hopeless(&p, MOVE_PATIENCE_MS))
+		if (!moves || is_hopeless(&p, is_ours_alone(fd) ? 0 : MOVE_PATIENCE_MS))
 			break;
 		ret = stub_read(fd, stub);
 	}
@@ -454,14 +462,6 @@ out:
 }
 
 /* ---- the mark ---- */
-
-/* Whether nobody but this user, and root, can have the mark exclusively. */
-static bool is_ours_alone(int fd)
-{
-	struct stat st;
-
-	return !sys.fstat(fd, &st) && st.st_uid == geteuid() && !(st.st_mode & 022);
-}
 
 bool stub_try_mark_in_use(int fd)
 {

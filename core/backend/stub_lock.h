@@ -45,8 +45,8 @@ int stub_finish_claim(int fd, struct stub *stub, const uint8_t *id, uint64_t now
 /*
  * Read the header. If a mover is at a file without a container, wait until it has finished; if it has died,
  * clear "moving" in the header, unless @fd is read-only. 0: with stub->moving, a file with a container is
- * being moved, or its mover has died; -EBUSY: somebody who may write the file has kept byte 0 locked for a
- * second, one line says so; -errno.
+ * being moved, or its mover has died; -EBUSY: the file is not this user's alone, and somebody who may write
+ * it has kept byte 0 locked for a second, one line says so; -errno.
  */
 int stub_settle_bare(int fd, struct stub *stub);
 

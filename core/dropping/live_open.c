@@ -7,10 +7,18 @@
 #include "core/backend/host.h"
 #include "core/backend/names.h"
 #include "core/base/alloc.h"
+#include "core/base/mapped_by.h"
 #include "core/base/msg.h"
 #include "core/base/io.h"
 
+/*
+ * Who tells a length does so in no time, unless its server is slow, or it stands still. Without a wait it
+ * would undo the truncation then, or write into the body. So it is waited for. Each second there is a look
+ * whether that process is the owner, and has not just come to its number. One that may not be looked at is
+ * waited for ten seconds.
+ */
 #define TELLING_MS 1000
+#define TELLING_TOLD_MS 10000
 
 /* Whether the owner of the live file @path runs on another host. */
 static bool is_foreign(const struct container *c, const char *path)
@@ -126,16 +134,32 @@ bool live_is_unmapped(const struct container *c, const char *path)
 	return head.fixed.unmapped;
 }
 
+static bool is_telling(const struct container *c, const char *path, int h)
+{
+	uint8_t word[8];
+
+	return c->store->ops->pread(c->store, h, word, sizeof(word), LIVE_OFF_TELLING) == sizeof(word) &&
+	       get_le64(word) && name_is_running(name_of(path));
+}
+
 static void await_told(const struct container *c, const char *path, int h)
 {
 	const struct timespec wait = { .tv_nsec = 1000000 };
-	uint8_t word[8];
+	uint32_t pid, seq;
+	int owns;
 
-	for (int i = 0; i < TELLING_MS; i++) {
-		if (c->store->ops->pread(c->store, h, word, sizeof(word), LIVE_OFF_TELLING) != sizeof(word) ||
-		    !get_le64(word) || !name_is_running(name_of(path)))
-			return;
+	name_log_numbers(name_of(path), &pid, &seq);
+	for (unsigned ms = 1; is_telling(c, path, h); ms++) {
 		io_nanosleep(&wait, NULL);
+		if (ms % TELLING_MS)
+			continue;
+		owns = mapped_by(pid, name_of(path));
+		if (!owns || (owns < 0 && ms >= TELLING_TOLD_MS))
+			return;
+		if (ms == TELLING_TOLD_MS)
+			msg_error(
+				"%s: process %u stands still while it says how long the file is, and a truncation or move waits for it: let it go on (kill -CONT %u), or end it",
+				c->dir, pid, pid);
 	}
 }
 

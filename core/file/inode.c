@@ -95,7 +95,7 @@ void inode_seek_container(struct inode *ino, int fd)
 
 /*
  * Root may be giving the stub and the container to another user just now, one after the other; or the owner
- * changes the mode of one that was made meanwhile.
+ * changes the mode, or has changed it since this process opened the file.
  */
 static int check_while_given(struct inode *ino, int fd, enum container_use use)
 {
@@ -106,8 +106,10 @@ static int check_while_given(struct inode *ino, int fd, enum container_use use)
 	if (likely(!container_try_check(&ino->c, use)))
 		return 0;
 	do {
-		if (!sys.fstat(fd, &st))
+		if (!sys.fstat(fd, &st)) {
 			inode_heed_owner(ino, &st);
+			ino->c.mode &= st.st_mode & 0777; /* whom it kept out it may keep out still */
+		}
 		ret = container_try_check(&ino->c, use);
 		if (ret != -EIO && ret != -EACCES)
 			break;

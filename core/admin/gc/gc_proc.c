@@ -5,6 +5,7 @@
  */
 #include "core/admin/gc/gc_proc.h"
 #include "core/backend/stub_known.h"
+#include "core/base/mapped_by.h"
 #include "core/store/dirs.h"
 
 #include <stdio.h>
@@ -98,40 +99,13 @@ static int has_open(void *arg, int fd, const char *name, unsigned char type)
 	return pa->found;
 }
 
-/* Whether the text of the file @fd contains @name. */
-static bool has_text(int fd, const char *name)
-{
-	char buf[8192 + 256];
-	size_t len = strlen(name), have = 0;
-	ssize_t n;
-
-	if (len > 255)
-		return false;
-	while ((n = io_read(fd, buf + have, 8192)) > 0) {
-		have += (size_t)n;
-		if (memmem(buf, have, name, len))
-			return true;
-		if (have > len) {
-			memmove(buf, buf + have - len, len);
-			have = len;
-		}
-	}
-	return false;
-}
-
 bool gc_process_has(unsigned long pid, const char *name)
 {
 	struct proc_arg pa = { .name = name };
 	char path[64];
 	int fd;
 
-	snprintf(path, sizeof(path), PROC "/%lu/maps", pid);
-	fd = io_open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return errno != ENOENT && errno != ESRCH;
-	pa.found = has_text(fd, name);
-	io_close(fd);
-	if (pa.found)
+	if (mapped_by(pid, name))
 		return true;
 	snprintf(path, sizeof(path), PROC "/%lu/fd", pid);
 	fd = open_proc(path);

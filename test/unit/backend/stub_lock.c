@@ -227,6 +227,30 @@ Test(stub_lock, a_reader_waits_for_the_move_and_notices_a_killed_mover)
 	close(fd);
 }
 
+Test(stub_lock, who_moves_his_own_file_for_long_is_waited_for)
+{
+	int fd = open(path, O_RDWR), reader = open(path, O_RDONLY), ends[2];
+	struct stub now = { 0 };
+	pid_t pid;
+	char c;
+
+	cr_assert_eq(pipe(ends), 0);
+	pid = fork_child();
+	if (!pid) {
+		stub_begin_move(fd, &now, false);
+		if (write(ends[1], "", 1) != 1)
+			_exit(1);
+		usleep(1500000);
+		_exit(stub_end_move(fd, &now, true));
+	}
+	cr_assert_eq(read(ends[0], &c, 1), 1);
+	cr_assert_eq(stub_settle_bare(reader, &now), 0);
+	cr_assert(now.in_body);
+	cr_assert_eq(wait_child(pid), 0);
+	close(reader);
+	close(fd);
+}
+
 static int claims_in_between(void *arg)
 {
 	int fd = open(path, O_RDWR);

@@ -490,16 +490,15 @@ Test(body_others, a_writer_that_makes_a_log_in_a_container_that_goes_writes_to_t
 	}
 }
 
-/*
- * What tells the stub the size, after the log was flushed, comes when the other has moved the file, and
- * written.
- */
-static int stop_at_growth(enum call call)
+/* What tells the stub the size, after the log was flushed, takes long. The other waits with its move. */
+static int stand_still_at_growth(enum call call)
 {
-	static int nr_pwrites;
-
-	nr_pwrites += call == CALL_PWRITE;
-	return call == CALL_FALLOCATE || nr_pwrites == 2 ? stop_once() : 0;
+	if (call == CALL_FALLOCATE && !shared->started) {
+		raise_flag(&shared->started);
+		usleep(1200000);
+		raise_flag(&shared->done);
+	}
+	return 0;
 }
 
 static int grows_it_late(void *arg)
@@ -510,7 +509,7 @@ static int grows_it_late(void *arg)
 	if (lfill(&l, 0, 1000, 1) != 1000)
 		return 1;
 	calls_intercept();
-	on_call = stop_at_growth;
+	on_call = stand_still_at_growth;
 	return plfs_commit(l.f) || lclose(&l);
 }
 
@@ -525,8 +524,8 @@ Test(body_others, a_size_published_late_overwrites_nothing)
 	pid = start_child(grows_it_late, NULL);
 	await(&shared->started);
 	cr_assert_eq(move(&l), 1);
+	cr_assert(shared->done);
 	lfill(&l, 500, 500, 2);
-	raise_flag(&shared->moved);
 	cr_assert_eq(wait_child(pid), 0);
 	cr_assert_eq(lcheck(&l, 0, 500, 1), 0);
 	cr_assert_eq(lcheck(&l, 500, 500, 2), 0);

@@ -7,10 +7,12 @@
 
 #include "test/lib/calls.h"
 
+#include "core/dropping/live_layout.h"
 #include "core/file/file.h"
 #include "core/base/stamp.h"
 
 #include <criterion/criterion.h>
+#include <glob.h>
 #include <poll.h>
 
 TestSuite(cut_meanwhile, .init = scratch_setup, .fini = scratch_remove, .timeout = 60);
@@ -126,6 +128,51 @@ static void cut_while_told(off_t len)
 
 Test(cut_meanwhile, the_size_is_published_before_or_after_a_truncation) { cut_while_told(1000); }
 Test(cut_meanwhile, the_size_is_published_before_or_after_a_truncation_to_nothing) { cut_while_told(0); }
+
+/* As on a slow server. */
+Test(cut_meanwhile, a_truncation_waits_for_who_publishes_for_long)
+{
+	patience_ms = 1500;
+	cut_while_told(1000);
+	cr_assert_not(is_cut);
+}
+
+/* It seems to publish for ever, but has become a program that has no log. */
+static int writes_and_is_replaced(void *arg)
+{
+	const uint64_t telling = 1;
+	struct lfile l = lopen("file", O_RDWR);
+	char pattern[PATH_MAX];
+	glob_t found;
+	int fd;
+
+	(void)arg;
+	if (lfill(&l, 0, 2000, 1) != 2000 || plfs_commit(l.f))
+		return 1;
+	snprintf(pattern, sizeof(pattern), "%s/.plfs/*/*/hostdir.*/live.*", scratch);
+	fd = glob(pattern, 0, NULL, &found) ? -1 : open(found.gl_pathv[0], O_RDWR | O_CLOEXEC);
+	if (pwrite(fd, &telling, sizeof(telling), LIVE_OFF_TELLING) == sizeof(telling))
+		execlp("sleep", "sleep", "1000", (char *)NULL);
+	return 1;
+}
+
+Test(cut_meanwhile, a_truncation_does_not_wait_for_who_has_the_number_of_a_writer)
+{
+	struct lfile l = made("file");
+	int ends[2];
+	pid_t pid;
+	char c;
+
+	cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
+	pid = start_child(writes_and_is_replaced, NULL);
+	close(ends[1]);
+	cr_assert_eq(read(ends[0], &c, 1), 0);
+	cr_assert_eq(plfs_truncate(l.f, 1000), 0);
+	cr_assert_eq(lclose(&l), 0);
+	look(1000);
+	kill(pid, SIGKILL);
+	cr_assert_eq(wait_child(pid), 256 + SIGKILL);
+}
 
 /* ---- while a record has its stamp, and is not there yet ---- */
 

@@ -365,6 +365,36 @@ Test(file_mode, chmod_reaches_the_container)
 	lclose(&l);
 }
 
+/* By another process, while this one has the file open and no log of it yet. */
+static int change_mode(void *arg)
+{
+	char path[PATH_MAX];
+
+	lpath("group", path);
+	return plfs_chmod(AT_FDCWD, path, *(mode_t *)arg, 0) != 0;
+}
+
+static void use_when_the_mode_has_become(mode_t mode)
+{
+	struct lfile l = made("group"), reader;
+	mode_t before = 0664;
+
+	cr_assert_eq(change_mode(&before), 0);
+	cr_assert_eq(lfill(&l, 0, 1000, 1), 1000);
+	lclose(&l);
+	l = lopen("group", O_RDWR);
+	reader = lopen("group", O_RDONLY);
+	cr_assert_eq(in_child(change_mode, &mode), 0);
+	cr_assert_eq(lcheck(&reader, 0, 1000, 1), 0);
+	cr_assert_eq(lfill(&l, 1000, 1000, 1), 1000);
+	cr_assert_eq(lclose(&l), 0);
+	cr_assert_eq(lcheck(&reader, 0, 2000, 1), 0);
+	lclose(&reader);
+}
+
+Test(file_mode, an_open_file_is_written_when_its_group_may_only_read) { use_when_the_mode_has_become(0640); }
+Test(file_mode, an_open_file_is_written_when_it_is_its_owners_alone) { use_when_the_mode_has_become(0600); }
+
 Test(file_mode, a_file_made_without_write_permission_is_written_all_the_same)
 {
 	char path[PATH_MAX];
