@@ -5,12 +5,33 @@
 #include "core/file/dispatch.h"
 
 #include "core/file/logged.h"
+#include "core/file/move.h"
+#include "core/base/sys.h"
 
 static const struct form_ops *form_of(const struct inode *ino)
 {
 	if (ino->v.stub.in_body)
 		return &form_body;
 	return ino->v.stub.has_container ? &form_logged : &form_bare;
+}
+
+/*
+ * Whether a container that this user makes would keep the stub's owner out: since the file was opened it has
+ * been closed to all but him, or was given to him. Who can give the container to him is root.
+ */
+static bool would_keep_owner_out(int fd)
+{
+	struct stat st;
+
+	return geteuid() && !sys.fstat(fd, &st) && st.st_uid && st.st_uid != geteuid() &&
+	       !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+static int begin_logs(struct inode *ino, int fd)
+{
+	if (!ino->v.stub.has_container && unlikely(would_keep_owner_out(fd)))
+		return move_into_body(ino);
+	return logged_make_writer(ino, fd);
 }
 
 /*
@@ -21,7 +42,7 @@ static bool has_changed(struct inode *ino, int fd, const struct form_ops *was, s
 {
 	if (likely(*ret != -EREMCHG))
 		return false;
-	*ret = form_of(ino) == was ? logged_make_writer(ino, fd) : 0;
+	*ret = form_of(ino) == was ? begin_logs(ino, fd) : 0;
 	return !*ret || *ret == -EREMCHG;
 }
 
