@@ -17,14 +17,15 @@ static const struct form_ops *form_of(const struct inode *ino)
 
 /*
  * Whether a container that this user makes would keep the stub's owner out: since the file was opened it has
- * been closed to all but him, or was given to him. Who can give the container to him is root.
+ * been closed to all but him, or was given to him. Who can give the container to him is root. Where a server
+ * makes one user of all, who may set the mode is the owner, whatever his number.
  */
 static bool would_keep_owner_out(int fd)
 {
 	struct stat st;
 
 	return geteuid() && !sys.fstat(fd, &st) && st.st_uid && st.st_uid != geteuid() &&
-	       !(st.st_mode & (S_IWGRP | S_IWOTH));
+	       !(st.st_mode & (S_IWGRP | S_IWOTH)) && sys.fchmod(fd, st.st_mode & 07777);
 }
 
 static int begin_logs(struct inode *ino, int fd)

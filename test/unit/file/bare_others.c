@@ -220,3 +220,49 @@ Test(bare_others, a_container_made_just_before_the_name_goes_is_removed)
 	on_call = NULL;
 	cr_assert_eq(count_files("data."), 0);
 }
+
+/* ---- a server that makes one user of all, and shows another number than the process has ---- */
+
+static struct sys_table before_squash;
+
+static int squashed_fstat(int fd, struct stat *st)
+{
+	int ret = before_squash.fstat(fd, st);
+
+	st->st_uid++;
+	return ret;
+}
+
+static int squashed_fstatat(int dirfd, const char *path, struct stat *st, int flags)
+{
+	int ret = before_squash.fstatat(dirfd, path, st, flags);
+
+	st->st_uid++;
+	return ret;
+}
+
+static int writes_as_one_of_all(void *arg)
+{
+	struct lfile l;
+
+	(void)arg;
+	if (seteuid(65534))
+		return 2;
+	before_squash = sys;
+	sys.fstat = squashed_fstat;
+	sys.fstatat = squashed_fstatat;
+	l = made("squashed");
+	return lfill(&l, 0, 100000, 1) != 100000 || lcheck(&l, 0, 100000, 1) || lclose(&l);
+}
+
+Test(bare_others, a_user_of_another_number_who_is_the_owner_makes_logs)
+{
+	char path[PATH_MAX];
+
+	if (geteuid())
+		cr_skip_test("only root can become another user");
+	lpath("", path);
+	cr_assert_eq(chmod(path, 0777), 0);
+	cr_assert_eq(in_child(writes_as_one_of_all, NULL), 0);
+	cr_assert_eq(count_files("data."), 1);
+}
