@@ -192,10 +192,11 @@ Test(stub_lock, in_use_outlives_the_opener_in_its_child)
 }
 
 /* Also through a descriptor that is read-only, which can neither lock exclusively nor write. */
-Test(stub_lock, a_reader_waits_for_the_move_and_notices_a_killed_mover)
+/* Another process takes @move_us to move the file @fd into its body. */
+static void read_while_moved(int fd, int reader, useconds_t move_us)
 {
-	int fd = open(path, O_RDWR), reader = open(path, O_RDONLY), ends[2];
 	struct stub now = { 0 };
+	int ends[2];
 	pid_t pid;
 	char c;
 
@@ -205,13 +206,24 @@ Test(stub_lock, a_reader_waits_for_the_move_and_notices_a_killed_mover)
 		stub_begin_move(fd, &now, false);
 		if (write(ends[1], "", 1) != 1)
 			_exit(1);
-		usleep(20000);
+		usleep(move_us);
 		_exit(stub_end_move(fd, &now, true));
 	}
 	cr_assert_eq(read(ends[0], &c, 1), 1);
 	cr_assert_eq(stub_settle_bare(reader, &now), 0);
 	cr_assert(now.in_body);
 	cr_assert_eq(wait_child(pid), 0);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+Test(stub_lock, a_reader_waits_for_the_move_and_notices_a_killed_mover)
+{
+	int fd = open(path, O_RDWR), reader = open(path, O_RDONLY);
+	struct stub now = { 0 };
+	pid_t pid;
+
+	read_while_moved(fd, reader, 20000);
 	cr_assert_eq(ftruncate(fd, 0), 0);
 	pid = fork_child();
 	if (!pid)
@@ -229,24 +241,9 @@ Test(stub_lock, a_reader_waits_for_the_move_and_notices_a_killed_mover)
 
 Test(stub_lock, who_moves_his_own_file_for_long_is_waited_for)
 {
-	int fd = open(path, O_RDWR), reader = open(path, O_RDONLY), ends[2];
-	struct stub now = { 0 };
-	pid_t pid;
-	char c;
+	int fd = open(path, O_RDWR), reader = open(path, O_RDONLY);
 
-	cr_assert_eq(pipe(ends), 0);
-	pid = fork_child();
-	if (!pid) {
-		stub_begin_move(fd, &now, false);
-		if (write(ends[1], "", 1) != 1)
-			_exit(1);
-		usleep(1500000);
-		_exit(stub_end_move(fd, &now, true));
-	}
-	cr_assert_eq(read(ends[0], &c, 1), 1);
-	cr_assert_eq(stub_settle_bare(reader, &now), 0);
-	cr_assert(now.in_body);
-	cr_assert_eq(wait_child(pid), 0);
+	read_while_moved(fd, reader, 1500000);
 	close(reader);
 	close(fd);
 }
