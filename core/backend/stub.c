@@ -205,8 +205,9 @@ static bool is_being_written(int fd)
 /*
  * A header being rewritten by another process may be seen half old, half new: read again before believing it.
  * A writer on a busy machine, or on another host, may be long at it. It has the header locked until it is
- * whole. So a look before the last read and one after it have found no lock, and it found what the read
- * before had found: else another writer may have come and gone in between.
+ * whole, or has set the word "claim", and no lock. So the last read found no such word and what the read
+ * before had found, and a look before it and one after it have found no lock: else another writer may have
+ * come and gone in between.
  */
 static int read_header(int fd, struct stub *stub, uint8_t *buf, size_t len, bool *damaged)
 {
@@ -230,6 +231,7 @@ static int read_header(int fd, struct stub *stub, uint8_t *buf, size_t len, bool
 		if (likely(ret != -EIO))
 			break;
 		crc = n < 0 ? 0 : crc32c(0, buf, min_size((size_t)n, STUB_READ_LEN));
+		written |= n >= STUB_READ_LEN && get_le64(buf + STUB_CLAIM_OFF);
 		if (enough && !written && crc == last && !is_being_written(fd))
 			break;
 		last = crc;

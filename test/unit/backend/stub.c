@@ -225,12 +225,12 @@ Test(stub, a_body_is_extended_behind_its_bytes_with_fallocate_and_without)
 }
 
 /* On a busy machine, or on another host, the writer of a header can take long between two halves of it. */
-Test(stub, a_header_that_is_half_written_is_waited_for)
+static void read_half_written(int fd, bool locked)
 {
-	int fd = open(path, O_RDWR), ends[2];
 	struct flock lk = { .l_type = F_WRLCK, .l_start = STUB_LOCK_HEADER, .l_len = 1 };
 	uint8_t buf[STUB_HEADER_LEN];
 	struct stub now;
+	int ends[2];
 	pid_t pid;
 	char c;
 
@@ -238,7 +238,8 @@ Test(stub, a_header_that_is_half_written_is_waited_for)
 	cr_assert_eq(pipe(ends), 0);
 	pid = fork_child();
 	if (!pid) {
-		if (fcntl(fd, F_SETLK, &lk) || pwrite(fd, buf, 64, 0) != 64 || write(ends[1], "", 1) != 1)
+		if ((locked && fcntl(fd, F_SETLK, &lk)) || pwrite(fd, buf, 40, 0) != 40 ||
+		    write(ends[1], "", 1) != 1)
 			_exit(1);
 		usleep(50000);
 		_exit(pwrite(fd, buf, sizeof(buf), 0) != sizeof(buf));
@@ -250,6 +251,19 @@ Test(stub, a_header_that_is_half_written_is_waited_for)
 	cr_assert_eq(pwrite(fd, buf, 64, 64), 64);
 	cr_assert_eq(stub_read(fd, &now), -EIO, "with no writer it is damaged");
 	close(fd);
+}
+
+Test(stub, a_header_that_is_half_written_is_waited_for) { read_half_written(open(path, O_RDWR), true); }
+
+/* As a reader of the file has the header locked: whoever set the word finishes it without the lock. */
+Test(stub, a_claim_that_is_half_written_is_waited_for)
+{
+	int fd = open(path, O_RDWR);
+	uint64_t claim = 1;
+
+	cr_assert_eq(ftruncate(fd, PLFS_BODY_OFF), 0);
+	cr_assert_eq(pwrite(fd, &claim, sizeof(claim), STUB_CLAIM_OFF), sizeof(claim));
+	read_half_written(fd, false);
 }
 
 static int nr_reads;
