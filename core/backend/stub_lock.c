@@ -1,58 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is done to a stub under one of its two locks: the header changed, and the file marked as in use. How
- * the header is encoded is in stub.c.
+ * What is done to a stub's header under its lock. How it is encoded is in stub.c; the other lock is in
+ * stub_use.c.
  */
 #include "core/backend/stub_lock.h"
 
+#include "core/backend/stub_byte.h"
 #include "core/base/alloc.h"
 #include "core/base/guard.h"
 #include "core/base/io.h"
 #include "core/base/msg.h"
-#include "core/base/pause.h"
 #include "core/base/sys.h"
 
 #include <endian.h>
 #include <unistd.h>
 
-#define LOCK_IN_USE 2
-
-/*
- * The longest waits for an exclusive lock of somebody who may write the file: an append can have a log as
- * well; another user's flattening may be a lock that he never gives back.
- */
+/* The longest waits for a lock of somebody who may write the file: an append can have a log as well. */
 #define APPEND_PATIENCE_MS 100
 #define MOVE_PATIENCE_MS 1000
-#define FLATTEN_PATIENCE_MS 1000
 #define CLAIM_PATIENCE_MS 1000
-
-/* Wait a little. Whether that was in vain for @patience_ms by now; 0: never. */
-static bool is_hopeless(struct pause *p, unsigned patience_ms)
-{
-	if (patience_ms && p->slept_ns >= patience_ms * 1000000ULL)
-		return true;
-	pause_before_asking(p);
-	return false;
-}
-
-static int set_lock(int fd, int cmd, off_t byte, short type)
-{
-	struct flock lk = { .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
-	int ret;
-
-	do {
-		ret = io_fcntl(fd, cmd, &lk);
-	} while (ret < 0 && errno == EINTR);
-	return ret >= 0 ? 0 : errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
-}
-
-/* What keeps this process, or with F_OFD_GETLK this description, from having the byte exclusively. */
-static short lock_of_others(int fd, int cmd, off_t byte, short unknown)
-{
-	struct flock lk = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
-
-	return sys.fcntl(fd, cmd, &lk) ? unknown : lk.l_type;
-}
 
 /*
  * A lock owned by the process, not by the description, which a parent and its child share: who is killed must
@@ -68,14 +34,14 @@ static short lock_of_others(int fd, int cmd, off_t byte, short unknown)
 static int lock_header_unless(int fd, unsigned patience_ms, struct stub *claimed)
 {
 	struct pause p = { 0 };
-	int ret = set_lock(fd, F_SETLK, STUB_LOCK_HEADER, F_WRLCK);
+	int ret = stub_byte_lock(fd, F_SETLK, STUB_LOCK_HEADER, F_WRLCK);
 
-	while (ret == -EBUSY && lock_of_others(fd, F_GETLK, STUB_LOCK_HEADER, F_WRLCK) != F_RDLCK) {
+	while (ret == -EBUSY && stub_byte_of_others(fd, F_GETLK, STUB_LOCK_HEADER, F_WRLCK) != F_RDLCK) {
 		if (claimed && !stub_read(fd, claimed) && claimed->has_container && !claimed->moving)
 			return 1;
-		if (is_hopeless(&p, patience_ms))
+		if (stub_byte_is_hopeless(&p, patience_ms))
 			break;
-		ret = set_lock(fd, F_SETLK, STUB_LOCK_HEADER, F_WRLCK);
+		ret = stub_byte_lock(fd, F_SETLK, STUB_LOCK_HEADER, F_WRLCK);
 	}
 	return ret;
 }
@@ -100,7 +66,7 @@ static int lock_header(int fd)
 
 static void unlock_header(int fd)
 {
-	set_lock(fd, F_SETLK, STUB_LOCK_HEADER, F_UNLCK);
+	stub_byte_lock(fd, F_SETLK, STUB_LOCK_HEADER, F_UNLCK);
 }
 
 /* The caller has the container's lock, if there is a container: that is enough where this cannot be had. */
@@ -197,8 +163,8 @@ void stub_wait_claimed(int fd)
 {
 	struct pause p = { 0 };
 
-	while (lock_of_others(fd, F_GETLK, STUB_LOCK_HEADER, F_UNLCK) == F_WRLCK &&
-	       !is_hopeless(&p, CLAIM_PATIENCE_MS))
+	while (stub_byte_of_others(fd, F_GETLK, STUB_LOCK_HEADER, F_UNLCK) == F_WRLCK &&
+	       !stub_byte_is_hopeless(&p, CLAIM_PATIENCE_MS))
 		;
 }
 
@@ -238,8 +204,8 @@ int stub_finish_claim(int fd, struct stub *stub, const uint8_t *id, uint64_t now
 	int ret;
 
 	/* Who has locked the header before he could see the word. */
-	while (lock_of_others(fd, F_GETLK, STUB_LOCK_HEADER, F_UNLCK) == F_WRLCK)
-		is_hopeless(&p, 0);
+	while (stub_byte_of_others(fd, F_GETLK, STUB_LOCK_HEADER, F_UNLCK) == F_WRLCK)
+		stub_byte_is_hopeless(&p, 0);
 	ret = stub_read(fd, stub);
 	if (ret || !has_none(stub))
 		return ret;
@@ -360,14 +326,6 @@ static __attribute__((noinline, cold)) int tell_locked(int fd)
 	return -EBUSY;
 }
 
-/* Whether nobody but this user, and root, can have one of the locks exclusively. */
-static bool is_ours_alone(int fd)
-{
-	struct stat st;
-
-	return !sys.fstat(fd, &st) && st.st_uid == geteuid() && !(st.st_mode & 022);
-}
-
 int stub_settle_bare(int fd, struct stub *stub)
 {
 	struct pause p = { 0 };
@@ -375,8 +333,8 @@ int stub_settle_bare(int fd, struct stub *stub)
 	bool moves = false;
 
 	while (!ret && stub->moving && !stub->has_container) {
-		moves = lock_of_others(fd, F_GETLK, STUB_LOCK_HEADER, F_UNLCK) == F_WRLCK;
-		if (!moves || is_hopeless(&p, is_ours_alone(fd) ? 0 : MOVE_PATIENCE_MS))
+		moves = stub_byte_of_others(fd, F_GETLK, STUB_LOCK_HEADER, F_UNLCK) == F_WRLCK;
+		if (!moves || stub_byte_is_hopeless(&p, stub_is_ours_alone(fd) ? 0 : MOVE_PATIENCE_MS))
 			break;
 		ret = stub_read(fd, stub);
 	}
@@ -459,85 +417,4 @@ int stub_end_move(int fd, struct stub *stub, bool in_body)
 out:
 	unlock_header(fd);
 	return ret;
-}
-
-/* ---- the mark ---- */
-
-bool stub_try_mark_in_use(int fd)
-{
-	return set_lock(fd, F_OFD_SETLK, LOCK_IN_USE, F_RDLCK) != -EBUSY;
-}
-
-static __attribute__((noinline, cold)) int tell_kept(int fd)
-{
-	char name[PATH_MAX];
-
-	msg_error("%s: another process is making it a plain file, or keeps it locked as if it were: try again when that has ended",
-		  stub_name(fd, name, sizeof(name)));
-	return -EBUSY;
-}
-
-int stub_mark_in_use(int fd)
-{
-	unsigned patience_ms = 0;
-	struct pause p = { 0 };
-
-	if (likely(stub_try_mark_in_use(fd)))
-		return 0;
-	if (!is_ours_alone(fd))
-		patience_ms = FLATTEN_PATIENCE_MS;
-	while (!is_hopeless(&p, patience_ms))
-		if (stub_try_mark_in_use(fd))
-			return 0;
-	return tell_kept(fd);
-}
-
-void stub_unmark_in_use(int fd)
-{
-	set_lock(fd, F_OFD_SETLK, LOCK_IN_USE, F_UNLCK);
-}
-
-/* What others hold: F_RDLCK, F_WRLCK or F_UNLCK; @unknown where locks do not work. */
-static short others(int fd, short unknown)
-{
-	return lock_of_others(fd, F_OFD_GETLK, LOCK_IN_USE, unknown);
-}
-
-bool stub_in_use(int fd)
-{
-	return others(fd, F_UNLCK) != F_UNLCK;
-}
-
-bool stub_is_alone(int fd)
-{
-	return others(fd, F_RDLCK) == F_UNLCK;
-}
-
-int stub_wait_flattened(int fd)
-{
-	short type = others(fd, F_UNLCK);
-
-	if (type != F_WRLCK)
-		return type == F_RDLCK ? -EBUSY : 0;
-	if (stub_mark_in_use(fd))
-		return -ETIMEDOUT;
-	stub_unmark_in_use(fd);
-	return -EAGAIN;
-}
-
-int stub_lock_out(int fd)
-{
-	int ret = set_lock(fd, F_OFD_SETLK, LOCK_IN_USE, F_WRLCK);
-
-	if (ret != -EBUSY) /* also without working locks */
-		return 0;
-	ret = stub_wait_flattened(fd);
-	return !ret ? -EBUSY : ret == -EBUSY ? -EAGAIN : ret;
-}
-
-int stub_lock_alone(int fd)
-{
-	int ret = set_lock(fd, F_OFD_SETLK, LOCK_IN_USE, F_WRLCK);
-
-	return !ret || ret == -EBUSY ? ret : -EOPNOTSUPP;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The work on a stub that needs one of its two locks (stub.h): changing the header, and marking the file as
- * in use.
+ * Changing a stub's header, under its lock (stub.h).
  */
 #ifndef PLFS_STUB_LOCK_H
 #define PLFS_STUB_LOCK_H
@@ -99,47 +98,11 @@ int stub_set_copied(int fd, struct stub *stub);
 int stub_mark_synced(int fd);
 
 /*
- * Mark the file as in use for as long as the open file description of @fd lives. Waits while it is being made
- * a plain file; the stub has no name any more afterwards. A file that others than this user may write is
- * waited for a second, since they can lock it as if it were. 0: also without working locks; -EBUSY: it is
- * locked still, and one line says so.
- */
-int stub_mark_in_use(int fd);
-
-/* The same without waiting. False: it is locked. */
-bool stub_try_mark_in_use(int fd);
-
-/* Remove the mark, for all descriptors of the description. */
-void stub_unmark_in_use(int fd);
-
-/* Whether another description marks the file as in use. Without working locks: false. */
-bool stub_in_use(int fd);
-
-/* Whether it is certain that no other does. */
-bool stub_is_alone(int fd);
-
-/*
  * Keep the stub from being claimed while bytes are appended to its body, or that is cut, and read the header.
  * 0; -errno, also without working locks, or when that takes long: there is nothing to end. @fd is writable.
  * For processes of one thread. With stub->claim, another process is giving the file a container.
  */
 int stub_begin_append(int fd, struct stub *stub);
 void stub_end_append(int fd);
-
-/*
- * Keep all other processes from opening the file until stub_unmark_in_use(). @fd is writable. 0: also without
- * working locks; -EBUSY: the file is open; -EAGAIN: it has just changed; -ETIMEDOUT: as
- * stub_wait_flattened().
- */
-int stub_lock_out(int fd);
-
-/* The same, only if it is certain that the file is not open. -EOPNOTSUPP: locks do not work. */
-int stub_lock_alone(int fd);
-
-/*
- * Wait while another process locks the file out. 0: none did; -EBUSY: the file is open; -EAGAIN: one did,
- * look again; -ETIMEDOUT: one does, as stub_mark_in_use() gives up (one line).
- */
-int stub_wait_flattened(int fd);
 
 #endif

@@ -6,7 +6,7 @@
 #include "core/backend/subject.h"
 
 #include "core/backend/mount.h"
-#include "core/backend/stub_lock.h"
+#include "core/backend/stub.h"
 #include "core/base/alloc.h"
 #include "core/base/critical.h"
 #include "core/base/io.h"

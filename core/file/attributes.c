@@ -11,7 +11,7 @@
 #include "core/base/io.h"
 #include "core/backend/nested.h"
 #include "core/backend/stub_known.h"
-#include "core/backend/stub_lock.h"
+#include "core/backend/stub_use.h"
 #include "core/backend/writer_table.h"
 
 #include <sys/sysmacros.h>

@@ -5,6 +5,7 @@
 #include "core/file/bare.h"
 
 #include "core/backend/stub_lock.h"
+#include "core/backend/stub_use.h"
 #include "core/file/body.h"
 #include "core/base/io.h"
 #include "core/base/single.h"

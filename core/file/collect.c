@@ -5,7 +5,7 @@
 #include "core/file/collect.h"
 
 #include "core/backend/container_dirs.h"
-#include "core/backend/stub_lock.h"
+#include "core/backend/stub_use.h"
 #include "core/base/alloc.h"
 #include "core/backend/names.h"
 #include "core/backend/spare.h"

@@ -4,7 +4,7 @@
  */
 #include "core/file/file.h"
 
-#include "core/backend/stub_lock.h"
+#include "core/backend/stub_use.h"
 #include "core/file/acquire.h"
 #include "core/file/body.h"
 #include "core/file/dispatch.h"

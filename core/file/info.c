@@ -6,7 +6,7 @@
 
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
-#include "core/backend/stub_lock.h"
+#include "core/backend/stub_use.h"
 #include "core/dropping/datalog.h"
 #include "core/dropping/node_index.h"
 #include "core/base/hash.h"

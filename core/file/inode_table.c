@@ -4,7 +4,7 @@
  */
 #include "core/file/inode.h"
 
-#include "core/backend/stub_lock.h"
+#include "core/backend/stub_use.h"
 #include "core/file/accessed.h"
 #include "core/file/sweep.h"
 #include "core/file/logged.h"

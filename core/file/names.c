@@ -8,7 +8,7 @@
 #include "core/dropping/owner.h"
 #include "core/backend/nested.h"
 #include "core/backend/stub_known.h"
-#include "core/backend/stub_lock.h"
+#include "core/backend/stub_use.h"
 #include "core/base/io.h"
 #include "core/backend/writer_table.h"
 #include "core/store/dirs.h"

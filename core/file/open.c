@@ -9,7 +9,7 @@
 
 #include "core/backend/nested.h"
 #include "core/backend/stub_known.h"
-#include "core/backend/stub_lock.h"
+#include "core/backend/stub_use.h"
 #include "core/base/msg.h"
 #include "core/observe/hooks.h"
 #include "core/base/io.h"

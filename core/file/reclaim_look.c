@@ -6,7 +6,7 @@
 
 #include "core/backend/container_dirs.h"
 #include "core/backend/names.h"
-#include "core/backend/stub_lock.h"
+#include "core/backend/stub_use.h"
 #include "core/base/io.h"
 #include "core/base/stamp.h"
 #include "core/base/sys.h"

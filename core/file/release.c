@@ -5,7 +5,7 @@
 #include "core/file/release.h"
 
 #include "core/backend/place.h"
-#include "core/backend/stub_lock.h"
+#include "core/backend/stub.h"
 #include "core/base/msg.h"
 #include "core/write/durable.h"
 

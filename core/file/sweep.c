@@ -5,7 +5,7 @@
 #include "core/file/sweep.h"
 
 #include "core/backend/stub_hosts.h"
-#include "core/backend/stub_lock.h"
+#include "core/backend/stub_use.h"
 #include "core/base/msg.h"
 #include "core/base/sys.h"
 #include "core/dropping/lease.h"

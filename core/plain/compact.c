@@ -7,7 +7,7 @@
 #include "core/plfs_admin.h"
 
 #include "core/backend/stub_known.h"
-#include "core/backend/stub_lock.h"
+#include "core/backend/stub_use.h"
 #include "core/base/as_owner.h"
 #include "core/base/critical.h"
 #include "core/base/io.h"
@@ -172,7 +172,7 @@ static int copy(struct compact *k)
 	file_end(k->file);
 	if (ret)
 		return ret;
-	ret = copy_logs(k->file, put, k, k->watch);
+	ret = copy_logs(k->file, k->rc.alone ? k->fd : -1, put, k, k->watch);
 	if (!ret)
 		ret = look_again(k);
 	file_begin(k->file);

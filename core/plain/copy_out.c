@@ -6,6 +6,7 @@
  */
 #include "core/plain/copy_out.h"
 
+#include "core/backend/stub_use.h"
 #include "core/base/bytes.h"
 #include "core/base/critical.h"
 #include "core/base/msg.h"
@@ -42,6 +43,8 @@ struct copy {
 	struct plfs_progress *watch;
 	struct plfs_file *file; /* NULL: a plain file */
 	int from, to;           /* the stub or plain file, and the result */
+	int shown;              /* a stub whose lock others wait for, or -1 */
+	uint64_t shown_ns;
 	copy_sink *sink;        /* instead of @to, for what logs have alone; or NULL */
 	void *sink_arg;
 	uint64_t start, end;    /* what is to be copied next: bytes of logs, side by side */
@@ -206,8 +209,10 @@ static void drop_parts(struct copy *c)
 
 /* ---- copying ---- */
 
-static void show(const struct copy *c, uint64_t done)
+static void show(struct copy *c, uint64_t done)
 {
+	if (c->shown >= 0)
+		stub_show_work(c->shown, &c->shown_ns);
 	if (c->watch && c->watch->progress)
 		c->watch->progress(c->watch->arg, done);
 }
@@ -338,9 +343,9 @@ static int look_again(const struct copy *c)
 	return progress_explained(c->watch, -EIO, "a log has gone while it was copied, or was cut off");
 }
 
-int copy_logs(struct plfs_file *f, copy_sink *sink, void *arg, struct plfs_progress *watch)
+int copy_logs(struct plfs_file *f, int shown, copy_sink *sink, void *arg, struct plfs_progress *watch)
 {
-	struct copy c = { .watch = watch, .file = f, .sink = sink, .sink_arg = arg,
+	struct copy c = { .watch = watch, .file = f, .shown = shown, .sink = sink, .sink_arg = arg,
 			  .buf = mem_alloc(BUF_LEN) };
 	int ret;
 
@@ -354,30 +359,43 @@ int copy_logs(struct plfs_file *f, copy_sink *sink, void *arg, struct plfs_progr
 	return ret;
 }
 
+static int copy_out(struct copy *c, uint64_t size, bool alone)
+{
+	int ret;
+
+	if (sys.ftruncate(c->to, (off_t)size))
+		return progress_failed(c->watch, -errno, "cannot give the result its size");
+	c->buf = mem_alloc(BUF_LEN);
+	if (!c->buf)
+		return progress_failed(c->watch, -ENOMEM, "cannot copy");
+	if (c->file)
+		plfs_set_verify(c->file, true);
+	if (!c->file) {
+		ret = copy_body(c, 0, size, 0);
+	} else if (!alone && !(c->watch && c->watch->partial)) {
+		ret = copy_sparse(c, 0, size);
+	} else {
+		ret = plfs_get_map(c->file, copy_piece, c);
+		ret = ret ? ret : flush(c, true);
+		ret = ret ? ret : look_again(c);
+	}
+	mem_free(c->parts);
+	mem_free(c->buf);
+	return ret;
+}
+
 int plfs_copy_out(struct plfs_file *f, int from, int to, uint64_t size, bool alone,
 		  struct plfs_progress *watch)
 {
 	int saved ERRNO_KEPT = errno;
-	struct copy c = { .watch = watch, .file = f, .from = from, .to = to };
-	int ret;
+	struct copy c = { .watch = watch, .file = f, .from = from, .to = to, .shown = -1 };
 
-	if (sys.ftruncate(to, (off_t)size))
-		return progress_failed(watch, -errno, "cannot give the result its size");
-	c.buf = mem_alloc(BUF_LEN);
-	if (!c.buf)
-		return progress_failed(watch, -ENOMEM, "cannot copy");
-	if (f)
-		plfs_set_verify(f, true);
-	if (!f) {
-		ret = copy_body(&c, 0, size, 0);
-	} else if (!alone && !(watch && watch->partial)) {
-		ret = copy_sparse(&c, 0, size);
-	} else {
-		ret = plfs_get_map(f, copy_piece, &c);
-		ret = ret ? ret : flush(&c, true);
-		ret = ret ? ret : look_again(&c);
-	}
-	mem_free(c.parts);
-	mem_free(c.buf);
-	return ret;
+	return copy_out(&c, size, alone);
+}
+
+int copy_locked(struct plfs_file *f, int from, int to, uint64_t size, struct plfs_progress *watch)
+{
+	struct copy c = { .watch = watch, .file = f, .from = from, .to = to, .shown = from };
+
+	return copy_out(&c, size, true);
 }

@@ -16,11 +16,15 @@ int progress_failed(struct plfs_progress *watch, int ret, const char *what);
 /* The same in whole words. */
 int progress_explained(struct plfs_progress *watch, int ret, const char *why);
 
+/* plfs_copy_out(), @alone, with all other processes locked out, which see that this one works. */
+int copy_locked(struct plfs_file *f, int from, int to, uint64_t size, struct plfs_progress *watch);
+
 /*
  * Call @sink for all bytes of the file that logs have, in order, at most 1 MiB at a time. They are compared
- * with their checksums. Nobody else in this process uses @f meanwhile. 0; a non-zero of @sink; -errno.
+ * with their checksums. Nobody else in this process uses @f meanwhile. @shown: its stub, if this process has
+ * locked all others out; else -1. 0; a non-zero of @sink; -errno.
  */
 typedef int copy_sink(void *arg, const char *buf, size_t len, uint64_t logical_off);
-int copy_logs(struct plfs_file *f, copy_sink *sink, void *arg, struct plfs_progress *watch);
+int copy_logs(struct plfs_file *f, int shown, copy_sink *sink, void *arg, struct plfs_progress *watch);
 
 #endif

@@ -17,7 +17,7 @@
  */
 #include "core/plain/copy_out.h"
 #include "core/backend/stub_known.h"
-#include "core/backend/stub_lock.h"
+#include "core/backend/stub_use.h"
 #include "core/base/as_owner.h"
 #include "core/base/critical.h"
 #include "core/file/file.h"
@@ -267,8 +267,10 @@ static int copy(struct flatten *f)
 	size = plfs_size(f->file);
 	ret = size < 0 ? progress_failed(f->watch, (int)size, "cannot read it") : make_temp(f);
 	f->size = ret ? 0 : (uint64_t)size;
-	if (!ret)
-		ret = plfs_copy_out(f->file, f->fd, f->to, f->size, f->alone, f->watch);
+	if (!ret && f->alone)
+		ret = copy_locked(f->file, f->fd, f->to, f->size, f->watch);
+	else if (!ret)
+		ret = plfs_copy_out(f->file, f->fd, f->to, f->size, false, f->watch);
 	as_owner_end(&f->owner);
 	return ret;
 }

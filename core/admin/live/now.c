@@ -10,7 +10,7 @@
 #include "core/backend/names.h"
 #include "core/backend/nested.h"
 #include "core/backend/stub_known.h"
-#include "core/backend/stub_lock.h"
+#include "core/backend/stub.h"
 #include "core/base/io.h"
 #include "core/base/vec.h"
 #include "core/dropping/datalog.h"

@@ -24,6 +24,7 @@
 #include "core/backend/spare.h"
 #include "core/backend/stub_known.h"
 #include "core/backend/stub_lock.h"
+#include "core/backend/stub_use.h"
 #include "core/base/as_owner.h"
 #include "core/base/io.h"
 #include "core/base/msg.h"

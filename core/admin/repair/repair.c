@@ -6,7 +6,7 @@
 
 #include "core/admin/repair/heal.h"
 #include "core/admin/repair/steps.h"
-#include "core/backend/stub_lock.h"
+#include "core/backend/stub_use.h"
 #include "core/base/as_owner.h"
 #include "core/base/sys.h"
 #include "core/dropping/notice.h"

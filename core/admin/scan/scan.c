@@ -4,7 +4,7 @@
  */
 #include "core/admin/scan/scan.h"
 
-#include "core/backend/stub_lock.h"
+#include "core/backend/stub.h"
 #include "core/base/vec.h"
 #include "core/dropping/datalog.h"
 

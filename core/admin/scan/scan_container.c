@@ -16,7 +16,7 @@
 #include "core/admin/scan/scan_log.h"
 #include "core/admin/scan/scan_parity.h"
 #include "core/admin/scan/scan_spread.h"
-#include "core/backend/stub_lock.h"
+#include "core/backend/stub_use.h"
 #include "core/dropping/node_index.h"
 #include "core/base/sys.h"
 

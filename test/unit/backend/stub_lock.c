@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is done to a stub under its locks: claims by many at once, the mark of a file in use, moves.
+ * What is done to a stub under its lock: claims by many at once, moves.
  */
 #include "test/lib/scratch.h"
 
@@ -151,44 +151,6 @@ Test(stub_lock, garbage_is_never_claimed)
 	cr_assert_eq(stub_read(fd, &stub), -EIO);
 	cr_assert_not(stub.has_container);
 	close(fd);
-}
-
-Test(stub_lock, in_use_lasts_as_long_as_a_description)
-{
-	int a = open(path, O_RDONLY), b = open(path, O_RDONLY), c = dup(a);
-
-	cr_assert_not(stub_in_use(b));
-	stub_mark_in_use(a);
-	cr_assert(stub_in_use(b));
-	cr_assert_not(stub_in_use(a));
-	close(a);
-	cr_assert(stub_in_use(b));
-	close(c);
-	cr_assert_not(stub_in_use(b));
-	close(b);
-}
-
-Test(stub_lock, in_use_outlives_the_opener_in_its_child)
-{
-	int a = open(path, O_RDONLY), b, wait_pipe[2];
-	pid_t pid;
-
-	cr_assert_eq(pipe(wait_pipe), 0);
-	stub_mark_in_use(a);
-	pid = fork_child();
-	if (!pid) {
-		char c;
-
-		close(wait_pipe[1]);
-		_exit(read(wait_pipe[0], &c, 1) == 0 ? 0 : 1);
-	}
-	close(a);
-	b = open(path, O_RDONLY);
-	cr_assert(stub_in_use(b));
-	close(wait_pipe[1]);
-	cr_assert_eq(wait_child(pid), 0);
-	cr_assert_not(stub_in_use(b));
-	close(b);
 }
 
 /* Also through a descriptor that is read-only, which can neither lock exclusively nor write. */

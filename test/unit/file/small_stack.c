@@ -6,7 +6,6 @@
 #include "test/lib/hostile.h"
 #include "test/lib/sanitized.h"
 
-#include "core/backend/stub_lock.h"
 #include "core/backend/subject.h"
 #include "core/base/msg.h"
 #include "core/file/sweep.h"
