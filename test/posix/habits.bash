@@ -3,11 +3,14 @@
 # have the bytes that a plain directory has after the same commands, or give EIO with a line that names them (plfs-habits.7).
 . "$HERE/alone.bash"
 
-# Each case with a virtual prefix and in place, with all files in logs and with small ones in their stubs.
+# Each case with a virtual prefix and in place, with all files in logs and with small ones in their stubs. With
+# PLFS_TEST_SPARSE (make check) two of these four, which have both of each: others for another case.
 _mapped() { # FUNCTION
-	local how
+	local how nr=0 turn=$((${#FUNCNAME[1]} + ${PLFS_TEST_TURN:-0}))
 	for how in virtual inplace; do
 		for small in '{small=0}' ''; do
+			nr=$((nr + 1))
+			[ "${PLFS_TEST_SPARSE:-1}" = 1 ] || [ $(((turn + nr + (nr - 1) / 2) % 2)) = 0 ] || continue
 			rm -rf "${B:?}" "$W/plain" "$W/there" "$W/empty"
 			mkdir "$B" "$W/plain"
 			P=$B MAP=$B$small
