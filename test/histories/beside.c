@@ -68,7 +68,7 @@ static bool judge_it(const struct variant *v, const struct history *whole, struc
 	return at < 0;
 }
 
-void beside_try(const struct variant *v, const struct history *h)
+void beside_try(const struct variant *v, const struct history *h, int stride)
 {
 	struct history whole;
 	int last = prepare(&whole, h);
@@ -79,7 +79,7 @@ void beside_try(const struct variant *v, const struct history *h)
 	for (; nr_moments < MOMENTS_MAX && !done; nr_moments++)
 		drive_beside(&variants[0], &whole, last, nr_moments + 1, plain[nr_moments], &done);
 	done = false;
-	for (int nr = 1; nr <= CALLS_MAX && !done; nr++) {
+	for (int nr = 1; nr <= CALLS_MAX && !done; nr += stride) {
 		drive_beside(v, &whole, last, nr, got, &done);
 		if (!judge_it(v, &whole, (struct inner){ BESIDE, last, nr, 0 }))
 			return;

@@ -49,13 +49,14 @@ static const struct {
 enum { NR_STATES = sizeof(states) / sizeof(states[0]) };
 
 static struct {
-	int length, min_length, jobs, part, nr_parts, examples, state, at_step, at_call, at_next;
+	int length, min_length, jobs, part, nr_parts, examples, state, at_step, at_call, at_next, stride;
 	bool kills, beside, one; /* one: each history under one of the variants, in turn */
 	unsigned crossed; /* one of so many pairs of calls; 0: not so */
 	unsigned long random, seed, every;
 	uint32_t variants;
 	bool calls[NR_CALLS];
-} opt = { .length = 3, .min_length = 1, .jobs = 1, .nr_parts = 1, .examples = 30, .state = -1, .every = 1 };
+} opt = { .length = 3, .min_length = 1, .jobs = 1, .nr_parts = 1, .examples = 30, .state = -1, .every = 1,
+	    .stride = 1 };
 
 static struct outcome want[STEPS_MAX], got[STEPS_MAX];
 static uint64_t next_history;
@@ -161,8 +162,10 @@ static void try_history(const struct history *h, const struct scene *sc)
 			if (variants_for(mixed(next_history)) & 1u << i) {
 				if (opt.crossed)
 					crossed_try(&variants[i], h, opt.crossed);
+				else if (opt.kills)
+					killed_try(&variants[i], h);
 				else
-					(opt.kills ? killed_try : beside_try)(&variants[i], h);
+					beside_try(&variants[i], h, opt.stride);
 			}
 		return;
 	}
@@ -355,6 +358,8 @@ static const struct option options[] = {
 	{ "at", required_argument, NULL, 'a' },
 	{ "beside", no_argument, NULL, 'b' },
 	{ "crossed", required_argument, NULL, 'c' },
+	{ "stall", required_argument, NULL, 't' },
+	{ "stride", required_argument, NULL, 'i' },
 	{ "one", no_argument, NULL, '1' },
 	{ "only", required_argument, NULL, 'o' },
 	{ "without", required_argument, NULL, 'w' },
@@ -384,6 +389,8 @@ static const char *take_options(int argc, char **argv)
 		case 'a': sscanf(optarg, "%d/%d/%d", &opt.at_step, &opt.at_call, &opt.at_next); break;
 		case 'b': opt.beside = true; break;
 		case 'c': opt.crossed = (unsigned)atoi(optarg); break;
+		case 'i': opt.stride = atoi(optarg); break;
+		case 't': drive_stall(atoi(optarg)); break;
 		case '1': opt.one = true; break;
 		case 'S': opt.state = atoi(optarg); break;
 		case 'o': choose_calls(optarg, true); break;

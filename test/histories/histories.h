@@ -170,6 +170,11 @@ bool drive_and_kill(const struct variant *v, const struct history *h, int last, 
 bool drive_beside(const struct variant *v, const struct history *h, int last, int nr, struct outcome *out,
 		  bool *done);
 /*
+ * How long the first stands there, as a process does whose processor is taken away, if the other waits for
+ * it; a moment without this.
+ */
+void drive_stall(int ms);
+/*
  * As drive_beside(), but the next step is stopped too, before its @nr_next th system call, until the first
  * has ended. *done_next: it had fewer.
  */
@@ -213,9 +218,10 @@ void inner_found(const struct variant *v, const struct history *h, struct inner 
 void killed_try(const struct variant *v, const struct history *h);
 
 /*
- * beside.c: the last step of @h is carried out in the middle of the one before, at each of its system calls.
+ * beside.c: the last step of @h is carried out in the middle of the one before, at each @stride th of its
+ * system calls.
  */
-void beside_try(const struct variant *v, const struct history *h);
+void beside_try(const struct variant *v, const struct history *h, int stride);
 
 /*
  * The same, but both stop: the first before each of its system calls, and then the last before each of its

@@ -13,7 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WAIT_MS = 30 /* then a step waits for another that stands */ };
+static int wait_ms = 30; /* then a step waits for another that stands */
+
+void drive_stall(int ms) { wait_ms = ms; }
 
 /* ---- a kill at a system call ---- */
 
@@ -214,7 +216,7 @@ bool drive_beside(const struct variant *v, const struct history *h, int last, in
 		*done = !step_to(b, p, nr);
 		b->at = last + 1;
 		word_wake(&process_of(b, last + 1)->word);
-		wait_for_ended(b, last + 1, *done ? TIMEOUT_MS : WAIT_MS);
+		wait_for_ended(b, last + 1, *done ? TIMEOUT_MS : wait_ms);
 		if (!*done)
 			ptrace(PTRACE_DETACH, p->pid, NULL, NULL);
 	}
@@ -236,10 +238,10 @@ bool drive_crossed(const struct variant *v, const struct history *h, int last, i
 		*done = !step_to(b, p, nr);
 		b->at = last + 1;
 		next = walk_begin(b, process_of(b, last + 1));
-		at = walk_to(b, &next, nr_next, *done ? -1 : WAIT_MS);
+		at = walk_to(b, &next, nr_next, *done ? -1 : wait_ms);
 		if (!*done)
 			ptrace(PTRACE_DETACH, p->pid, NULL, NULL);
-		wait_for_ended(b, last, at == AT_CALL ? WAIT_MS : TIMEOUT_MS);
+		wait_for_ended(b, last, at == AT_CALL ? wait_ms : TIMEOUT_MS);
 		if (at == NOT_YET) /* it waited for the other, which has ended */
 			at = walk_to(b, &next, nr_next, -1);
 		*done_next = at == PAST;
