@@ -390,6 +390,8 @@ int logged_sync(struct inode *ino, int fd)
 		inode_settle(ino, fd); /* no notice reaches a process without a log */
 	if (ino->v.stub.in_body) /* the mover has synced what the log had, and removed that */
 		return -EREMCHG;
+	if (ret && ino->writing)
+		writer_tell_lost(&ino->w);
 	if (!ret) {
 		ino->sync_failed = ret2 ? "its size" : "its stub";
 		ret = ret2;

@@ -508,6 +508,30 @@ int writer_commit(struct writer *w)
 	return ret ? ret : ret2;
 }
 
+/* Whether log and live file are there, and the latter is whole. 0; -EIO, and with @tells one line; -errno. */
+static int check_files(const struct writer *w, bool tells)
+{
+	const struct tail *t = &w->tail;
+	struct store *s = t->c->store;
+	struct stat log, live;
+	int ret = s->ops->fstat(s, t->log, &log);
+
+	if (!ret)
+		ret = s->ops->fstat(s, t->live.h, &live);
+	if (ret || (log.st_nlink && live.st_size >= LIVE_INDEX_LEN))
+		return ret;
+	if (tells && !log.st_nlink)
+		msg_error(
+			"%s/%s: removed while a process writes to it: its data is lost when the file is closed",
+			t->c->dir, t->log_path);
+	else if (tells)
+		msg_error("%s/%s: its live file was truncated: the records in it are lost", t->c->dir,
+			  t->log_path);
+	return -EIO;
+}
+
+void writer_tell_lost(const struct writer *w) { check_files(w, true); }
+
 /*
  * The live file is not synced: it changes all the time, and a power failure may leave parts of it from
  * different moments. So its records go to the node index first.
@@ -515,27 +539,10 @@ int writer_commit(struct writer *w)
 int writer_sync(struct writer *w)
 {
 	struct tail *t = &w->tail;
-	struct store *s = t->c->store;
-	struct stat st;
-	int ret;
+	int ret = check_files(w, false);
 
-	ret = s->ops->fstat(s, t->log, &st);
 	if (ret)
 		return ret;
-	if (!st.st_nlink) {
-		msg_error(
-			"%s/%s: removed while a process writes to it: its data is lost when the file is closed",
-			t->c->dir, t->log_path);
-		return -EIO;
-	}
-	ret = s->ops->fstat(s, t->live.h, &st);
-	if (ret)
-		return ret;
-	if (st.st_size < LIVE_INDEX_LEN) {
-		msg_error("%s/%s: its live file was truncated: the records in it are lost", t->c->dir,
-			  t->log_path);
-		return -EIO;
-	}
 	writer_break(w);
 	if (t->live.nr_records)
 		ret = spill(w, false);
@@ -543,7 +550,7 @@ int writer_sync(struct writer *w)
 		ret = writer_flush(w);
 	if (!ret)
 		ret = live_save(&t->live);
-	return ret ? ret : tail_sync(t, place_syncs_near(s) ? SYNC_NEAR : SYNC_HOME);
+	return ret ? ret : tail_sync(t, place_syncs_near(t->c->store) ? SYNC_NEAR : SYNC_HOME);
 }
 
 /* The records could not be moved to the node index. Whether the live file does not have them either. */

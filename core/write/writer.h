@@ -109,9 +109,11 @@ int writer_save(struct writer *w);
 
 /*
  * Put the log on stable storage and its records into the node index, for durable_sync(). -ENOSPC and the
- * like: there was no room for that; -EIO: also if the log was removed.
+ * like: there was no room for that; -EIO: also if the log was removed, or its live file was cut.
+ * writer_tell_lost(): one line for either. A mover removes the log as well, and then nothing is lost.
  */
 int writer_sync(struct writer *w);
+void writer_tell_lost(const struct writer *w);
 
 /*
  * Before anything at home says that there is more, a size say: of a log near, the records go to the node
