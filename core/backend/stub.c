@@ -367,6 +367,18 @@ int stub_fill_header(int fd, const struct stat *st)
 	return n == 1 ? 0 : n < 0 ? (int)n : -ENOSPC;
 }
 
+/*
+ * The only call that takes no space, and needs no offset; but it can make the file shorter. Another process
+ * may have made it longer during the calls before: so the last look at the length comes right before this.
+ */
+static int set_length(int fd, off_t len)
+{
+	struct stat st;
+	int ret = sys.fstat(fd, &st);
+
+	return ret || st.st_size >= len ? ret : sys.ftruncate(fd, len);
+}
+
 int stub_extend(int fd, uint64_t end)
 {
 	off_t last = (off_t)(PLFS_BODY_OFF + end - 1);
@@ -388,7 +400,7 @@ int stub_extend(int fd, uint64_t end)
 		ret = n == 1 ? 0 : -1;
 	}
 	if (ret < 0 && (appends || errno == ENOSPC || errno == EDQUOT))
-		ret = sys.ftruncate(fd, last + 1);
+		ret = set_length(fd, last + 1);
 	return ret < 0 ? -errno : 0;
 }
 

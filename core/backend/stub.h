@@ -203,7 +203,8 @@ int stub_fill_header(int fd, const struct stat *st);
  * Make the body, which the caller has just found to be shorter, reach to @end. Changes no byte and never
  * makes the file shorter, whatever other processes do to it meanwhile, where the file system has fallocate().
  * Else it writes a zero as the last byte; on a full disk, or through a descriptor with O_APPEND, it sets the
- * length. @fd is writable. 0; -errno.
+ * length. Then the file is shorter again if another process makes it longer between the last look at it and
+ * that call. @fd is writable. 0; -errno.
  */
 int stub_extend(int fd, uint64_t end);
 

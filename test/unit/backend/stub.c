@@ -224,6 +224,37 @@ Test(stub, a_body_is_extended_behind_its_bytes_with_fallocate_and_without)
 	}
 }
 
+static int grown_before_failing(int fd, int mode, off_t off, off_t len)
+{
+	int other = open(path, O_RDWR);
+
+	cr_assert_eq(pwrite(other, "e", 1, PLFS_BODY_OFF + 99), 1);
+	close(other);
+	return failing_fallocate(fd, mode, off, len);
+}
+
+/* While this one's fallocate() fails. */
+static void extended_beside(int flags, int error)
+{
+	int (*fallocate_now)(int, int, off_t, off_t) = sys.fallocate;
+	int fd = open(path, O_RDWR | O_TRUNC | flags);
+	struct stat st;
+
+	fallocate_errno = error;
+	sys.fallocate = grown_before_failing;
+	cr_assert_eq(stub_extend(fd, 10), 0);
+	sys.fallocate = fallocate_now;
+	cr_assert(!fstat(fd, &st) && st.st_size == PLFS_BODY_OFF + 100, "%ld", (long)st.st_size);
+	close(fd);
+}
+
+Test(stub, a_body_that_another_process_extends_just_now_does_not_get_shorter)
+{
+	extended_beside(0, ENOSPC);
+	extended_beside(0, EOPNOTSUPP);
+	extended_beside(O_APPEND, EOPNOTSUPP);
+}
+
 /* On a busy machine, or on another host, the writer of a header can take long between two halves of it. */
 static void read_half_written(int fd, bool locked)
 {
