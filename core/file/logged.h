@@ -40,7 +40,10 @@ bool inode_write_next(struct inode *ino, const void *buf, size_t len, uint64_t l
 /* The whole of a read under the lock; -EREMCHG as logged_begin_read(). */
 ssize_t logged_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t logical_off);
 
-/* Have a container, or learn that the file is in its body. 0; -errno. */
+/*
+ * Have a container, or learn that the file is in its body. 0; -EREMCHG: the stub's owner, group or mode has
+ * changed meanwhile, and it has none yet; -errno.
+ */
 int logged_claim(struct inode *ino, int fd);
 
 /* Whether logs may be elsewhere: of a file of this process's user, for what is there belongs to him. */

@@ -71,12 +71,25 @@ bool logged_is_ours(const struct container *c)
 	return !c->listed && !c->give && c->uid == geteuid();
 }
 
+/*
+ * Who changes the stub waits for byte 0, and then has the container follow: but not for ever. The container
+ * of this user would keep out an owner who has closed the file meanwhile, or got it.
+ */
+static int check_same(const struct claim_arg *ca)
+{
+	struct stat now;
+
+	return sys.fstat(ca->fd, &now) ? -errno : owned_is_same(&now, ca->st) ? 0 : -EREMCHG;
+}
+
 /* The features at once: else each rank would find them missing, and wait for the container's lock. */
 static int make_named(void *arg, struct stub *stub)
 {
 	struct claim_arg *ca = arg;
-	/* As the stub is now: who changes it waits for byte 0, and finds the container. */
 	int ret = sys.fstat(ca->fd, ca->st) ? -errno : make_container(ca, stub->id);
+
+	if (!ret)
+		ret = check_same(ca);
 
 	stub->has_maker = true;
 	stub->maker = ca->c.caller;

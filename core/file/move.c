@@ -179,7 +179,7 @@ static int move(struct inode *ino, int fd, bool locked)
 
 	if (ret == -EBUSY) { /* the header cannot be locked: with a container that is not needed */
 		ret = logged_claim(ino, fd);
-		return ret ? ret : -EAGAIN;
+		return ret && ret != -EREMCHG ? ret : -EAGAIN;
 	}
 	if ((!ret || ret == -EAGAIN) && now.has_container && sys.fstat(fd, &st))
 		ret = -errno;
