@@ -51,7 +51,8 @@ int container_say_for(const struct container *c)
 
 /*
  * The directory that was made just now, closed to others. Where users may take each other's directories away
- * another may lie there: but none that is closed to who has put it there.
+ * another may lie there: but none that is closed to who has put it there. For whom it is stands there before
+ * others can look: else they would believe it to be another file's.
  */
 static int give_made(struct container *c, const struct store_grant *g)
 {
@@ -64,6 +65,8 @@ static int give_made(struct container *c, const struct store_grant *g)
 	ret = s->ops->fstat(s, h, &st);
 	if (!ret && s->ops->grant && (st.st_mode & 077 || (st.st_uid != g->uid && st.st_uid != geteuid())))
 		ret = -EPERM;
+	if (!ret)
+		ret = container_say_for(c);
 	if (!ret)
 		ret = store_grant(s, h, &st, g);
 	store_close(s, &h);
@@ -98,8 +101,6 @@ static int make_own(struct container *c)
 	c->made = !ret;
 	if (!ret)
 		ret = give_made(c, &g);
-	if (!ret)
-		ret = container_say_for(c);
 	return ret == -EEXIST ? 0 : ret;
 }
 

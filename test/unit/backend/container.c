@@ -82,6 +82,38 @@ Test(container, is_open_to_those_who_may_read_and_write_the_file)
 	cr_assert_eq(container_file_mode(&c, true), 0600);
 }
 
+static unsigned nr_open; /* calls before which others could look into it */
+
+static int nobody_is_misled(enum call call)
+{
+	char path[CONTAINER_PATH_LEN], dir[PATH_MAX];
+	struct stat st;
+
+	(void)call;
+	snprintf(dir, sizeof(dir), "%s/%s", scratch, c.dir);
+	if (calls_real.stat(dir, &st) || !(st.st_mode & 077))
+		return 0;
+	container_for_path(&c, path);
+	snprintf(dir, sizeof(dir), "%s/%s", scratch, path);
+	cr_assert_eq(calls_real.stat(dir, &st), 0);
+	nr_open++;
+	return 0;
+}
+
+/* By who may write the file, but is not its owner. */
+Test(container, says_for_whom_it_is_before_others_can_look_into_it)
+{
+	const struct stat stub = { .st_uid = geteuid() + 1, .st_gid = getegid(), .st_mode = S_IFREG | 0666 };
+
+	container_init_for(&c, &store, id, &stub);
+	c.give = false; /* though it is root */
+	calls_intercept();
+	on_call = nobody_is_misled;
+	cr_assert_eq(container_make(&c, 1), 0);
+	on_call = NULL;
+	cr_assert_gt(nr_open, 0);
+}
+
 static int make(void *arg)
 {
 	int ret = 0;
