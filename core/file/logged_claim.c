@@ -110,6 +110,8 @@ static void drop_unnamed(struct claim_arg *ca)
 	*ca->c.dir = '\0';
 }
 
+static bool has_none(const struct stub *stub) { return !stub->has_container && !stub->in_body; }
+
 /* Have a container made that the word "claim" names, whoever has set it. */
 static int decide(struct claim_arg *ca, const struct stub *now, uint8_t *id)
 {
@@ -131,18 +133,12 @@ static int decide(struct claim_arg *ca, const struct stub *now, uint8_t *id)
 	return make_container(ca, id);
 }
 
-/* A process that reads the file keeps its header locked. */
-static int claim_beside(struct claim_arg *ca, struct stub *now)
+/* Name the container that is decided on. */
+static int carry_out(struct claim_arg *ca, struct stub *now, const uint8_t *id)
 {
 	struct store *s = &ca->m->store;
-	uint8_t id[STUB_ID_LEN];
-	int h, ret = stub_read(ca->fd, now);
+	int h, ret = container_check(&ca->c, CONTAINER_CHANGE);
 
-	if (ret || now->has_container || now->in_body)
-		return ret;
-	ret = s->remote ? -EBUSY : decide(ca, now, id);
-	if (!ret)
-		ret = container_check(&ca->c, CONTAINER_CHANGE);
 	if (ret)
 		return ret;
 	h = container_open_lock(&ca->c, STORE_BRIEFLY, true);
@@ -154,6 +150,37 @@ static int claim_beside(struct claim_arg *ca, struct stub *now)
 	store_unlock(s, h);
 	store_close(s, &h);
 	return ret;
+}
+
+/*
+ * Whoever had locked the header before the word was set has named another container. Then no process can name
+ * this one any more: it goes, also while others, who find that too, prepare to.
+ */
+static bool was_in_vain(struct claim_arg *ca, struct stub *now, const uint8_t *id)
+{
+	struct stub is;
+
+	if (!*ca->c.dir || stub_read(ca->fd, &is) || has_none(&is) ||
+	    (is.has_container && !memcmp(is.id, id, STUB_ID_LEN)))
+		return false;
+	container_remove(&ca->c);
+	*ca->c.dir = '\0';
+	*now = is;
+	return true;
+}
+
+/* A process that reads the file keeps its header locked. */
+static int claim_beside(struct claim_arg *ca, struct stub *now)
+{
+	uint8_t id[STUB_ID_LEN];
+	int ret = stub_read(ca->fd, now);
+
+	if (ret || !has_none(now))
+		return ret;
+	ret = ca->m->store.remote ? -EBUSY : decide(ca, now, id);
+	if (!ret)
+		ret = carry_out(ca, now, id);
+	return was_in_vain(ca, now, id) ? 0 : ret;
 }
 
 #define LOCKED_TRIES 10 /* where hosts share the file system: until that process may have ended */

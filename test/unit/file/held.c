@@ -5,6 +5,8 @@
  */
 #include "test/lib/scratch.h"
 
+#include "test/lib/calls.h"
+
 #include "core/backend/stub_lock.h"
 #include "core/base/sys.h"
 
@@ -154,6 +156,52 @@ Test(held, a_decision_is_carried_out_by_whoever_comes_next, .init = scratch_setu
 	stub_claimed_id(decided, st.st_ino, id);
 	cr_assert(!memcmp(header_of("a").id, id, sizeof(id)));
 	cr_assert_eq(lcheck(&l, 0, LEN, 1), 0);
+	lclose(&l);
+}
+
+static int holder_of_a = -1, ask[2], answer[2];
+
+static int fill_when_asked(void *arg)
+{
+	struct lfile l = lopen("a", O_RDWR);
+	char c;
+
+	(void)arg;
+	close(holder_of_a); /* the description that it has inherited */
+	return write(answer[1], "r", 1) != 1 || read(ask[0], &c, 1) != 1 || lfill(&l, 0, LEN, 1) != LEN ||
+	       write(answer[1], "d", 1) != 1 || lclose(&l);
+}
+
+/* Before the word is set the lock comes free, and another process makes the file's container with it. */
+static int another_is_faster(enum call call)
+{
+	char c;
+
+	if (call != CALL_MMAP || holder_of_a < 0)
+		return 0;
+	close(holder_of_a);
+	holder_of_a = -1;
+	cr_assert(write(ask[1], "f", 1) == 1 && read(answer[0], &c, 1) == 1);
+	return 0;
+}
+
+Test(held, a_container_that_was_made_in_vain_goes, .init = scratch_setup, .fini = scratch_remove)
+{
+	struct lfile l = made("a");
+	pid_t pid;
+	char c;
+
+	cr_assert(!pipe(ask) && !pipe(answer));
+	holder_of_a = hold("a");
+	pid = start_child(fill_when_asked, NULL);
+	cr_assert_eq(read(answer[0], &c, 1), 1);
+	calls_intercept();
+	on_call = another_is_faster;
+	cr_assert_eq(lfill(&l, LEN, LEN, 1), LEN);
+	cr_assert_eq(holder_of_a, -1);
+	cr_assert_eq(wait_child(pid), 0);
+	cr_assert_eq(lcheck(&l, 0, 2 * LEN, 1), 0);
+	cr_assert_eq(count_files("lock"), 1);
 	lclose(&l);
 }
 
