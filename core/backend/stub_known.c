@@ -137,6 +137,20 @@ static off_t end_of_written(int fd)
 	return !data && hole > 0 ? hole : 0;
 }
 
+/*
+ * Whether there are hosts behind a header that is blank. They enter themselves when the header is there: if
+ * that was written in the middle of the read, it is seen now.
+ */
+static bool has_lost_header(int fd, const uint8_t *head)
+{
+	uint8_t now[STUB_CLAIM_OFF];
+
+	return !is_zero(head + STUB_HOSTS_OFF, STUB_HOSTS_LEN) &&
+	       is_zero(head + STUB_HOSTS_OFF + STUB_HOSTS_LEN,
+		       STUB_SYNCED_OFF - STUB_HOSTS_OFF - STUB_HOSTS_LEN) &&
+	       io_pread_all(fd, now, sizeof(now), 0) == sizeof(now) && is_zero(now, sizeof(now));
+}
+
 int stub_look_blank(struct plfs_mount *m, int fd, const struct stat *st)
 {
 	uint8_t head[PLFS_BODY_OFF];
@@ -145,10 +159,8 @@ int stub_look_blank(struct plfs_mount *m, int fd, const struct stat *st)
 
 	if (!st->st_size || n <= 0 || !is_zero(head, min_size((size_t)n, STUB_CLAIM_OFF)))
 		return 0;
-	if (n == PLFS_BODY_OFF && !is_zero(head + STUB_HOSTS_OFF, STUB_HOSTS_LEN) &&
-	    is_zero(head + STUB_HOSTS_OFF + STUB_HOSTS_LEN,
-		    STUB_SYNCED_OFF - STUB_HOSTS_OFF - STUB_HOSTS_LEN))
-		return -EIO; /* hosts have written logs of it: the rest of the header was lost */
+	if (n == PLFS_BODY_OFF && has_lost_header(fd, head))
+		return -EIO; /* hosts have written logs of it */
 	if (st->st_size == PLFS_BODY_OFF || !stub_is_blank(head, (size_t)n))
 		return 0;
 	if (st->st_size < PLFS_BODY_OFF) /* the library makes a header without the sentence in one piece */

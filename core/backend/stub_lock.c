@@ -105,9 +105,10 @@ static int write_page(int fd, const struct stub *stub, enum part part)
 		return -ENOMEM;
 	stub_encode(stub, buf);
 	memcpy(buf + STUB_SENTENCE_OFF, stub_sentence, stub_sentence_len);
-	ret = write_part(fd, buf, 0, part == PAGE ? STUB_SYNCED_OFF : STUB_CLAIM_OFF);
-	if (!ret && part == ALL_BUT_CLAIM)
-		ret = write_part(fd, buf, STUB_CUT_OFF, STUB_SYNCED_OFF);
+	/* The header last: as soon as that is there hosts enter themselves behind it. */
+	ret = part == ALL_BUT_CLAIM ? write_part(fd, buf, STUB_CUT_OFF, STUB_SYNCED_OFF) : 0;
+	if (!ret)
+		ret = write_part(fd, buf, 0, part == PAGE ? STUB_SYNCED_OFF : STUB_CLAIM_OFF);
 	mem_free(buf);
 	return ret;
 }
