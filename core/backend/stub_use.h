@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The mark of a file that is in use, a lock on a byte of its stub (stub.h): shared by all who have it open, or
- * exclusive.
+ * The mark of a file that is in use, a lock on a byte of its stub (stub.h): shared by all who have it open,
+ * or exclusive.
  */
 #ifndef PLFS_STUB_USE_H
 #define PLFS_STUB_USE_H
