@@ -32,7 +32,7 @@ ifeq ($(origin CC),default)
 CC = gcc
 endif
 CFLAGS = -O2 -g
-TEST_CFLAGS = -O0 -g1
+TEST_CFLAGS = -O1 -g1
 OBJCOPY = objcopy
 O = build$(if $(SANITIZE),/san-$(SANITIZE))
 # As it was built last, so that `make install` needs no word of it.
