@@ -7,6 +7,7 @@
 
 #include "core/backend/container_dirs.h"
 #include "core/backend/stub_hosts.h"
+#include "core/backend/stub_use.h"
 #include "core/base/vec.h"
 #include "core/file/reclaim.h"
 #include "core/gather/gather.h"
@@ -211,6 +212,7 @@ struct copy {
 	struct index_record *records;
 	size_t nr, cap;
 	char *buf;
+	uint64_t shown_ns;
 };
 
 static int copy_part(struct copy *k, uint32_t no, uint64_t logical_off, uint64_t from, size_t len)
@@ -224,6 +226,8 @@ static int copy_part(struct copy *k, uint32_t no, uint64_t logical_off, uint64_t
 	if (!records)
 		return -ENOMEM;
 	k->records = records;
+	if (k->rc->alone)
+		stub_show_work(k->rc->marked, &k->shown_ns);
 	ret = logset_read(&k->logs, no, k->buf, len, from);
 	if (ret)
 		return ret;

@@ -18,6 +18,7 @@
 #include <stdio.h>
 
 #define BUF_LEN ((size_t)1 << 20)
+#define SEND_LEN ((uint64_t)64 << 20)
 #define BLOCK_LEN 4096 /* zeros in what no log holds are left out in units of this */
 
 int progress_failed(struct plfs_progress *watch, int ret, const char *what)
@@ -44,7 +45,7 @@ struct copy {
 	struct plfs_file *file; /* NULL: a plain file */
 	int from, to;           /* the stub or plain file, and the result */
 	int shown;              /* a stub whose lock others wait for, or -1 */
-	uint64_t shown_ns;
+	uint64_t shown_ns, sent; /* to the disk, the latter, of the result */
 	copy_sink *sink;        /* instead of @to, for what logs have alone; or NULL */
 	void *sink_arg;
 	uint64_t start, end;    /* what is to be copied next: bytes of logs, side by side */
@@ -209,10 +210,20 @@ static void drop_parts(struct copy *c)
 
 /* ---- copying ---- */
 
+/* A sync shows nothing, so what is for the last one is on its way before. That one has the errors. */
+static void show_others(struct copy *c, uint64_t done)
+{
+	stub_show_work(c->shown, &c->shown_ns);
+	if (done - c->sent < SEND_LEN || c->sink)
+		return;
+	c->sent = done;
+	sys.sync_file_range(c->to, 0, 0, SYNC_FILE_RANGE_WRITE);
+}
+
 static void show(struct copy *c, uint64_t done)
 {
 	if (c->shown >= 0)
-		stub_show_work(c->shown, &c->shown_ns);
+		show_others(c, done);
 	if (c->watch && c->watch->progress)
 		c->watch->progress(c->watch->arg, done);
 }
