@@ -94,11 +94,14 @@ parity_begins_later() { # with a file that was made without it, and is open
 }
 
 parity_shown() { # by places and du: which backend has it, and what it takes
-	local map name
+	local map name nr
 	parity_setup
 	until parity_file s && [ "$(find "$two" "$three" -name 'parity.*')" ]; do "$plfs" run -m "$map" rm /plfs/s; done
 	"$plfs" places -m "$map" "$back/s" | tee "$work/out"
-	[ "$(sed -n 's/.*: parity in .*: \([0-9]*\) files, .*/\1/p' "$work/out" | awk '{ n += $1 } END { print n }')" = "$(parity_files)" ]
+	nr=$(sed -n 's/.*: parity in .*: \([0-9]*\) files, .*/\1/p' "$work/out" | awk '{ n += $1 } END { print n }')
+	# Two helpers that end and begin beside each other may each make the same: what is in no list is not shown.
+	find "$back" "$two" "$three" -name 'parity.*'
+	[ "$nr" -ge 2 ] && [ "$nr" -le "$(parity_files)" ]
 	! grep missing "$work/out" || return 1
 	"$plfs" places --json -m "$map" "$back/s" | grep '"parity": [1-9][0-9]*, "missing": 0, "bytes": [1-9]'
 	"$plfs" du -m "$map" "$back/s" | tee "$work/out"
