@@ -7,6 +7,7 @@
 #include "core/backend/stub.h"
 #include "core/backend/stub_byte.h"
 #include "core/base/msg.h"
+#include "core/base/pause.h"
 #include "core/base/stamp.h"
 #include "core/base/sys.h"
 
@@ -19,7 +20,7 @@
 /* So long after he has shown that he works: what he copied has to reach the disk. */
 #define WORK_PATIENCE_NS 600000000000ULL
 /* Who may write the file can always show work. Root's commands are not to be kept from all other files. */
-#define ROOTS_PATIENCE_NS 60000000000ULL
+uint64_t stub_roots_patience_ns = 60000000000ULL;
 #define TOLD_NS 10000000000ULL
 #define SHOWN_EVERY_NS 100000000ULL
 
@@ -40,19 +41,38 @@ static __attribute__((noinline, cold)) int tell_kept(int fd)
 /* Waiting for who has the file for himself. */
 struct wait {
 	struct pause p;
-	struct stat st; /* of the stub, as it was seen last */
+	struct statx_timestamp ctime; /* of the stub, as it was seen last */
 	uint64_t until_ns, most_ns; /* of pauses: when it is in vain; 0: never */
 	bool told;
 };
 
+/* A client of NFS has an answer of its own for some time, in which nobody would seem to work. */
+static bool look(int fd, struct statx *now)
+{
+	return !sys.statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_UID | STATX_CTIME, now);
+}
+
 static void begin_waiting(struct wait *w, int fd)
 {
-	uid_t me = geteuid();
+	struct statx now = { 0 };
 
-	if (stub_is_ours_alone(fd) || sys.fstat(fd, &w->st))
+	if (stub_is_ours_alone(fd))
 		return;
 	w->until_ns = PATIENCE_NS;
-	w->most_ns = me || !w->st.st_uid ? UINT64_MAX : ROOTS_PATIENCE_NS;
+	look(fd, &now);
+	w->ctime = now.stx_ctime;
+	w->most_ns = geteuid() || !now.stx_uid ? UINT64_MAX : stub_roots_patience_ns;
+}
+
+static bool has_worked(struct wait *w, int fd)
+{
+	struct statx now;
+
+	if (!look(fd, &now) ||
+	    (now.stx_ctime.tv_sec == w->ctime.tv_sec && now.stx_ctime.tv_nsec == w->ctime.tv_nsec))
+		return false;
+	w->ctime = now.stx_ctime;
+	return true;
 }
 
 /* It may be for as long as copying takes: one line says why this process stands still. */
@@ -61,22 +81,17 @@ static __attribute__((noinline, cold)) void tell_waiting(int fd)
 	char name[PATH_MAX];
 
 	msg_error("%s: another process is making it a plain file, or compacts it: waiting until that has ended",
-		 stub_name(fd, name, sizeof(name)));
+		  stub_name(fd, name, sizeof(name)));
 }
 
 static bool is_in_vain(struct wait *w, int fd)
 {
-	struct stat st;
-
 	if (!w->told && w->p.slept_ns >= TOLD_NS) {
 		w->told = true;
 		tell_waiting(fd);
 	}
-	if (w->until_ns && !sys.fstat(fd, &st) &&
-	    (st.st_ctim.tv_sec != w->st.st_ctim.tv_sec || st.st_ctim.tv_nsec != w->st.st_ctim.tv_nsec)) {
-		w->st = st;
+	if (w->until_ns && has_worked(w, fd))
 		w->until_ns = w->p.slept_ns + WORK_PATIENCE_NS;
-	}
 	if (w->until_ns && w->p.slept_ns >= min_u64(w->until_ns, w->most_ns))
 		return true;
 	pause_before_asking(&w->p);

@@ -16,16 +16,17 @@
  * also without working locks; -EBUSY: it is locked still, and one line says so.
  */
 int stub_mark_in_use(int fd);
-
-/*
- * The caller has the file for itself, which takes long: show those who wait that it is at work. Anew every
- * tenth of a second is enough, which *@shown_ns, at first 0, sees to. They see that the stub's ctime goes on;
- * no other attribute changes. The process is the owner's, or root's.
- */
-void stub_show_work(int fd, uint64_t *shown_ns);
+extern uint64_t stub_roots_patience_ns; /* that minute, which tests change */
 
 /* The same without waiting. False: it is locked. */
 bool stub_try_mark_in_use(int fd);
+
+/*
+ * Show those who wait that this process, which has the file for itself, is at work: the stub's ctime goes on,
+ * and no other attribute changes. Call it as often as may be: *@shown_ns, at first 0, sees to it that this
+ * is done every tenth of a second. The process is the owner's, or root's.
+ */
+void stub_show_work(int fd, uint64_t *shown_ns);
 
 /* Remove the mark, for all descriptors of the description. */
 void stub_unmark_in_use(int fd);

@@ -5,6 +5,7 @@
 #include "test/lib/scratch.h"
 
 #include "core/backend/stub_use.h"
+#include "core/base/msg.h"
 
 #include <criterion/criterion.h>
 
@@ -102,20 +103,37 @@ static int mark(double *took_s)
 Test(stub_use, who_shows_that_he_works_is_waited_for)
 {
 	struct timespec times[2] = { { .tv_sec = 1000 }, { .tv_sec = 2000 } };
+	unsigned nr_lines = msg_nr_errors();
 	struct stat st;
 	double took_s;
 	pid_t pid;
 
 	cr_assert_eq(chmod(path, 0664), 0);
 	cr_assert_eq(utimensat(AT_FDCWD, path, times, 0), 0);
-	pid = lock_out_for(7, true);
+	pid = lock_out_for(12, true);
 	cr_assert_eq(mark(&took_s), 0);
+	cr_assert_eq(msg_nr_errors(), nr_lines + 1); /* why it takes so long */
 	cr_assert_gt(took_s, 5.5);
 	cr_assert_eq(wait_child(pid), 0);
 	cr_assert_eq(stat(path, &st), 0);
 	cr_assert_eq(st.st_atim.tv_sec, 1000);
 	cr_assert_eq(st.st_mtim.tv_sec, 2000);
 	cr_assert_eq(st.st_mode & 07777, 0664);
+}
+
+Test(stub_use, root_does_not_wait_for_another_user_for_ever)
+{
+	double took_s;
+	pid_t pid;
+
+	if (geteuid())
+		cr_skip_test("not root");
+	cr_assert(!chown(path, OTHER, OTHER) && !chmod(path, 0664));
+	stub_roots_patience_ns = 1000000000;
+	pid = lock_out_for(60, true);
+	cr_assert_eq(mark(&took_s), -EBUSY);
+	cr_assert_eq(kill(pid, SIGKILL), 0);
+	cr_assert_eq(waitpid(pid, NULL, 0), pid);
 }
 
 Test(stub_use, who_does_not_is_left_to_his_lock)
