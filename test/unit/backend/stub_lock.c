@@ -153,7 +153,6 @@ Test(stub_lock, garbage_is_never_claimed)
 	close(fd);
 }
 
-/* Also through a descriptor that is read-only, which can neither lock exclusively nor write. */
 /* Another process takes @move_us to move the file @fd into its body. */
 static void read_while_moved(int fd, int reader, useconds_t move_us)
 {
@@ -179,6 +178,7 @@ static void read_while_moved(int fd, int reader, useconds_t move_us)
 	close(ends[1]);
 }
 
+/* Also through a descriptor that is read-only, which can neither lock exclusively nor write. */
 Test(stub_lock, a_reader_waits_for_the_move_and_notices_a_killed_mover)
 {
 	int fd = open(path, O_RDWR), reader = open(path, O_RDONLY);
