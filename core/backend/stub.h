@@ -102,6 +102,9 @@ struct stub {
 /* Whether a file of these attributes is a stub. */
 static inline bool stub_marked(mode_t mode) { return (mode & (S_IFMT | S_ISVTX)) == (S_IFREG | S_ISVTX); }
 
+/* Whether the file has no container yet, and may get one. */
+static inline bool stub_has_none(const struct stub *stub) { return !stub->has_container && !stub->in_body; }
+
 /* The logical size of a stub of length @st_size. */
 static inline uint64_t stub_body_len(off_t st_size)
 {

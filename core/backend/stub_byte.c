@@ -27,14 +27,6 @@ short stub_byte_of_others(int fd, int cmd, off_t byte, short unknown)
 	return sys.fcntl(fd, cmd, &lk) ? unknown : lk.l_type;
 }
 
-bool stub_byte_is_hopeless(struct pause *p, unsigned patience_ms)
-{
-	if (patience_ms && p->slept_ns >= patience_ms * 1000000ULL)
-		return true;
-	pause_before_asking(p);
-	return false;
-}
-
 bool stub_is_ours_alone(int fd)
 {
 	struct stat st;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The bytes of a stub that are locked (stub.h), and waiting for them.
+ * Locks on single bytes of a stub (stub.h).
  */
 #ifndef PLFS_STUB_BYTE_H
 #define PLFS_STUB_BYTE_H
 
 #include "core/base/base.h"
-#include "core/base/pause.h"
 
 #include <fcntl.h>
 
@@ -18,9 +17,6 @@ int stub_byte_lock(int fd, int cmd, off_t byte, short type);
  * exclusively: F_RDLCK, F_WRLCK or F_UNLCK; @unknown where locks do not work.
  */
 short stub_byte_of_others(int fd, int cmd, off_t byte, short unknown);
-
-/* Wait a little. Whether that was in vain for @patience_ms by now; 0: never. */
-bool stub_byte_is_hopeless(struct pause *p, unsigned patience_ms);
 
 /* Whether nobody but this user, and root, can have one of the locks exclusively. */
 bool stub_is_ours_alone(int fd);

@@ -10,6 +10,7 @@
 #include "core/base/guard.h"
 #include "core/base/io.h"
 #include "core/base/msg.h"
+#include "core/base/pause.h"
 #include "core/base/sys.h"
 
 #include <endian.h>
@@ -19,6 +20,15 @@
 #define APPEND_PATIENCE_MS 100
 #define MOVE_PATIENCE_MS 1000
 #define CLAIM_PATIENCE_MS 1000
+
+/* Wait a little. Whether that was in vain for @patience_ms by now; 0: never. */
+static bool is_hopeless(struct pause *p, unsigned patience_ms)
+{
+	if (patience_ms && p->slept_ns >= patience_ms * 1000000ULL)
+		return true;
+	pause_before_asking(p);
+	return false;
+}
 
 /*
  * A lock owned by the process, not by the description, which a parent and its child share: who is killed must
@@ -39,7 +49,7 @@ static int lock_header_unless(int fd, unsigned patience_ms, struct stub *claimed
 	while (ret == -EBUSY && stub_byte_of_others(fd, F_GETLK, STUB_LOCK_HEADER, F_WRLCK) != F_RDLCK) {
 		if (claimed && !stub_read(fd, claimed) && claimed->has_container && !claimed->moving)
 			return 1;
-		if (stub_byte_is_hopeless(&p, patience_ms))
+		if (is_hopeless(&p, patience_ms))
 			break;
 		ret = stub_byte_lock(fd, F_SETLK, STUB_LOCK_HEADER, F_WRLCK);
 	}
@@ -123,8 +133,6 @@ static int write_header(int fd, const struct stub *stub, enum part part)
 	return write_part(fd, buf, 0, STUB_HEADER_LEN);
 }
 
-static bool has_none(const struct stub *stub) { return !stub->has_container && !stub->in_body; }
-
 int stub_claim(int fd, struct stub *stub, uint64_t now_ns, ino_t number,
 	       int (*make)(void *arg, struct stub *stub), void *arg)
 {
@@ -135,9 +143,9 @@ int stub_claim(int fd, struct stub *stub, uint64_t now_ns, ino_t number,
 		return ret > 0 ? 0 : ret;
 	ret = stub_read(fd, stub);
 	stub->moving = false; /* we have the lock: he who was at it died */
-	if (!ret && has_none(stub) && stub->claim)
+	if (!ret && stub_has_none(stub) && stub->claim)
 		ret = -EBUSY;
-	if (!ret && has_none(stub)) {
+	if (!ret && stub_has_none(stub)) {
 		stub->has_container = true;
 		stub->created_ns = now_ns;
 		stub->number = number;
@@ -147,7 +155,7 @@ int stub_claim(int fd, struct stub *stub, uint64_t now_ns, ino_t number,
 			ret = make(arg, stub);
 		if (!ret)
 			ret = relock_header(fd, &now);
-		if (!ret && !has_none(&now))
+		if (!ret && !stub_has_none(&now))
 			*stub = now;
 		else if (!ret && now.claim)
 			ret = -EBUSY;
@@ -165,7 +173,7 @@ void stub_wait_claimed(int fd)
 	struct pause p = { 0 };
 
 	while (stub_byte_of_others(fd, F_GETLK, STUB_LOCK_HEADER, F_UNLCK) == F_WRLCK &&
-	       !stub_byte_is_hopeless(&p, CLAIM_PATIENCE_MS))
+	       !is_hopeless(&p, CLAIM_PATIENCE_MS))
 		;
 }
 
@@ -206,9 +214,9 @@ int stub_finish_claim(int fd, struct stub *stub, const uint8_t *id, uint64_t now
 
 	/* Who has locked the header before he could see the word. */
 	while (stub_byte_of_others(fd, F_GETLK, STUB_LOCK_HEADER, F_UNLCK) == F_WRLCK)
-		stub_byte_is_hopeless(&p, 0);
+		is_hopeless(&p, 0);
 	ret = stub_read(fd, stub);
-	if (ret || !has_none(stub))
+	if (ret || !stub_has_none(stub))
 		return ret;
 	stub->moving = false;
 	stub->has_container = true;
@@ -335,7 +343,7 @@ int stub_settle_bare(int fd, struct stub *stub)
 
 	while (!ret && stub->moving && !stub->has_container) {
 		moves = stub_byte_of_others(fd, F_GETLK, STUB_LOCK_HEADER, F_UNLCK) == F_WRLCK;
-		if (!moves || stub_byte_is_hopeless(&p, stub_is_ours_alone(fd) ? 0 : MOVE_PATIENCE_MS))
+		if (!moves || is_hopeless(&p, stub_is_ours_alone(fd) ? 0 : MOVE_PATIENCE_MS))
 			break;
 		ret = stub_read(fd, stub);
 	}
@@ -381,7 +389,7 @@ int stub_begin_move(int fd, struct stub *stub, bool locked)
 	if (ret && !(kept_out && locked))
 		return ret;
 	ret = stub_read(fd, stub);
-	if (!ret && has_none(stub) && (stub->claim || kept_out))
+	if (!ret && stub_has_none(stub) && (stub->claim || kept_out))
 		ret = -EBUSY;
 	if (!ret && stub->has_container && !locked)
 		ret = -EAGAIN;

@@ -207,7 +207,7 @@ void inode_remove_container(const struct inode *ino, bool alone);
 /* Whether the file has no container and is not in its body, as far as this process knows. */
 static inline bool inode_seems_bare(const struct inode *ino)
 {
-	return !ino->v.stub.has_container && !ino->v.stub.in_body;
+	return stub_has_none(&ino->v.stub);
 }
 
 /*

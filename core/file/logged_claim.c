@@ -90,7 +90,6 @@ static int make_named(void *arg, struct stub *stub)
 
 	if (!ret)
 		ret = check_same(ca);
-
 	stub->has_maker = true;
 	stub->maker = ca->c.caller;
 	stub->copied = ca->m->store.spares;
@@ -109,8 +108,6 @@ static void drop_unnamed(struct claim_arg *ca)
 		container_remove(&ca->c);
 	*ca->c.dir = '\0';
 }
-
-static bool has_none(const struct stub *stub) { return !stub->has_container && !stub->in_body; }
 
 /* Have a container made that the word "claim" names, whoever has set it. */
 static int decide(struct claim_arg *ca, const struct stub *now, uint8_t *id)
@@ -160,7 +157,7 @@ static bool was_in_vain(struct claim_arg *ca, struct stub *now, const uint8_t *i
 {
 	struct stub is;
 
-	if (!*ca->c.dir || stub_read(ca->fd, &is) || has_none(&is) ||
+	if (!*ca->c.dir || stub_read(ca->fd, &is) || stub_has_none(&is) ||
 	    (is.has_container && !memcmp(is.id, id, STUB_ID_LEN)))
 		return false;
 	container_remove(&ca->c);
@@ -175,7 +172,7 @@ static int claim_beside(struct claim_arg *ca, struct stub *now)
 	uint8_t id[STUB_ID_LEN];
 	int ret = stub_read(ca->fd, now);
 
-	if (ret || !has_none(now))
+	if (ret || !stub_has_none(now))
 		return ret;
 	ret = ca->m->store.remote ? -EBUSY : decide(ca, now, id);
 	if (!ret)

@@ -154,7 +154,7 @@ static int check_open(struct examined *k, int dirfd, const char *path)
 	if (k->plain)
 		return 0;
 	ret = k->st.st_size ? stub_read(k->fd, &k->stub) : 0;
-	if (!ret && !k->stub.has_container && !k->stub.in_body && !k->stub.explained)
+	if (!ret && stub_has_none(&k->stub) && !k->stub.explained)
 		ret = stub_look_blank(k->m, k->fd, &k->st) < 0 ? -EIO : 0;
 	if (ret)
 		ret = report_header(k, ret);
