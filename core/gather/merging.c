@@ -52,6 +52,7 @@ struct merging {
 	const char *own_live;
 	struct merged_block *blocks;
 	size_t nr_blocks, cap_blocks;
+	const char *last_index; /* of the last block in @blocks, or NULL */
 };
 
 /* The log at @path, relative to the container; NULL without memory. */
@@ -126,19 +127,33 @@ static int add_record_of(struct merging *m, const struct log_name *log, const st
 	return ret;
 }
 
+/*
+ * The log of a block of @index; NULL without memory. Who opens, writes and closes a file again and again leaves
+ * block after block of one log, and making its name takes longer than all else that is done with a block.
+ */
+static struct log_name *log_of_block(struct merging *m, const char *index, const struct index_block *block)
+{
+	const struct merged_block *last = m->nr_blocks ? &m->blocks[m->nr_blocks - 1] : NULL;
+	char path[CONTAINER_PATH_LEN];
+
+	if (last && m->last_index == index && last->block.pid == block->pid && last->block.seq == block->seq)
+		return last->log;
+	name_log_of_block(index, block, path);
+	return add_name(m, path);
+}
+
 static int add_block(struct merging *m, const char *index, const struct index_block *block)
 {
 	struct merged_block *blocks = vec_room(m->blocks, &m->cap_blocks, m->nr_blocks + 1, sizeof(*blocks));
 	struct log_name *log;
-	char path[CONTAINER_PATH_LEN];
 
 	if (!blocks)
 		return -ENOMEM;
 	m->blocks = blocks;
-	name_log_of_block(index, block, path);
-	log = add_name(m, path);
+	log = log_of_block(m, index, block);
 	if (!log)
 		return -ENOMEM;
+	m->last_index = index;
 	if (block->synced)
 		log->known_len = max_u64(log->known_len, block->log_len);
 	blocks[m->nr_blocks++] = (struct merged_block){ *block, log };
@@ -182,6 +197,7 @@ static int salvage(void *arg, const char *path, const char *name, enum dropping_
 	if (!whole && !restarted && !has_live(m, path))
 		return gathered_lacks_log(m->g, path);
 	name_index_of(path, index);
+	m->last_index = NULL; /* what is at the same address now */
 	while (!ret && (ret = node_index_next(idx, &block)) > 0)
 		ret = add_block(m, index, &block);
 	if (!ret && !idx->len && restarted)
