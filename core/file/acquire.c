@@ -31,13 +31,14 @@ struct had {
 
 static struct had had(const struct reader *r)
 {
-	return r->loaded ? (struct had){ r->cut_ns, r->max_stamp_ns } : (struct had){ 0 };
+	return r->loaded ? (struct had){ r->levels.cut_ns, r->levels.max_stamp_ns } : (struct had){ 0 };
 }
 
 /* Whether the load has found a truncation. Of a kept map that is not known, only whether it has any news. */
 static bool has_found_cut(const struct reader *r, const struct had *had)
 {
-	return r->global.base ? r->max_stamp_ns != had->max_stamp_ns : r->cut_ns != had->cut_ns;
+	return r->global.base ? r->levels.max_stamp_ns != had->max_stamp_ns :
+				r->levels.cut_ns != had->cut_ns;
 }
 
 /*

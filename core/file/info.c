@@ -311,18 +311,18 @@ static int find_piece(struct reader *r, uint64_t off, uint64_t len, struct found
 /* Up to @nr pieces of [off, end), all of one moment. Returns their number; -EIO: the first one is bad. */
 static int find_pieces(struct plfs_file *f, uint64_t off, uint64_t end, struct found *found, int nr)
 {
-	struct index_walk walks[READER_LEVELS_MAX] = { 0 };
+	struct index_walk walks[LEVELS_MAX] = { 0 };
 	struct reader *r = &f->ino->v.r;
 	int n, ret = 0;
 
 	file_begin(f);
-	reader_walk_begin(r, walks);
+	levels_walk_begin(&r->levels, walks);
 	for (n = 0; n < nr && off < end; off += found[n++].piece.len) {
 		ret = find_piece(r, off, end - off, &found[n]);
 		if (ret)
 			break;
 	}
-	reader_walk_end(r);
+	levels_walk_end(&r->levels);
 	file_end(f);
 	return n ? n : ret;
 }

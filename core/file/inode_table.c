@@ -175,7 +175,7 @@ static void end_use(struct inode *ino, struct plfs_file *last)
 static void free_inode(struct inode *ino)
 {
 	close_helpers(ino);
-	reader_release(&ino->v.r);
+	reader_park(&ino->v.r);
 	if (unlikely(ino->tally != NULL))
 		observe_leave(ino->tally, &ino->lock);
 	pthread_mutex_destroy(&ino->lock);

@@ -52,6 +52,12 @@ bool logged_is_ours(const struct container *c);
 /* Whether new logs are to be near. */
 bool logged_wants_near(const struct inode *ino);
 
+/*
+ * Where space is given back, a smaller file counts as one of this length: by what is hidden in its logs
+ * (sweep.h), and by how long a log may get when it is overwritten. Tests change it.
+ */
+extern uint64_t logged_least_len;
+
 /* Have a container and a log. 0; -EREMCHG: the file is in its body; -errno. */
 int logged_make_writer(struct inode *ino, int fd);
 

@@ -35,6 +35,8 @@
 #define DATE_NS PUBLISH_NS
 #define DATE_REMOTE_NS 5000000000
 
+uint64_t logged_least_len = 8 << 20;
+
 static void before_spill(void *arg)
 {
 	struct inode *ino = arg;
@@ -150,7 +152,7 @@ int logged_make_writer(struct inode *ino, int fd)
 		ino->w.arg = ino;
 		ino->writing = true;
 		ino->entered = 0; /* since the last log a reclaim may have forgotten the host */
-		ino->v.r.own_log = UINT32_MAX;
+		reader_begin_own(&ino->v.r, &ino->w);
 		ino->v.published_ns = stamp_coarse_ns();
 		ino->v.dated_ns = ino->m->store.remote ? ino->v.published_ns : 0;
 		ino->v.notified_ns = ino->v.heeded_ns = live_notified(&ino->w.tail.live);
@@ -177,6 +179,7 @@ int logged_make_writer(struct inode *ino, int fd)
 int logged_close_writer(struct inode *ino, int fd)
 {
 	bool told;
+	int ret;
 
 	/*
 	 * To close a log that was moved into the body would make its container anew. A move that goes on is
@@ -193,8 +196,11 @@ int logged_close_writer(struct inode *ino, int fd)
 		return 0;
 	if (ino->v.r.loaded && reader_add_own(&ino->v.r, &ino->w))
 		reader_release(&ino->v.r);
-	if (!writer_close(&ino->w) && told)
+	ret = writer_close(&ino->w);
+	if (!ret && told)
 		inode_not_counted(ino);
+	if (!ret)
+		reader_end_own(&ino->v.r, &ino->w);
 	/* Where hosts share the file such a look is a message: only if the owner is known to have changed. */
 	if (fd >= 0 && (!ino->m->store.remote || ino->owner_due))
 		owned_heed(ino, fd);
@@ -281,7 +287,7 @@ ssize_t logged_write(struct inode *ino, int fd, const void *buf, size_t len, uin
 	int ret;
 
 	if (unlikely(!ino->writing) && logical_off < view_known_size(&ino->v) && ino->v.stub.has_container)
-		resume_overwrite(&ino->c);
+		resume_overwrite(&ino->c, max_u64(view_known_size(&ino->v), logged_least_len));
 	ret = logged_make_writer(ino, fd);
 	if (!ret)
 		ret = inode_heed_notice(ino, fd);

@@ -257,13 +257,13 @@ static int add_pieces(struct reclaim *rc)
 {
 	struct reader *r = &rc->ino->v.r;
 	struct reclaim_pieces p;
-	int ret = r->nr_levels == 1 ? reclaim_begin_pieces(&p, rc, r->logs.nr) : -ENOMEM;
+	int ret = r->levels.nr == 1 ? reclaim_begin_pieces(&p, rc, r->logs.nr) : -ENOMEM;
 
 	if (ret)
 		return ret;
 	for (uint32_t i = 0; i < r->logs.nr; i++)
 		p.logs[i] = reclaim_log_of(rc, r->logs.logs[i].path);
-	ret = index_map_each(&r->levels[0].map, reclaim_add_piece, &p);
+	ret = index_map_each(&r->levels.v[0].map, reclaim_add_piece, &p);
 	mem_free(p.logs);
 	return ret || !reader_is_broken(r) ? ret : -EIO;
 }

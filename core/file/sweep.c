@@ -10,6 +10,7 @@
 #include "core/base/sys.h"
 #include "core/dropping/lease.h"
 #include "core/dropping/notice.h"
+#include "core/file/logged.h"
 #include "core/file/reclaim.h"
 #include "core/file/reclaim_hidden.h"
 
@@ -18,12 +19,10 @@
 #define SWEEP_AT 9    /* quarters of the size, in all logs of the file */
 #define SWEEP_AGAIN 3 /* quarters that are written until the next look */
 
-uint64_t sweep_least_len = 8 << 20;
-
 /* Of so many bytes by this host the file is worth a look. What several have written is alike, about. */
 static uint64_t worth(const struct inode *ino, int fd)
 {
-	uint64_t size = max_u64(view_known_size(&ino->v), sweep_least_len);
+	uint64_t size = max_u64(view_known_size(&ino->v), logged_least_len);
 	struct stub_hosts hosts;
 	struct stub now;
 
@@ -77,7 +76,7 @@ void sweep(struct inode *ino, int fd, int marked)
 	int h;
 
 	ino->w.host_written = 0;
-	if (likely(written < sweep_least_len / STUB_HOSTS_NR) || ino->v.stub.in_body || ino->w.lost)
+	if (likely(written < logged_least_len / STUB_HOSTS_NR) || ino->v.stub.in_body || ino->w.lost)
 		return;
 	least = worth(ino, fd);
 	if (written < least || sys.fstat(fd, &st) || !is_owners_alone(ino, &st))

@@ -23,9 +23,6 @@
 
 #include "core/file/inode.h"
 
-/* A smaller file counts as one of this length. Tests change it. */
-extern uint64_t sweep_least_len;
-
 /*
  * The last description of @ino in this process is about to be closed, and its log has been. @fd: a
  * descriptor of the stub, writable and without O_APPEND. @marked: one of the description that has the mark;

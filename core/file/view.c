@@ -10,7 +10,7 @@ bool view_is_cut(const struct view *v)
 
 	if (likely(!s->cut_ns) || s->in_body)
 		return false;
-	return s->cut_size ? v->r.loaded && v->r.cut_ns == s->cut_ns : stub_is_emptied(s);
+	return s->cut_size ? v->r.loaded && v->r.levels.cut_ns == s->cut_ns : stub_is_emptied(s);
 }
 
 uint64_t view_told_len(const struct view *v, off_t st_size)

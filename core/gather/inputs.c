@@ -139,6 +139,21 @@ int index_inputs_list(struct index_inputs *in, const struct container *c, const 
 	return ret;
 }
 
+int index_inputs_grow(struct index_inputs *in, const char *path, uint64_t len)
+{
+	int ret;
+
+	for (uint32_t i = 0; i < in->nr_indexes; i++)
+		if (!strcmp(in->indexes[i], path)) {
+			in->sizes[i] += len;
+			return 0;
+		}
+	ret = append(&in->indexes, &in->sizes, &in->nr_indexes, &in->cap_indexes, path, len);
+	if (!ret)
+		sort(in->indexes, in->sizes, in->nr_indexes);
+	return ret;
+}
+
 static bool lists_equal(char **a, const uint64_t *av, uint32_t na, char **b, const uint64_t *bv, uint32_t nb)
 {
 	if (na != nb)

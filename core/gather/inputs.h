@@ -27,6 +27,10 @@ int index_input_size(const struct container *c, const char *path, uint64_t *size
 
 /* List the inputs. @skip: a live file ("hostdir.K/live...") to leave out, with its log, or NULL. */
 int index_inputs_list(struct index_inputs *in, const struct container *c, const char *skip);
+
+/* The node index @path has grown by @len bytes, or was made with them. 0 or -ENOMEM. */
+int index_inputs_grow(struct index_inputs *in, const char *path, uint64_t len);
+
 bool index_inputs_equal(const struct index_inputs *a, const struct index_inputs *b);
 void index_inputs_release(struct index_inputs *in);
 

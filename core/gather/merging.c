@@ -128,8 +128,8 @@ static int add_record_of(struct merging *m, const struct log_name *log, const st
 }
 
 /*
- * The log of a block of @index; NULL without memory. Who opens, writes and closes a file again and again leaves
- * block after block of one log, and making its name takes longer than all else that is done with a block.
+ * The log of a block of @index; NULL without memory. A process that opens, writes and closes a file again and
+ * again leaves block after block of one log, and making its name takes longer than the rest of the work.
  */
 static struct log_name *log_of_block(struct merging *m, const char *index, const struct index_block *block)
 {

@@ -78,23 +78,23 @@ static bool fills_holes(struct reader *r, const struct index_record *rec)
 static bool may_be_on_top(struct reader *r, const struct index_record *rec)
 {
 	return rec->type == INDEX_WRITE && rec->stamp_ns > r->generation_ns &&
-	       (rec->stamp_ns > r->max_stamp_ns || fills_holes(r, rec));
+	       (rec->stamp_ns > r->levels.max_stamp_ns || fills_holes(r, rec));
 }
 
 /* Records to be put on top. */
 struct news {
-	struct reader_own *own; /* mem_alloc()ed */
+	struct own_record *own; /* mem_alloc()ed */
 	size_t nr, cap;
 };
 
 static bool add_news(struct news *news, const struct index_record *rec, uint32_t log_no)
 {
-	struct reader_own *own = vec_room(news->own, &news->cap, news->nr + 1, sizeof(*own));
+	struct own_record *own = vec_room(news->own, &news->cap, news->nr + 1, sizeof(*own));
 
 	if (!own)
 		return false;
 	news->own = own;
-	own[news->nr++] = (struct reader_own){ .rec = *rec, .log_no = log_no };
+	own[news->nr++] = (struct own_record){ .rec = *rec, .log_no = log_no };
 	return true;
 }
 
@@ -267,7 +267,7 @@ static bool follow_all(struct reader *r, struct changed *changed, uint32_t nr, s
 			return false;
 	if (news->nr && reader_put(r, news->own, news->nr))
 		return false;
-	stamp_seen(r->max_stamp_ns);
+	stamp_seen(r->levels.max_stamp_ns);
 	for (uint32_t i = 0; i < nr; i++) {
 		r->seen[changed[i].no] = changed[i].seen;
 		r->watch.lives[changed[i].no].digest = changed[i].digest;
@@ -311,7 +311,7 @@ bool reader_follow(struct reader *r)
 {
 	uint32_t nr = 0;
 
-	if (!all_are_watched(r) || r->nr_own > FOLLOWED_MAX)
+	if (!all_are_watched(r) || r->levels.nr_own > FOLLOWED_MAX)
 		return false;
 	if (unlikely(guard_nr_broken)) /* rare: not worth finding out which one */
 		return false;

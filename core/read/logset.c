@@ -103,6 +103,18 @@ int logset_add(struct logset *set, char *path)
 	return (int)set->nr++;
 }
 
+char **logset_take_paths(struct logset *set, uint32_t *nr)
+{
+	char **paths = mem_zalloc((set->nr + (size_t)1) * sizeof(*paths));
+
+	*nr = paths ? set->nr : 0;
+	for (uint32_t i = 0; i < *nr; i++) {
+		paths[i] = set->logs[i].path;
+		set->logs[i].path = NULL;
+	}
+	return paths;
+}
+
 /* ---- checksums ---- */
 
 static void drop_sums(struct logset *set, struct logset_log *log)

@@ -22,6 +22,9 @@ void logset_release(struct logset *set);
 /* Take over @path, which is mem_alloc()ed. Returns the log's number, or -ENOMEM. */
 int logset_add(struct logset *set, char *path);
 
+/* The paths of all logs, mem_alloc()ed as is each; NULL without memory. Afterwards release the set. */
+char **logset_take_paths(struct logset *set, uint32_t *nr);
+
 /* This process goes on with the log @no: from here on that is read, and no copy, which is shorter. */
 void logset_goes_on(struct logset *set, uint32_t no);
 

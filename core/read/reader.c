@@ -4,7 +4,6 @@
  */
 #include "core/read/reader.h"
 
-#include "index/map/merge.h"
 #include "core/backend/container_dirs.h"
 #include "core/gather/attempts.h"
 #include "core/gather/gather.h"
@@ -13,7 +12,8 @@
 #include "core/base/msg.h"
 #include "core/base/stamp.h"
 #include "core/base/event.h"
-#include "core/base/vec.h"
+#include "core/read/parked.h"
+#include "core/write/resume.h"
 
 void reader_init(struct reader *r, const struct container *c)
 {
@@ -23,25 +23,12 @@ void reader_init(struct reader *r, const struct container *c)
 	logset_init(&r->logs, c);
 }
 
-static void drop_levels(struct reader *r, int from)
-{
-	while (r->nr_levels > from) {
-		struct reader_level *l = &r->levels[--r->nr_levels];
-
-		if (!l->mapped)
-			mem_free(l->image);
-	}
-	if (from)
-		return;
-	r->watch.revoked = NULL;
-	kept_map_close(&r->global, r->c);
-}
-
 static void drop_base(struct reader *r)
 {
-	drop_levels(r, 0);
+	levels_drop(&r->levels);
+	r->watch.revoked = NULL;
+	kept_map_close(&r->global, r->c);
 	logset_clear(&r->logs);
-	r->nr_own = 0;
 	r->own_log = UINT32_MAX;
 	r->loaded = false;
 	index_inputs_release(&r->inputs);
@@ -53,9 +40,7 @@ void reader_release(struct reader *r)
 {
 	drop_base(r);
 	logset_release(&r->logs);
-	mem_free(r->own);
-	r->own = NULL;
-	r->nr_own = r->cap_own = 0;
+	levels_release(&r->levels);
 	mem_free(__atomic_exchange_n(&r->spare, NULL, __ATOMIC_ACQUIRE));
 	entries_forget(&r->entries, r->c);
 	watch_release(&r->watch, r->c);
@@ -79,6 +64,9 @@ static void mark_growing(struct reader *r)
 
 static int install(struct reader *r, struct gathered *g, struct index_inputs *in)
 {
+	const struct level base = {
+		.image = g->image, .image_len = g->image_len, .mapped = g->mapped, .map = g->map
+	};
 	int ret = 0;
 
 	drop_base(r);
@@ -89,10 +77,7 @@ static int install(struct reader *r, struct gathered *g, struct index_inputs *in
 			mem_free(g->logs[i]);
 	}
 	mem_free(g->logs);
-	r->levels[0] = (struct reader_level){
-		.image = g->image, .image_len = g->image_len, .mapped = g->mapped, .map = g->map
-	};
-	r->nr_levels = 1;
+	levels_set_base(&r->levels, &base, g->cut_ns);
 	r->global = g->global;
 	r->seen = g->seen;
 	r->watch.revoked = kept_map_revoked(&r->global);
@@ -100,8 +85,6 @@ static int install(struct reader *r, struct gathered *g, struct index_inputs *in
 		drop_base(r);
 		return ret;
 	}
-	r->max_stamp_ns = g->map.max_stamp_ns;
-	r->cut_ns = g->cut_ns;
 	r->inputs = *in;
 	memset(in, 0, sizeof(*in));
 	mark_growing(r);
@@ -129,6 +112,35 @@ static int own_log_no(struct reader *r, const struct writer *w)
 		r->logs.logs[ret].growing = true;
 	}
 	return ret;
+}
+
+/* The inputs of a process that writes lack its live file, and the log of that (index_inputs_list()). */
+void reader_begin_own(struct reader *r, const struct writer *w)
+{
+	const char *path = w->tail.log_path;
+
+	r->own_log = UINT32_MAX;
+	r->own_indexed = 0;
+	for (uint32_t i = r->logs.nr; r->loaded && i-- > 0;)
+		if (!strcmp(r->logs.logs[i].path, path)) { /* one that is gone on with */
+			r->inputs.logs_digest -= index_log_digest(path, strlen(path));
+			return;
+		}
+}
+
+void reader_end_own(struct reader *r, const struct writer *w)
+{
+	const char *path = w->tail.log_path;
+	char index[CONTAINER_PATH_LEN];
+	uint64_t more = w->indexed_len - r->own_indexed;
+
+	r->own_log = UINT32_MAX;
+	if (!r->loaded)
+		return;
+	r->inputs.logs_digest += index_log_digest(path, strlen(path));
+	name_index_here(r->c, index);
+	if (more && index_inputs_grow(&r->inputs, index, more))
+		drop_base(r);
 }
 
 /* What a load works with. It is too large for a small stack. */
@@ -215,21 +227,91 @@ static int load(struct reader *r, struct writer *w, struct load *l)
 			  r->c->dir, a->missed);
 	if (!ret && w) {
 		w->nr_pinned = w->tail.live.nr_records;
+		r->own_indexed = w->indexed_len;
 		ret = own_log_no(r, w);
 		ret = ret < 0 ? ret : 0;
 	}
-	event(EVENT_INDEX_LOADED, .container = r->c->dir, .count = ret ? 0 : r->levels[0].map.nr_records,
+	event(EVENT_INDEX_LOADED, .container = r->c->dir, .count = ret ? 0 : r->levels.v[0].map.nr_records,
 	      .logs = r->logs.nr, .result = ret);
+	return ret;
+}
+
+/* ---- maps that are parked between a close and an open ---- */
+
+/* A kept map is not parked: the next writer removes it. */
+static bool is_worth_parking(const struct reader *r)
+{
+	return r->loaded && !r->global.base && !r->inputs.nr_lives && !r->lacks_hosts && resume_may(r->c);
+}
+
+void reader_park(struct reader *r)
+{
+	struct parked *p = is_worth_parking(r) ? parked_new(r->c, r->generation_ns) : NULL;
+
+	if (p)
+		p->logs = logset_take_paths(&r->logs, &p->nr_logs);
+	if (p && p->logs) {
+		p->levels = r->levels;
+		p->inputs = r->inputs;
+		memset(&r->levels, 0, sizeof(r->levels));
+		memset(&r->inputs, 0, sizeof(r->inputs));
+		parked_put(p);
+	} else {
+		parked_free(p);
+	}
+	reader_release(r);
+}
+
+/* Have what was parked. It has not been compared with its inputs yet. */
+static bool unpark(struct reader *r)
+{
+	struct parked *p = parked_take(r->c, r->generation_ns);
+
+	if (!p)
+		return false;
+	r->loaded = true;
+	for (uint32_t i = 0; i < p->nr_logs && r->loaded; i++) {
+		r->loaded = logset_add(&r->logs, p->logs[i]) >= 0;
+		if (r->loaded)
+			p->logs[i] = NULL;
+	}
+	if (r->loaded) {
+		r->levels = p->levels;
+		r->inputs = p->inputs;
+		memset(&p->levels, 0, sizeof(p->levels));
+		memset(&p->inputs, 0, sizeof(p->inputs));
+		stamp_seen(r->levels.max_stamp_ns);
+	}
+	parked_free(p);
+	return r->loaded;
+}
+
+/* The maps that were parked, if they are of now; else new ones. */
+static int load_parked(struct reader *r, struct writer *w)
+{
+	bool changed;
+	int ret;
+
+	if (w)
+		reader_begin_own(r, w);
+	ret = reader_reload(r, w, r->generation_ns, &changed);
+	if (!ret && !changed && w)
+		ret = reader_add_own(r, w);
+	if (ret)
+		drop_base(r);
 	return ret;
 }
 
 int reader_load(struct reader *r, struct writer *w, uint64_t generation_ns)
 {
-	struct load *l = mem_zalloc(sizeof(*l));
+	struct load *l;
 	int ret;
 
 	r->generation_ns = generation_ns;
 	*r->lost = '\0';
+	if (!r->loaded && unpark(r))
+		return load_parked(r, w);
+	l = mem_zalloc(sizeof(*l));
 	ret = l ? load(r, w, l) : -ENOMEM;
 	mem_free(l);
 	return ret;
@@ -290,104 +372,19 @@ bool reader_knows_writers(const struct reader *r)
 	return watches_all(r) && entries_rest(&r->entries, r->c);
 }
 
-/* Build the map of own[first...] and put it on top. */
-static int push_level(struct reader *r, size_t first)
+int reader_put(struct reader *r, const struct own_record *records, size_t nr)
 {
-	struct reader_level *l = &r->levels[r->nr_levels];
-	struct index_merge m;
-	int ret = 0;
+	int ret = levels_put(&r->levels, records, nr);
 
-	index_merge_init(&m);
-	for (size_t i = first; i < r->nr_own && !ret; i++)
-		ret = index_merge_add(&m, r->own[i].log_no, &r->own[i].rec);
-	*l = (struct reader_level){ .first_own = first };
-	if (!ret)
-		ret = index_merge_build(&m, &l->image, &l->image_len);
-	if (!ret)
-		ret = index_map_open(&l->map, l->image, l->image_len, false);
-	index_merge_release(&m);
 	if (ret)
-		mem_free(l->image);
-	else
-		r->nr_levels++;
-	return ret;
-}
-
-/* Whether @later hides all of @rec, whatever else there is. */
-static bool hides(const struct index_record *later, const struct index_record *rec)
-{
-	return later->type == INDEX_WRITE && rec->type == INDEX_WRITE && later->stamp_ns > rec->stamp_ns &&
-	       later->count == 1 && rec->count == 1 && !later->outer_count && !rec->outer_count &&
-	       later->logical_off <= rec->logical_off &&
-	       later->logical_off + later->length >= rec->logical_off + rec->length;
-}
-
-#define HIDING_MAX 8
-
-/*
- * Drop the records from @first on that the latest of the last @nr hides, or one of the very last. So there
- * are few of them where processes write the same bytes in turn, as a counter under a lock.
- */
-static void drop_hidden(struct reader *r, size_t first, size_t nr)
-{
-	struct reader_own *own = r->own;
-	size_t to = first, from = r->nr_own - min_size(nr, HIDING_MAX);
-	struct index_record latest = own[r->nr_own - 1].rec;
-
-	for (size_t i = r->nr_own - nr; i < r->nr_own; i++)
-		if (own[i].rec.stamp_ns > latest.stamp_ns)
-			latest = own[i].rec;
-	for (size_t i = first; i < r->nr_own; i++) {
-		bool hidden = hides(&latest, &own[i].rec);
-
-		for (size_t k = max_u64(from, i + 1); k < r->nr_own && !hidden; k++)
-			hidden = hides(&own[k].rec, &own[i].rec);
-		if (!hidden)
-			own[to++] = own[i];
-	}
-	r->nr_own = to;
-}
-
-int reader_put(struct reader *r, const struct reader_own *records, size_t nr)
-{
-	size_t first = r->nr_own;
-	struct reader_own *own = vec_room(r->own, &r->cap_own, first + nr, sizeof(*own));
-	int ret;
-
-	if (!own) {
 		drop_base(r);
-		return -ENOMEM;
-	}
-	r->own = own;
-	for (size_t i = 0; i < nr; i++) {
-		r->own[r->nr_own++] = records[i];
-		r->max_stamp_ns = max_u64(r->max_stamp_ns, records[i].rec.stamp_ns);
-		if (records[i].rec.type == INDEX_TRUNCATE)
-			r->cut_ns = max_u64(r->cut_ns, records[i].rec.stamp_ns);
-	}
-	/*
-	 * A level that is less than twice as large as all above it is merged with them. So there are few
-	 * levels, and each record is merged a logarithmic number of times.
-	 */
-	while (r->nr_levels > 1) {
-		size_t below = first - r->levels[r->nr_levels - 1].first_own;
-
-		if (below >= 2 * (r->nr_own - first) && r->nr_levels < READER_LEVELS_MAX)
-			break;
-		first = r->levels[r->nr_levels - 1].first_own;
-		drop_levels(r, r->nr_levels - 1);
-	}
-	drop_hidden(r, first, nr);
-	ret = push_level(r, first);
-	if (ret)
-		drop_base(r); /* it lacks records now: made anew when next needed */
 	return ret;
 }
 
 int reader_add_own(struct reader *r, struct writer *w)
 {
 	uint64_t have = w->nr_pinned, nr;
-	struct reader_own *records;
+	struct own_record *records;
 	int log_no, ret;
 
 	if (have == w->tail.live.nr_records)
@@ -413,51 +410,6 @@ int reader_add_own(struct reader *r, struct writer *w)
 		w->nr_pinned = nr;
 	mem_free(records);
 	return ret;
-}
-
-uint64_t reader_end(const struct reader *r)
-{
-	uint64_t end = 0, cut = UINT64_MAX;
-
-	for (int i = r->nr_levels - 1; i >= 0; i--) {
-		end = max_u64(end, min_u64(r->levels[i].map.end, cut));
-		cut = min_u64(cut, r->levels[i].map.cut);
-	}
-	return end;
-}
-
-uint64_t reader_body_end(const struct reader *r)
-{
-	uint64_t end = r->emptied ? 0 : UINT64_MAX;
-
-	for (int i = 0; i < r->nr_levels; i++)
-		end = min_u64(end, r->levels[i].map.cut);
-	return end;
-}
-
-void reader_lookup(struct reader *r, uint64_t logical_off, uint64_t len, struct index_piece *piece)
-{
-	for (int i = r->nr_levels - 1; i >= 0; i--) {
-		index_map_lookup_near(&r->levels[i].map, logical_off, len, piece, &r->levels[i].hint);
-		if (piece->log_no != INDEX_LOG_HOLE)
-			return;
-		len = piece->len;
-	}
-	*piece = (struct index_piece){ .logical_off = logical_off, .len = len, .log_no = INDEX_LOG_HOLE };
-}
-
-void reader_walk_begin(struct reader *r, struct index_walk *walks)
-{
-	for (int i = 0; i < r->nr_levels; i++)
-		r->levels[i].hint.walk = &walks[i];
-}
-
-void reader_walk_end(struct reader *r)
-{
-	for (int i = 0; i < r->nr_levels; i++) {
-		index_walk_release(r->levels[i].hint.walk);
-		r->levels[i].hint.walk = NULL;
-	}
 }
 
 bool reader_is_stale(const struct reader *r)

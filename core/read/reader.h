@@ -1,59 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reader: which log holds which byte, and the bytes. It keeps a stack of immutable maps
- * (index/map/map.h). The lowest map, the base, has all records of node indexes and live files at the time of
- * the last load. The maps above it have what this process has written since, and in simple cases what others
- * have. Each map is newer than those below. Nothing here is thread-safe; the inode's lock is held around
- * every call.
+ * The reader: which log holds which byte, and the bytes. It keeps a stack of maps (levels.h). The base has
+ * all records of node indexes and live files at the time of the last load. The maps above it have what this
+ * process has written since, and in simple cases what others have. Nothing here is thread-safe; the inode's
+ * lock is held around every call.
  */
 #ifndef PLFS_READER_H
 #define PLFS_READER_H
 
-#include "index/map/layers.h"
-#include "index/map/map.h"
 #include "core/backend/container.h"
 #include "core/gather/gathered.h"
 #include "core/read/entries.h"
+#include "core/read/levels.h"
 #include "core/read/logset.h"
 #include "core/base/guard.h"
 #include "core/read/scatter.h"
 #include "core/read/watch.h"
 #include "core/write/writer.h"
 
-#define READER_LEVELS_MAX 40
-
-struct reader_level {
-	void *image;
-	size_t image_len;
-	bool mapped;           /* image is part of global's mapping */
-	struct index_map map;
-	struct index_hint hint;
-	/* levels above the base: its records are own[first_own...] up to the next level's */
-	size_t first_own;
-};
-
-/* A record that has come since the base was made: of this process, or of one that was followed. */
-struct reader_own {
-	struct index_record rec;
-	uint32_t log_no;
-};
-
 struct reader {
 	const struct container *c;
 	bool loaded;
-	struct reader_level levels[READER_LEVELS_MAX]; /* 0 is the base */
-	int nr_levels;
+	struct levels levels;
 	struct logset logs;    /* as the maps number them */
 	uint32_t own_log;      /* number of this process's open log, UINT32_MAX: none or not looked up */
-	struct reader_own *own; /* records that have come since the base was made */
-	size_t nr_own, cap_own;
+	uint64_t own_indexed;  /* so much of the node index by the writer is in the inputs (w->indexed_len) */
 	struct index_inputs inputs; /* what the base was made from */
 	struct live_seen *seen;     /* for each live file of the inputs: how far it is in the maps; or NULL */
 	uint64_t generation_ns;     /* records up to this are left out */
-	uint64_t max_stamp_ns;      /* of all records in the maps */
-	/* stamp of the last truncate record in them; 0: none, or unknown unless seeks_cut */
-	uint64_t cut_ns;
-	bool seeks_cut;             /* the next load must set cut_ns */
+	bool seeks_cut;             /* the next load must set levels.cut_ns, which it may not do otherwise */
 	bool emptied;               /* the body counts as empty */
 	bool took_body;             /* the last read did read from it */
 	struct kept_map global; /* the kept map, if it is the base */
@@ -98,14 +73,24 @@ bool reader_knows_writers(const struct reader *r);
 /* Something says that the maps may lack more than the watch shows: the next reload lists the container. */
 static inline void reader_doubt(struct reader *r) { r->entries.known = false; }
 
+/*
+ * Release @r, which nobody uses any more. If this process may go on with a log of the file (write/resume.h),
+ * its maps are parked (parked.h), and the next reader_load() has them.
+ */
+void reader_park(struct reader *r);
+
+/*
+ * This process begins @w, or has closed it, and its records are in the maps (reader_add_own()): what the
+ * inputs of the maps are now. So this process needs no new maps for what it did itself.
+ */
+void reader_begin_own(struct reader *r, const struct writer *w);
+void reader_end_own(struct reader *r, const struct writer *w);
+
 /* Add the records that @w has written since the last load or call. Its open record stops growing. */
 int reader_add_own(struct reader *r, struct writer *w);
 
-/*
- * Put @nr records, at least 1, on top, as a new level. They are later than all records in the maps, or fill
- * holes. After -errno the maps are gone, and the next load makes them anew.
- */
-int reader_put(struct reader *r, const struct reader_own *records, size_t nr);
+/* levels_put(). After -errno the maps are gone, and the next load makes them anew. */
+int reader_put(struct reader *r, const struct own_record *records, size_t nr);
 
 /*
  * Add the records that the watched live files have and the maps lack (follow.c), from memory. Only what has
@@ -124,7 +109,7 @@ bool reader_is_stale(const struct reader *r);
 static inline bool reader_is_broken(const struct reader *r) { return guard_is_broken(r->global.base); }
 
 /* The end of the file by the maps, after their truncations. */
-uint64_t reader_end(const struct reader *r);
+static inline uint64_t reader_end(const struct reader *r) { return levels_end(&r->levels); }
 
 /*
  * Read all of [logical_off, logical_off + len), which the caller has cut at the end of the file. Bytes of no
@@ -181,16 +166,16 @@ ssize_t reader_extent(struct reader *r, uint64_t logical_off, uint64_t len, int 
 bool reader_body_is_doubtful(const struct reader *r);
 
 /* The end of the stub's body for readers: a truncation in the maps has cut the body there, or is about to. */
-uint64_t reader_body_end(const struct reader *r);
+static inline uint64_t reader_body_end(const struct reader *r)
+{
+	return r->emptied ? 0 : levels_cut(&r->levels);
+}
 
 /* The piece of the file at @logical_off; as index_map_lookup(). */
-void reader_lookup(struct reader *r, uint64_t logical_off, uint64_t len, struct index_piece *piece);
-
-/*
- * From here on to reader_walk_end() lookups go forward, and n pieces take O(n log n) whatever they are. The
- * maps stay as they are meanwhile. @walks: READER_LEVELS_MAX of zeros.
- */
-void reader_walk_begin(struct reader *r, struct index_walk *walks);
-void reader_walk_end(struct reader *r);
+static inline void reader_lookup(struct reader *r, uint64_t logical_off, uint64_t len,
+				 struct index_piece *piece)
+{
+	levels_lookup(&r->levels, logical_off, len, piece);
+}
 
 #endif

@@ -108,12 +108,13 @@ bool resume_may(const struct container *c)
 	return may;
 }
 
-void resume_overwrite(const struct container *c)
+void resume_overwrite(const struct container *c, uint64_t most)
 {
 	if (!mutex_trylock(&lock))
 		return;
 	for (unsigned i = 0; i < NR_ENDS; i++)
-		if (ends[i].pid && ends[i].much && !memcmp(ends[i].id, c->id, STUB_ID_LEN))
+		if (ends[i].pid && (ends[i].much || ends[i].start.flushed_len > most) &&
+		    !memcmp(ends[i].id, c->id, STUB_ID_LEN))
 			ends[i].pid = 0;
 	mutex_unlock(&lock);
 }

@@ -27,9 +27,10 @@ int resume_open(struct tail *t, const struct container *c);
 /*
  * This process is about to write over what the file has. A log of @c that got a good part of its bytes the
  * last time is forgotten: a process that writes the whole file, or its share of it, again and again makes a
- * new log each time, and the old ones can go (file/sweep.h).
+ * new log each time, and the old ones can go (file/sweep.h). A log of more than @most bytes is forgotten as
+ * well: then this is true of a process that writes a little here and there.
  */
-void resume_overwrite(const struct container *c);
+void resume_overwrite(const struct container *c, uint64_t most);
 
 /* Forget the logs of @c: the next one is new. */
 void resume_forget(const struct container *c);

@@ -138,6 +138,14 @@ int writer_save(struct writer *w)
 	return live_save(&w->tail.live);
 }
 
+static int append_index(struct writer *w, const struct trailer_piece *piece)
+{
+	int ret = node_index_append(w->tail.c, piece->block_buf, piece->block_len);
+
+	w->indexed_len += ret ? 0 : piece->block_len;
+	return ret;
+}
+
 /*
  * Move the live index to the node index to make room; @table: the chunk checksums to the log. The block goes
  * into the log first: what the node index has is in there too, and what is only there is in the live file as
@@ -170,7 +178,7 @@ static int spill(struct writer *w, bool table)
 	if (!ret)
 		ret = tail_block(&w->tail, &block, table, &undo, &piece);
 	if (!ret) {
-		ret = node_index_append(w->tail.c, piece.block_buf, piece.block_len);
+		ret = append_index(w, &piece);
 		if (ret)
 			tail_undo(&w->tail, &undo, &piece);
 	}
@@ -220,7 +228,7 @@ static int spill_last(struct writer *w, int *told)
 		*told = ret;
 	}
 	if (!ret)
-		*told = ret = node_index_append(w->tail.c, piece.block_buf, piece.block_len);
+		*told = ret = append_index(w, &piece);
 	if (!ret)
 		resume_remember(&w->tail, &piece, tail_len(&w->tail) - w->begun_len);
 	mem_free((void *)block.records);

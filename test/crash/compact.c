@@ -5,7 +5,7 @@
  * moment; one that begins to write then loses nothing; check finds no damage, but for a kept map of before
  * while compact stands still; and the next compact has the rest.
  */
-#include "core/file/sweep.h"
+#include "core/file/logged.h"
 #include "test/lib/calls.h"
 #include "test/lib/scratch.h"
 #include "test/lib/turn.h"
@@ -232,7 +232,7 @@ static int sweep_it(void *hook)
 {
 	struct lfile l = lopen("f", O_RDWR);
 
-	sweep_least_len = 1 << 16;
+	logged_least_len = 1 << 16;
 	if (lfill(&l, 0, LEN, 8) != LEN)
 		return 101;
 	calls_intercept();

@@ -45,6 +45,8 @@ static const struct {
 	{ "cut while open in both", "P.open P.w0 Q.open Q.pread Q.fcut30", false },
 	{ "about to be too large for its stub", "P.append P.write P.write P.write P.write P.pread Q.append",
 	  false },
+	{ "written, read and closed by one, and open in the other", "Q.open P.open P.w0 P.pread P.close",
+	  false },
 };
 enum { NR_STATES = sizeof(states) / sizeof(states[0]) };
 

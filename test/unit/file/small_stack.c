@@ -8,7 +8,7 @@
 
 #include "core/backend/subject.h"
 #include "core/base/msg.h"
-#include "core/file/sweep.h"
+#include "core/file/logged.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -268,7 +268,7 @@ Test(small_stack, has_room_for_a_close_that_sweeps)
 
 	open_it();
 	lclose(&l);
-	sweep_least_len = 1000;
+	logged_least_len = 1000;
 	for (unsigned round = 1; round < 6; round++) {
 		l = made("swept");
 		cr_assert_eq(lfill(&l, 0, 300000, round), 300000);

@@ -3,7 +3,7 @@
  * A file that is written over again and again does not grow and grow on the disk.
  */
 #include "core/dropping/datalog.h"
-#include "core/file/sweep.h"
+#include "core/file/logged.h"
 #include "test/lib/scratch.h"
 
 #include <criterion/criterion.h>
@@ -16,7 +16,7 @@
 static void setup(void)
 {
 	scratch_setup();
-	sweep_least_len = 1 << 16;
+	logged_least_len = 1 << 16;
 }
 
 TestSuite(sweep, .init = setup, .fini = scratch_remove, .timeout = 300);
@@ -129,6 +129,27 @@ Test(sweep, runs_that_write_it_over_and_over)
 		reads(0, LEN, round);
 		cr_assert_lt(disk(), 2 * LEN + LEN / 4, "run %u: %lld", round, (long long)disk());
 	}
+	is_sound();
+}
+
+#define LITTLE 4000
+
+/*
+ * A process that changes a little here and there, and closes the file each time, begins a new log in time.
+ * Left are twice the size, and a little more than twice the size until the next look.
+ */
+Test(sweep, little_writes_of_one_process_do_not_go_into_one_log_for_ever)
+{
+	one(1, 0, LEN);
+	for (int i = 0; i < 8 * LEN / LITTLE; i++) {
+		struct lfile l = lopen("f", O_RDWR);
+		off_t at = i * 37 % (LEN / LITTLE) * LITTLE;
+
+		cr_assert_eq(lfill(&l, at, LITTLE, 2), LITTLE);
+		cr_assert_eq(lclose(&l), 0);
+		cr_assert_leq(disk(), 5 * LEN, "%ld bytes after %d writes", (long)disk(), i);
+	}
+	reads(0, LEN, 2);
 	is_sound();
 }
 

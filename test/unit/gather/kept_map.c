@@ -139,7 +139,7 @@ Test(confirmed, serves_a_reader_that_then_writes_as_well)
 	cr_assert_eq(lcheck(&l, 0, LEN, 1), 0);
 	cr_assert_eq(lfill(&l, 50, 10, 2), 10);
 	cr_assert_eq(lcheck(&l, 50, 10, 2), 0);
-	cr_assert(l.f->ino->v.r.levels[0].mapped);
+	cr_assert(l.f->ino->v.r.levels.v[0].mapped);
 	cr_assert_eq(lcheck(&l, 60, LEN - 60, 1), 0);
 	cr_assert_eq(in_child(check_written, NULL), 0);
 	lclose(&l);

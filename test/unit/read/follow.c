@@ -345,7 +345,7 @@ Test(follow, records_that_pile_up_are_merged_now_and_then)
 	for (int i = 0; i < 6000; i++) {
 		tell(0, (struct order){ WRITE, i * 30 + i * i % 17, 10, 1 });
 		cr_assert_eq(lcheck(&l, i * 30 + i * i % 17, 10, 1), 0);
-		cr_assert_leq(l.f->ino->v.r.nr_own, 4096 + 17);
+		cr_assert_leq(l.f->ino->v.r.levels.nr_own, 4096 + 17);
 	}
 	end_writers();
 	lclose(&l);

@@ -57,8 +57,8 @@ Test(reader, levels_stay_few_however_often_small_deltas_are_added)
 
 		cr_assert_eq(lfill(&l, off, 60, 1), 60);
 		cr_assert_eq(lcheck(&l, off, 60, 1), 0);
-		if (l.f->ino->v.r.nr_levels > most)
-			most = l.f->ino->v.r.nr_levels;
+		if (l.f->ino->v.r.levels.nr > most)
+			most = l.f->ino->v.r.levels.nr;
 	}
 	cr_assert_leq(most, 14);
 	for (int i = 0; i < 2000; i++)
@@ -378,7 +378,7 @@ static bool is_mapped(void)
 	bool mapped;
 
 	lcheck(&l, 0, 50, 1);
-	mapped = l.f->ino->v.r.levels[0].mapped;
+	mapped = l.f->ino->v.r.levels.v[0].mapped;
 	lclose(&l);
 	return mapped;
 }

@@ -5,7 +5,7 @@
  * it was, as it was to be, zero, or cannot be read; and the file goes on working. Here are the stories, in
  * the words of power_steps.h; power_try.h has how much of each is tried.
  */
-#include "core/file/sweep.h"
+#include "core/file/logged.h"
 #include "test/lib/power_try.h"
 
 #include <criterion/criterion.h>
@@ -116,7 +116,7 @@ static void overwritten_as_a_whole(void)
 /* The first 640 bytes keep a log from going, and are copied. The second process sweeps as well. */
 static void swept(void)
 {
-	sweep_least_len = 16384;
+	logged_least_len = 16384;
 	add_steps("A: open dir write 0 96000 sync close B: open write 640 95360 close A: open write 640 95360 close");
 	add_steps("B: open write 640 95360 sync close A: open write 640 95360 close open write 0 96000 close");
 }

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A process that opens, reads, writes and closes a file again and again: it keeps the maps in between, and
+ * whatever another process does to the file meanwhile makes them stale.
+ */
+#include "core/base/event.h"
+#include "test/lib/scratch.h"
+
+#include <criterion/criterion.h>
+
+#include <sys/stat.h>
+
+TestSuite(parked, .init = scratch_setup, .fini = scratch_remove, .timeout = 300);
+
+#define PART 100
+#define NR 20
+
+static unsigned nr_loads;
+
+static void count(struct event_listener *l, const struct event *e)
+{
+	(void)l, (void)e;
+	nr_loads++;
+}
+
+static struct event_listener listener = { .kinds = 1u << EVENT_INDEX_LOADED, .fn = count };
+
+/* One of many lives: what is there is read, and a piece is written. */
+static void live(int i)
+{
+	struct lfile l = made("f");
+
+	cr_assert_eq(lcheck(&l, 0, (size_t)i * PART, 1), 0);
+	cr_assert_eq(lfill(&l, i * PART, PART, 1), PART);
+	cr_assert_eq(lclose(&l), 0);
+}
+
+/* As fopen() for appending does, and fclose(). */
+static void append(const char *text, off_t want_end)
+{
+	struct lfile l = lopen("f", O_RDWR | O_CREAT | O_APPEND);
+	off_t end;
+
+	cr_assert_eq(plfs_size(l.f), want_end - (off_t)strlen(text));
+	cr_assert_eq(lappend(&l, text, strlen(text), &end), (ssize_t)strlen(text));
+	cr_assert_eq(end, want_end);
+	cr_assert_eq(lclose(&l), 0);
+}
+
+static void contains(const char *want)
+{
+	struct lfile l = lopen("f", O_RDONLY);
+	char buf[4096];
+	ssize_t n = plfs_pread(l.f, buf, sizeof(buf), 0);
+
+	cr_assert_eq(n, (ssize_t)strlen(want), "%zd bytes for %zu", n, strlen(want));
+	cr_assert_arr_eq(buf, want, (size_t)n);
+	cr_assert_eq(plfs_size(l.f), (off_t)n);
+	cr_assert_eq(lclose(&l), 0);
+}
+
+/* ---- how often the index is read ---- */
+
+Test(parked, the_index_is_read_once_by_who_reads_and_writes)
+{
+	live(0);
+	live(1);
+	event_listen(&listener);
+	for (int i = 2; i < 200; i++)
+		live(i);
+	event_ignore(&listener);
+	cr_assert_leq(nr_loads, 1);
+}
+
+Test(parked, the_index_is_read_once_by_who_appends)
+{
+	append("0123456789", 10);
+	append("0123456789", 20);
+	event_listen(&listener);
+	for (int i = 2; i < 200; i++)
+		append("0123456789", i * 10 + 10);
+	event_ignore(&listener);
+	cr_assert_leq(nr_loads, 1);
+}
+
+/* A kept map would be made by each open, and revoked by each write. */
+Test(parked, nor_is_a_kept_map_made_of_many)
+{
+	for (int i = 0; i < 4200; i++)
+		append(i % 3 ? "ab" : "abc", (i + 1) * 2 + (i + 3) / 3);
+	cr_assert_eq(count_files("index.global"), 0);
+	event_listen(&listener);
+	append("x", 4200 * 2 + 1400 + 1);
+	event_ignore(&listener);
+	cr_assert_eq(nr_loads, 0);
+}
+
+Test(parked, of_more_files_than_are_remembered_each_is_whole)
+{
+	char name[20];
+
+	for (int round = 0; round < 4; round++)
+		for (int i = 0; i < 12; i++) {
+			snprintf(name, sizeof(name), "f%d", i);
+			struct lfile l = made(name);
+
+			cr_assert_eq(lcheck(&l, 0, (size_t)round * PART, (unsigned)i), 0);
+			cr_assert_eq(lfill(&l, round * PART, PART, (unsigned)i), PART);
+			cr_assert_eq(lclose(&l), 0);
+		}
+}
+
+/* ---- what makes the maps stale ---- */
+
+/* This process has written "aabbccdd" in four lives, and read it. Another process does what @other does. */
+static void parked_then(int (*other)(void *arg))
+{
+	append("aa", 2);
+	append("bb", 4);
+	append("cc", 6);
+	append("dd", 8);
+	contains("aabbccdd");
+	cr_assert_eq(in_child(other, NULL), 0);
+}
+
+static int write_at(off_t off, const char *text)
+{
+	struct lfile l = made("f");
+	ssize_t n = plfs_pwrite(l.f, text, strlen(text), off);
+
+	return n != (ssize_t)strlen(text) || lclose(&l);
+}
+
+static int write_over(void *arg) { return (void)arg, write_at(2, "XYZ"); }
+
+Test(parked, a_write_over_it)
+{
+	parked_then(write_over);
+	contains("aaXYZcdd");
+	append("ee", 10);
+	contains("aaXYZcddee");
+	cr_assert_eq(write_at(3, "y"), 0); /* later than what it is over */
+	contains("aaXyZcddee");
+	cr_assert_eq(in_child(write_over, NULL), 0);
+	contains("aaXYZcddee");
+}
+
+static int append_one(void *arg)
+{
+	struct lfile l = lopen("f", O_RDWR | O_APPEND);
+	off_t end;
+
+	(void)arg;
+	return lappend(&l, "!", 1, &end) != 1 || lclose(&l);
+}
+
+Test(parked, an_append)
+{
+	parked_then(append_one);
+	append("ee", 11);
+	contains("aabbccdd!ee");
+}
+
+static int cut(void *arg)
+{
+	struct lfile l = lopen("f", O_RDWR);
+
+	(void)arg;
+	return plfs_truncate(l.f, 3) || lclose(&l);
+}
+
+Test(parked, a_truncation)
+{
+	parked_then(cut);
+	append("ee", 5);
+	contains("aabee");
+	cr_assert_eq(in_child(cut, NULL), 0);
+	contains("aab");
+}
+
+static int cut_and_extend(void *arg)
+{
+	struct lfile l = lopen("f", O_RDWR);
+
+	(void)arg;
+	return plfs_truncate(l.f, 3) || plfs_truncate(l.f, 8) || lclose(&l);
+}
+
+Test(parked, a_truncation_that_the_size_does_not_show)
+{
+	struct lfile l;
+
+	parked_then(cut_and_extend);
+	l = lopen("f", O_RDONLY);
+	cr_assert(lzeros(&l, 3, 5));
+	cr_assert_eq(lclose(&l), 0);
+}
+
+static int empty(void *arg)
+{
+	struct lfile l = lopen("f", O_RDWR | O_CREAT | O_TRUNC);
+
+	(void)arg;
+	return plfs_pwrite(l.f, "12345678", 8, 0) != 8 || lclose(&l);
+}
+
+Test(parked, an_emptied_file)
+{
+	parked_then(empty);
+	contains("12345678");
+	append("ee", 10);
+	contains("12345678ee");
+}
+
+static int another(void *arg) { return lunlink("f") ? 1 : empty(arg); }
+
+Test(parked, another_file_of_the_name)
+{
+	parked_then(another);
+	contains("12345678");
+	append("ee", 10);
+	contains("12345678ee");
+}
+
+static int compact(void *arg) { return (void)arg, write_at(0, "A") || lcompact("f"); }
+
+Test(parked, a_compaction)
+{
+	parked_then(compact);
+	contains("Aabbccdd");
+	append("ee", 10);
+	contains("Aabbccddee");
+}
+
+static int into_the_body(void *arg)
+{
+	struct lfile l = lopen("f", O_RDWR);
+
+	(void)arg;
+	return plfs_in_body(l.f, PLFS_MAP_WRITE) < 0 || plfs_pwrite(l.f, "X", 1, 0) != 1 || lclose(&l);
+}
+
+Test(parked, a_move_into_the_body)
+{
+	parked_then(into_the_body);
+	contains("Xabbccdd");
+	append("ee", 10);
+	contains("Xabbccddee");
+}
+
+static int die_writing(void *arg)
+{
+	struct lfile l = made("f");
+
+	(void)arg;
+	if (plfs_pwrite(l.f, "XYZ", 3, 2) != 3)
+		return 1;
+	raise(SIGKILL);
+	return 0;
+}
+
+/* Its records are in a live file, for ever. */
+Test(parked, the_write_of_a_killed_process)
+{
+	append("aabbccdd", 8);
+	contains("aabbccdd");
+	append("ee", 10);
+	cr_assert_eq(in_child(die_writing, NULL), 256 + SIGKILL);
+	contains("aaXYZcddee");
+	append("ff", 12);
+	contains("aaXYZcddeeff");
+}
+
+static int write_and_wait(void *arg)
+{
+	int *done = arg;
+	struct lfile l = made("f");
+	char c;
+
+	for (int i = 0; i < 3; i++) {
+		if (plfs_pwrite(l.f, &"XYZ"[i], 1, 2 + i) != 1 || write(done[1], "", 1) != 1 ||
+		    read(done[2], &c, 1) != 1)
+			return 1;
+	}
+	return lclose(&l);
+}
+
+Test(parked, the_writes_of_one_that_has_the_file_open_all_the_time)
+{
+	static const char *const want[] = { "aaXbccdd", "aaXYccdde", "aaXYZcddee" };
+	int done[4];
+	pid_t pid;
+	char c;
+
+	append("aabb", 4);
+	append("ccdd", 8);
+	cr_assert(!pipe(done) && !pipe(done + 2));
+	pid = start_child(write_and_wait, done);
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(read(done[0], &c, 1), 1);
+		contains(want[i]);
+		append("e", 9 + i);
+		cr_assert_eq(write(done[3], "", 1), 1);
+	}
+	cr_assert_eq(wait_child(pid), 0);
+	contains("aaXYZcddeee");
+}
+
+/* The child of a fork has its parent's maps, and each goes on for itself. */
+Test(parked, what_the_child_of_a_fork_writes)
+{
+	append("aa", 2);
+	append("bb", 4);
+	cr_assert_eq(in_child(append_one, NULL), 0);
+	append("cc", 7);
+	cr_assert_eq(in_child(append_one, NULL), 0);
+	contains("aabb!cc!");
+}
