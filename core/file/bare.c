@@ -27,28 +27,33 @@ static bool is_small(const struct inode *ino, uint64_t logical_off, uint64_t len
 	return len <= small && logical_off <= small - len;
 }
 
-/* Whether a write is one of the few of this process that stay in the body of a file that is not small. */
-static bool is_one_of_few(struct inode *ino, uint64_t logical_off, uint64_t len)
+/*
+ * Whether a write may stay in the body: it is small, or one of the few of this process in a file that is not.
+ * *@cost: what it takes of those.
+ */
+static bool may_stay(const struct inode *ino, uint64_t logical_off, uint64_t len, uint64_t *cost)
 {
-	uint64_t small = ino->m->spec->small, cost = max_u64(len, small / BARE_FEW);
+	uint64_t small = ino->m->spec->small;
 
-	if (logical_off + len > BARE_SHARED * small || cost > small - ino->bare_spent)
-		return false;
-	ino->bare_spent += cost;
-	return true;
+	*cost = 0;
+	if (is_small(ino, logical_off, len))
+		return true;
+	*cost = max_u64(len, small / BARE_FEW);
+	return !ino->m->store.remote && logical_off + len <= BARE_SHARED * small &&
+	       *cost <= small - ino->bare_spent;
 }
 
 /* On a store that other hosts share, the first write must find nobody else. */
 static bool may_write(struct inode *ino, int fd, uint64_t logical_off, uint64_t len)
 {
-	if (ino->m->store.remote) {
-		if (!is_small(ino, logical_off, len))
-			return false;
-		if (!ino->bare_writer)
-			ino->bare_writer = stub_is_alone(inode_marked_fd(ino, fd));
-		return ino->bare_writer;
-	}
-	return is_small(ino, logical_off, len) || is_one_of_few(ino, logical_off, len);
+	uint64_t cost;
+
+	if (!may_stay(ino, logical_off, len, &cost))
+		return false;
+	ino->bare_spent += cost;
+	if (ino->m->store.remote && !ino->bare_writer)
+		ino->bare_writer = stub_is_alone(inode_marked_fd(ino, fd));
+	return !ino->m->store.remote || ino->bare_writer;
 }
 
 static ssize_t bare_write(struct inode *ino, int fd, const void *buf, size_t len, uint64_t logical_off)
@@ -97,10 +102,11 @@ static ssize_t bare_append(struct inode *ino, int fd, const struct iovec *iov, i
 {
 	struct stub now;
 	struct stat st;
+	uint64_t cost;
 	ssize_t n;
 	int ret;
 
-	if (!is_small(ino, ino->v.told_len, len) || !is_single_threaded())
+	if (!may_stay(ino, ino->v.told_len, len, &cost) || !is_single_threaded())
 		return -EREMCHG;
 	ret = mount_prepare(ino->m);
 	if (ret)
@@ -109,15 +115,17 @@ static ssize_t bare_append(struct inode *ino, int fd, const struct iovec *iov, i
 		return -EREMCHG;
 	n = -EOPNOTSUPP;
 	if (!now.has_container && !now.claim && !now.in_body && !now.moving && !sys.fstat(fd, &st) &&
-	    is_small(ino, stub_body_len(st.st_size), len)) {
+	    may_stay(ino, stub_body_len(st.st_size), len, &cost)) {
 		n = stub_fill_header(fd, &st);
 		if (!n)
 			n = inode_explain(ino, fd);
 		n = n ? n : body_append(fd, iov, cnt, end);
 	}
 	stub_end_append(fd);
-	if (n > 0)
+	if (n > 0) {
+		ino->bare_spent += cost;
 		ino->v.told_len = max_u64(ino->v.told_len, *end);
+	}
 	return n == -EOPNOTSUPP || n == -ENOSYS ? -EREMCHG : n;
 }
 

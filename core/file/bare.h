@@ -25,11 +25,13 @@
  *
  * Which writes stay in the body: those that end at or below the mapping's small=, by any process. Beyond
  * it, each process has a few: BARE_FEW writes with together at most small= bytes, that end at or below
- * BARE_SHARED times small=. So a hundred ranks that write one piece each, and close, make no container;
- * ranks that go on writing have their logs from the second piece or the fifth on. Where other hosts share
- * the store, small= is 0 unless it is set. There only a process that finds nobody else at its first write
- * writes to the body, and up to small= alone: what one host writes between two looks of another, that one
- * may see late.
+ * BARE_SHARED times small=. So a hundred ranks that write one piece each, and close, make no container. Nor
+ * does a program that opens its text log for each line. Ranks that go on writing have their logs from the
+ * second piece or the fifth on.
+ *
+ * Where other hosts share the store, small= is 0 unless it is set. There only a process that finds nobody
+ * else at its first write writes to the body, and up to small= alone: what one host writes between two looks
+ * of another, that one may see late.
  *
  * Allocation: the kernel does what it can with the body.
  */

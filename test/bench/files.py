@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many small files, and stat of one: what the library makes of them, as logs and in flat mode, over plain files."""
+"""Many small files, stat of one, and one that is opened for each line: as logs and otherwise, over plain files."""
 import collections
 import statistics
 
@@ -31,3 +31,27 @@ def measure(place, out, rounds, nr_files):
             out.figure(f"files/{place.name}/{how}/{phase}", values)
             cells.append("%8.2f  %-20s" % (statistics.median(seconds[how][phase]) * 1e6 / nr_files, spread_text(values)))
         print("%-9s %8.2f | %s" % (phase, statistics.median(plain) * 1e6 / nr_files, " | ".join(cells)), flush=True)
+
+
+LOGS = "small=0"
+
+
+def section_reopened(places, out):
+    nr_lines = 4096 if out.quick else 16384
+    for place in places:
+        seconds = {how: collections.defaultdict(list) for how in (None, "log", LOGS)}
+        for _, how in turns(seconds, min(out.rounds, 5)):
+            env, target = place.library(how)
+            for which, s in run("bench_reopened", ["-n", nr_lines, f"{target}/log"], env).items():
+                seconds[how][which].append(s / (nr_lines / 8))
+        out.details[f"reopened {place.name}"] = {str(how): dict(which) for how, which in seconds.items()}
+        print(f"\n{nr_lines} lines, each appended by open, write and close, {place.fs}: us a line")
+        print("%-9s %10s %10s  %-20s %s" % ("", "early", "late", " late over early", " late over plain"))
+        for how, which in seconds.items():
+            growth, over = ratios(which["late"], which["early"]), ratios(which["late"], seconds[None]["late"])
+            medians = [statistics.median(which[when]) * 1e6 for when in ("early", "late")]
+            print("%-9s %10.1f %10.1f  %-20s %s" % (how or "plain", *medians, spread_text(growth), spread_text(over)),
+                  flush=True)
+            if how:
+                out.figure(f"reopened/{place.name}/{how}/growth", growth)
+                out.figure(f"reopened/{place.name}/{how}/over plain", over)

@@ -75,7 +75,7 @@ class Place:
         room = self.new_room()
         if PLAIN or how is None:
             return {}, room
-        options = "" if how == "log" else "{mode=%s}" % how
+        options = "" if how == "log" else "{%s}" % how if "=" in how else "{mode=%s}" % how
         env = {"LD_PRELOAD": LIBRARY, "PLFS_MAP": f"/plfs={room}{options}"}
         subprocess.run("echo >/plfs/first && rm /plfs/first", shell=True, env={**clean_env(), **env}, check=True)
         for number in range(256 if full and how == "log" else 0):

@@ -74,6 +74,14 @@ def rows_of_files():
                           False, "")
 
 
+def rows_of_reopening():
+    for where in ("disk", "tmpfs"):
+        for how, text in (("log", ""), ("small=0", ", small=0")):
+            yield Row(f"reopened/{where}/{how}/growth",
+                      f"open, append a line, close: the last of 16384 over the first, {{{where}}}{text}", 1.5, False, "")
+            yield Row(f"reopened/{where}/{how}/over plain", f"the same over plain, {{{where}}}{text}", None, False, "")
+
+
 def rows_of_counting():
     yield Row("counted/counters", "PLFS_STATS: what it adds to a write of 64 B", 2, False, "ns")
     yield Row("counted/trace", "PLFS_TRACE: what it adds to a write of 64 B", 30, False, "ns")
@@ -92,7 +100,7 @@ CLUSTER = [
 ]
 
 GOALS = [*rows_of_writing(), *rows_of_reading(), *rows_of_copies(), *rows_of_sharing(), *rows_of_opening(), *CLUSTER,
-         *rows_of_files(), *rows_of_counting()]
+         *rows_of_files(), *rows_of_reopening(), *rows_of_counting()]
 
 
 def others(figures):

@@ -138,17 +138,17 @@ Test(bare, ranks_that_write_a_piece_each_make_no_log)
 	lclose(&l);
 }
 
+/* @arg: so many. */
 static int append_sessions(void *arg)
 {
 	char text[32];
 	off_t end;
 
-	(void)arg;
 	be_single_threaded();
-	for (int i = 0; i < 50; i++) {
+	for (int i = 0; i < *(int *)arg; i++) {
 		struct lfile l = lopen("a", O_WRONLY | O_CREAT | O_APPEND);
 
-		snprintf(text, sizeof(text), "line %03d\n", i);
+		snprintf(text, sizeof(text), "line %03d\n", i % 1000);
 		if (lappend(&l, text, 9, &end) != 9 || end != 9 * (i + 1))
 			return 1;
 		lclose(&l);
@@ -158,9 +158,21 @@ static int append_sessions(void *arg)
 
 Test(bare, append_sessions_leave_nothing_behind)
 {
-	cr_assert_eq(in_child(append_sessions, NULL), 0);
+	int nr = 50;
+
+	cr_assert_eq(in_child(append_sessions, &nr), 0);
 	cr_assert_eq(count_files(""), 2);
 	cr_assert_eq(stub_size("a"), 4096 + 450);
+}
+
+/* Each session has its few writes, as those at an offset have. */
+Test(bare, nor_do_they_in_a_file_that_is_not_small)
+{
+	int nr = SMALL / 9 + 100;
+
+	cr_assert_eq(in_child(append_sessions, &nr), 0);
+	cr_assert_eq(count_files(""), 2);
+	cr_assert_eq(stub_size("a"), 4096 + 9 * nr);
 }
 
 static int fills_the_stub(void *arg)
@@ -174,7 +186,7 @@ static int fills_the_stub(void *arg)
 	for (int i = 0; i < 80; i++) {
 		memset(buf, i, sizeof(buf));
 		if (lappend(&l, buf, sizeof(buf), &end) != 1000 || end != 1000 * (i + 1) ||
-		    logs() != (end > SMALL))
+		    logs() != (end > SMALL + BARE_FEW * 1000))
 			return 1;
 	}
 	for (int i = 0; i < 80; i++) {

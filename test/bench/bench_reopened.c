@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A program that opens its text log for each line, appends that, and closes it. The lines have various
+ * lengths. Prints one JSON object: the seconds that the second eighth of the lines took, and the last.
+ *
+ *     bench_reopened [-n LINES] FILE
+ */
+#include "bench.h"
+
+static long nr_lines = 16384;
+static const char *path;
+
+static int make_line(char *line, size_t size, long i)
+{
+	return snprintf(line, size, "step %ld: energy %.*f, temperature %.6f\n", i, (int)(i % 13), -76.0 / (double)(i + 1),
+			300.0 + (double)i);
+}
+
+static void append(long i)
+{
+	FILE *f = fopen(path, "a");
+	char line[256];
+
+	if (!f)
+		die("%s: fopen", path);
+	make_line(line, sizeof(line), i);
+	if (fputs(line, f) == EOF || fclose(f))
+		die("%s: fputs", path);
+}
+
+static bool is_good(void)
+{
+	FILE *f = fopen(path, "r");
+	char line[256], want[256];
+	long i = 0;
+
+	if (!f)
+		die("%s: fopen", path);
+	while (fgets(line, sizeof(line), f)) {
+		make_line(want, sizeof(want), i++);
+		if (strcmp(line, want))
+			break;
+	}
+	fclose(f);
+	return i == nr_lines;
+}
+
+int main(int argc, char **argv)
+{
+	double begin_s = 0, seconds[8] = { 0 };
+	int c;
+
+	while ((c = getopt(argc, argv, "n:")) != -1)
+		nr_lines = c == 'n' ? atol(optarg) / 8 * 8 : 0;
+	if (optind != argc - 1 || nr_lines < 8) {
+		fprintf(stderr, "usage: bench_reopened [-n LINES] FILE\n");
+		return 2;
+	}
+	path = argv[optind];
+	for (int eighth = 0; eighth < 8; eighth++) {
+		begin_s = now_s();
+		for (long i = 0; i < nr_lines / 8; i++)
+			append(eighth * (nr_lines / 8) + i);
+		seconds[eighth] = now_s() - begin_s;
+	}
+	printf("{\"early\": %.9f, \"late\": %.9f, \"good\": %s}\n", seconds[1], seconds[7], is_good() ? "true" : "false");
+	return 0;
+}
