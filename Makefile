@@ -89,7 +89,7 @@ $(O)/plfs: $(CMD_OBJS) $(O)/obj/low.a
 TEST_O = $(O)
 $(O)/test/%: $(TEST_O)/obj/test/%.o $(TEST_O)/obj/test/lib.a $(O)/obj/low.a
 	$(call say,LINK,$@)mkdir -p $(@D) && $(CC) $(CFLAGS) $(PLFS_LDFLAGS) $(LDFLAGS) $(TEST_LDFLAGS) -o $@ $^ \
-		$(if $(filter fuzz/%,$*),,-lcriterion) $(PLFS_LIBS)
+		$(if $(filter fuzz/%,$*),,-lcriterion) -lm $(PLFS_LIBS)
 
 $(O)/obj/low.a: $(LOW_OBJS) $(JEMALLOC_OBJ)
 $(O)/obj/test/lib.a: $(LIB_OBJS)

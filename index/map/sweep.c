@@ -39,7 +39,7 @@ static int activate(struct sweep *sw, uint32_t idx)
 	} else {
 		if (!ret)
 			ret = overlay_keys_push(&sw->elements, sw->runs[idx].logical_off, idx);
-		sw->per_byte += 1.0 / (double)sw->runs[idx].stride;
+		sw->density += SWEEP_UNIT / sw->runs[idx].stride;
 	}
 	sw->credit += CREDIT_RUN;
 	sw->active_pos[idx] = (uint32_t)sw->nr_active;
@@ -57,7 +57,7 @@ static void deactivate(struct sweep *sw, uint32_t idx)
 	if (sw->runs[idx].box)
 		sw->nr_active_boxes--;
 	else
-		sw->per_byte -= 1.0 / (double)sw->runs[idx].stride;
+		sw->density -= SWEEP_UNIT / sw->runs[idx].stride;
 	sw->credit += CREDIT_RUN;
 }
 
@@ -82,18 +82,19 @@ static int add_layers(struct sweep *sw, uint32_t idx)
  */
 static bool is_too_deep(const struct sweep *sw)
 {
-	double spans = 0, elements = 0;
+	unsigned __int128 spans = 0, elements = 0;
 	uint64_t lo = UINT64_MAX, hi = 0;
 
 	for (size_t i = 0; i < sw->nr_layers; i++) {
 		const struct image_layer *layer = &sw->layers[i];
 
-		spans += (double)(layer->hi - layer->logical_off);
-		elements += (double)layer->count * (double)max_u64(layer->outer_count, 1);
+		spans += layer->hi - layer->logical_off;
+		elements += (unsigned __int128)layer->count * max_u64(layer->outer_count, 1);
 		lo = min_u64(lo, layer->logical_off);
 		hi = max_u64(hi, layer->hi);
 	}
-	return spans >= DEEP * (double)(hi - lo) && elements <= FEW_ELEMENTS * (double)sw->nr_layers;
+	return spans >= (unsigned __int128)DEEP * (hi - lo) &&
+	       elements <= (unsigned __int128)FEW_ELEMENTS * sw->nr_layers;
 }
 
 /* Runs alone: an extent may be the rest of a run that is elsewhere, and long. */
@@ -139,7 +140,7 @@ static int end_region(struct sweep *sw)
 	sw->elements.n = 0;
 	sw->top_run.n = 0;
 	sw->nr_layers = 0;
-	sw->per_byte = 0; /* and no rounding error is carried on */
+	sw->density = 0;
 	sw->mixed = false;
 	return ret;
 }

@@ -29,12 +29,12 @@ struct sweep {
 	uint32_t *active, *active_pos;     /* runs that reach over x, and where in active a run is */
 	size_t nr_active, nr_active_boxes;
 	struct overlay_keys elements;      /* heap: where an active run may have its next element */
-	double per_byte;                   /* elements of active runs per byte of file */
+	uint64_t density;                  /* elements of active runs per SWEEP_UNIT bytes of file */
 	uint64_t set[2];                   /* a name for the set of active runs */
 	struct zone_table *cache;          /* tables by set */
-	double spent;                      /* elements written out singly while the set was spent_set */
+	int64_t spent;                     /* elements written out singly while the set was spent_set */
 	uint64_t spent_set[2];
-	double credit;                     /* rows that may still be spent, see zone.c */
+	int64_t credit;                    /* rows that may still be spent, see zone.c */
 	struct image_layer *layers;        /* extents under the runs of mixed panels of this region */
 	size_t nr_layers, cap_layers;
 	size_t first_run, first_panel;     /* of this region */
@@ -45,6 +45,12 @@ struct sweep {
 	struct overlay overlay;
 	struct overlay_list pieces;
 };
+
+/*
+ * Whole numbers: a division of floating point raises "inexact" in the caller, which a program may trap. A run
+ * whose elements are further apart counts as none.
+ */
+#define SWEEP_UNIT ((uint64_t)1 << 32)
 
 void sweep_init(struct sweep *sw, struct extents *extents);
 void sweep_release(struct sweep *sw);

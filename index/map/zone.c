@@ -21,6 +21,7 @@
 
 #include "core/base/alloc.h"
 
+#define MANY ((int64_t)1 << 48) /* of elements, or more */
 #define BIG_ZONE 64 /* a zone with this many elements for each run may have a table on debt */
 
 static bool run_hidden(const struct sweep *sw, uint32_t idx, const struct overlay_piece *by)
@@ -102,8 +103,8 @@ static int expand(struct sweep *sw, uint64_t x, uint64_t y, const struct overlay
 			work += n < 0 ? 0 : (size_t)n;
 		}
 	}
-	sw->credit -= (double)work;
-	sw->spent += (double)work;
+	sw->credit -= (int64_t)work;
+	sw->spent += (int64_t)work;
 	if (ret)
 		return ret;
 	if (work > limit)
@@ -262,16 +263,24 @@ static const struct zone_table *cached_table(struct sweep *sw, const struct over
 }
 
 /* Half of the credit is kept for big zones, which may also run into debt, but not far. */
-static bool affordable(const struct sweep *sw, double rows, double elements)
+static bool affordable(const struct sweep *sw, int64_t rows, int64_t elements)
 {
 	return rows <= sw->credit / 2 ||
-	       (elements >= BIG_ZONE * rows && sw->credit - rows >= -4 * (double)sw->nr_runs);
+	       (elements >= BIG_ZONE * rows && sw->credit - rows >= -4 * (int64_t)sw->nr_runs);
+}
+
+/* Of active runs in [x, y), about. */
+static int64_t count_elements(const struct sweep *sw, uint64_t x, uint64_t y)
+{
+	unsigned __int128 elements = (unsigned __int128)(y - x) * sw->density / SWEEP_UNIT;
+
+	return elements < MANY ? (int64_t)elements : MANY;
 }
 
 int zone_write(struct sweep *sw, uint64_t x, uint64_t y)
 {
 	const struct overlay_piece *extent = overlay_heap_top(&sw->top, x);
-	double rows = (double)sw->nr_active, elements = (double)(y - x) * sw->per_byte;
+	int64_t rows = (int64_t)sw->nr_active, elements = count_elements(sw, x, y);
 	const struct zone_table *cached;
 	struct zone_table made;
 	int ret = 1;

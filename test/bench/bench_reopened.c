@@ -12,8 +12,8 @@ static const char *path;
 
 static int make_line(char *line, size_t size, long i)
 {
-	return snprintf(line, size, "step %ld: energy %.*f, temperature %.6f\n", i, (int)(i % 13), -76.0 / (double)(i + 1),
-			300.0 + (double)i);
+	return snprintf(line, size, "step %ld: energy %.*f, temperature %.6f\n", i, (int)(i % 13),
+			-76.0 / (double)(i + 1), 300.0 + (double)i);
 }
 
 static void append(long i)

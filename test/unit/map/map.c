@@ -11,6 +11,8 @@
 
 #include <criterion/criterion.h>
 
+#include <fenv.h>
+
 #define HOLE INDEX_LOG_HOLE
 #define CUT INDEX_LOG_CUT
 
@@ -588,4 +590,16 @@ Test(index_merge, what_a_truncation_has_cut_off_costs_nothing, .timeout = 60)
 	build();
 	cr_assert_eq(map.end, 500);
 	cr_assert_lt(map.nr_entries, 20000);
+}
+
+/* A program may have floating-point exceptions trapped, and no division of ours is to end it. */
+Test(index_merge, raises_no_floating_point_exception)
+{
+	for (uint32_t log = 0; log < 4; log++)
+		add_run(log, log * 7, 7, 28, 1000, 0, log + 1);
+	add_run(5, 3, 5, 11, 300, 0, 9);
+	feclearexcept(FE_ALL_EXCEPT);
+	build();
+	expect(0, 3, 0, 0);
+	cr_assert_eq(fetestexcept(FE_ALL_EXCEPT), 0);
 }
