@@ -238,10 +238,16 @@ static int load(struct reader *r, struct writer *w, struct load *l)
 
 /* ---- maps that are parked between a close and an open ---- */
 
-/* A kept map is not parked: the next writer removes it. */
+/*
+ * A kept map is not parked: the next writer removes it. Nor are maps of a store where a look at the size of a
+ * node index may be older than its last append.
+ */
 static bool is_worth_parking(const struct reader *r)
 {
-	return r->loaded && !r->global.base && !r->inputs.nr_lives && !r->lacks_hosts && resume_may(r->c);
+	const struct store *s = r->c->store;
+
+	return r->loaded && !r->global.base && !r->inputs.nr_lives && !r->lacks_hosts &&
+	       (!s->remote || s->coherent) && resume_may(r->c);
 }
 
 void reader_park(struct reader *r)
