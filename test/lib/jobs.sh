@@ -15,6 +15,9 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_
 export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_mpi_yield_when_idle=1
 # The same for Open MPI 5, whose ROMIO has another name too.
 export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_btl_sm_single_copy_mechanism=none
+# Half of what a launch computes is looking for devices: by Open MPI, which in the end takes ob1 where there is no fabric, and
+# by hwloc in each rank, which reads the registers of the PCI bus and loads libraries for graphics.
+export OMPI_MCA_pml=ob1 HWLOC_COMPONENTS=-linux:pci,-linux:io,-pci HWLOC_PLUGINS_PATH=/nonexistent
 case $(mpirun.openmpi --version 2>/dev/null) in *') '[1-4].*) romio=romio321 ;; *) romio=romio341 ;; esac
 
 # $work/backend is what lies below $mnt; $work/plain is an ordinary directory to compare with. OPTIONS are those of the
