@@ -13,13 +13,14 @@ on_store() {
 each_for_itself=("OMPI_MCA_fcoll=individual" "ROMIO_HINTS=$work/hints")
 printf 'romio_cb_write disable\nromio_ds_write disable\n' >"$work/hints"
 
-# The traced run: every call of each rank on files in $work/calls.RANK.
+# The traced run: every call of each rank on files in $work/calls.RANK. The kernel sorts out the others: a rank that waits makes
+# thousands.
 straced() { # STACK COMMAND...
 	local stack=$1
 	shift
 	rm -f "$work"/calls.*
 	# shellcheck disable=SC2016
-	(under_env=(PLFS_TEST_PLAIN=1 "CALLS=$work/calls" "${each_for_itself[@]}"); launch "$stack" 8 bash -c 'exec strace -f -qq -y -s 0 \
+	(under_env=(PLFS_TEST_PLAIN=1 "CALLS=$work/calls" "${each_for_itself[@]}"); launch "$stack" 8 bash -c 'exec strace -f --seccomp-bpf -qq -y -s 0 \
 		-e trace=write,writev,pwrite64,pwritev,read,readv,pread64,preadv,open,openat,creat,close,fsync,fdatasync,ftruncate,lseek \
 		-o "$CALLS.${PMI_RANK:-$OMPI_COMM_WORLD_RANK}" "$@"' - "$@")
 }
