@@ -5,7 +5,7 @@
  * files that are left, with a plain directory. Each rank's bytes are the pattern of job.h with 1 + its rank
  * as the round.
  *
- *     PROGRAM DIR [CASE]
+ *     PROGRAM DIR [CASE...]
  *     PROGRAM list
  */
 #ifndef TEST_MPIIO_H
@@ -266,12 +266,16 @@ int main(int argc, char **argv)
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &nr_ranks);
 	if (argc < 2 || nr_ranks > 64) {
-		fprintf(stderr, "usage: %s DIR [CASE], at most 64 ranks\n", argv[0]);
+		fprintf(stderr, "usage: %s DIR [CASE...], at most 64 ranks\n", argv[0]);
 		MPI_Abort(MPI_COMM_WORLD, 2);
 	}
 	dir = argv[1];
 	for (struct test_case *c = cases; c; c = c->next) {
-		if (argc > 2 && strcmp(argv[2], c->name) != 0)
+		int chosen = argc == 2;
+
+		for (int i = 2; i < argc; i++)
+			chosen |= !strcmp(argv[i], c->name);
+		if (!chosen)
 			continue;
 		MPI_Barrier(MPI_COMM_WORLD);
 		c->run();
