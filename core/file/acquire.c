@@ -37,8 +37,8 @@ static struct had had(const struct reader *r)
 /* Whether the load has found a truncation. Of a kept map that is not known, only whether it has any news. */
 static bool has_found_cut(const struct reader *r, const struct had *had)
 {
-	return r->global.base ? r->levels.max_stamp_ns != had->max_stamp_ns :
-				r->levels.cut_ns != had->cut_ns;
+	return r->levels.knows_cut ? r->levels.cut_ns != had->cut_ns :
+				     r->levels.max_stamp_ns != had->max_stamp_ns;
 }
 
 /*

@@ -73,7 +73,7 @@ struct inode {
 	bool access_due;    /* nobody had read the file for a day when this process began: accessed.h */
 	uint64_t accessed_ns; /* when accessed_daily() last looked; 0: never */
 	struct tally *tally; /* what is counted of it (core/observe/observe.h); NULL: nothing */
-	/* at exit: the file has no name and no other user, so nothing written is read again */
+	/* the file has no name and no other user: its container is removed, and its maps are not kept */
 	bool removed;
 };
 

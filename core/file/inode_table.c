@@ -114,6 +114,7 @@ static void remove_if_unlinked(struct inode *ino, struct plfs_file *f)
 	if (ask >= 0 && !stub_in_use(ask)) {
 		inode_seek_container(ino, ask);
 		inode_remove_container(ino, true);
+		ino->removed = true;
 	}
 	sys_fd_close(&other);
 }
@@ -175,7 +176,10 @@ static void end_use(struct inode *ino, struct plfs_file *last)
 static void free_inode(struct inode *ino)
 {
 	close_helpers(ino);
-	reader_park(&ino->v.r);
+	if (ino->removed)
+		reader_release(&ino->v.r);
+	else
+		reader_park(&ino->v.r);
 	if (unlikely(ino->tally != NULL))
 		observe_leave(ino->tally, &ino->lock);
 	pthread_mutex_destroy(&ino->lock);

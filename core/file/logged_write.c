@@ -178,7 +178,7 @@ int logged_make_writer(struct inode *ino, int fd)
 
 int logged_close_writer(struct inode *ino, int fd)
 {
-	bool told;
+	bool told, carried;
 	int ret;
 
 	/*
@@ -194,6 +194,7 @@ int logged_close_writer(struct inode *ino, int fd)
 		told = !publish_release(ino, fd) && !ino->v.end_lost;
 	if (!ino->writing)
 		return 0;
+	carried = reader_carry(&ino->v.r, &ino->w, ino->v.stub.generation_ns);
 	if (ino->v.r.loaded && reader_add_own(&ino->v.r, &ino->w))
 		reader_release(&ino->v.r);
 	ret = writer_close(&ino->w);
@@ -201,6 +202,10 @@ int logged_close_writer(struct inode *ino, int fd)
 		inode_not_counted(ino);
 	if (!ret)
 		reader_end_own(&ino->v.r, &ino->w);
+	if (carried && ret)
+		reader_release(&ino->v.r);
+	else if (carried)
+		reader_park(&ino->v.r);
 	/* Where hosts share the file such a look is a message: only if the owner is known to have changed. */
 	if (fd >= 0 && (!ino->m->store.remote || ino->owner_due))
 		owned_heed(ino, fd);

@@ -38,6 +38,7 @@ void levels_set_base(struct levels *l, const struct level *base, uint64_t cut_ns
 	l->v[0] = *base;
 	l->nr = 1;
 	l->max_stamp_ns = base->map.max_stamp_ns;
+	l->knows_cut = !base->mapped;
 	l->cut_ns = cut_ns;
 }
 

@@ -35,10 +35,11 @@ struct levels {
 	struct own_record *own; /* mem_alloc()ed */
 	size_t nr_own, cap_own;
 	uint64_t max_stamp_ns; /* of all records in the maps */
-	uint64_t cut_ns;       /* stamp of the last truncate record in them; 0: none, or it is not known */
+	bool knows_cut;        /* whether the next is known: a kept map does not say */
+	uint64_t cut_ns;       /* stamp of the last truncate record in them; 0: none */
 };
 
-/* The base is @base, and nothing else. @cut_ns: as in struct levels. */
+/* The base is @base, and nothing else. @cut_ns: as in struct levels, unless it is mapped. */
 void levels_set_base(struct levels *l, const struct level *base, uint64_t cut_ns);
 
 /* Drop all maps and records. levels_release(): and their memory. */

@@ -9,9 +9,6 @@
 
 #define NR_PARKED 8
 
-/* Bytes in all maps: those of some half a million appends, each with its own open and close. */
-#define PARKED_MAX ((size_t)64 << 20)
-
 /* Only tried, never waited for: a thread may hold it during a fork, and the child parks nothing then. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct parked *table[NR_PARKED];

@@ -13,6 +13,9 @@
 #include "core/gather/inputs.h"
 #include "core/read/levels.h"
 
+/* Bytes in all maps that are parked: of some half a million appends, each with its own open and close. */
+#define PARKED_MAX ((size_t)64 << 20)
+
 struct parked {
 	const struct store *store;
 	uint8_t id[STUB_ID_LEN];

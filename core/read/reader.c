@@ -239,20 +239,45 @@ static int load(struct reader *r, struct writer *w, struct load *l)
 /* ---- maps that are parked between a close and an open ---- */
 
 /*
- * A kept map is not parked: the next writer removes it. Nor are maps of a store where a look at the size of a
- * node index may be older than its last append.
+ * Not of a file that a process opens once more to read what it has written. Nor of a store where a look at
+ * the size of a node index may be older than its last append. Of a confirmed map the inputs are not known.
  */
 static bool is_worth_parking(const struct reader *r)
 {
 	const struct store *s = r->c->store;
 
-	return r->loaded && !r->global.base && !r->inputs.nr_lives && !r->lacks_hosts &&
-	       (!s->remote || s->coherent) && resume_may(r->c);
+	return r->loaded && !r->inputs.nr_lives && !r->lacks_hosts && (!s->remote || s->coherent) &&
+	       (!r->global.base || r->inputs.nr_indexes) && resume_again(r->c);
+}
+
+/* The base is a kept map, which goes with the next write: have a copy. 0; -errno: it stays. */
+static int copy_base(struct reader *r)
+{
+	struct level *base = &r->levels.v[0];
+	struct level copy = { .image_len = base->image_len };
+	int ret;
+
+	if (!base->mapped)
+		return 0;
+	if (base->image_len > PARKED_MAX)
+		return -EFBIG;
+	copy.image = mem_alloc(base->image_len);
+	if (!copy.image)
+		return -ENOMEM;
+	memcpy(copy.image, base->image, base->image_len);
+	ret = index_map_open(&copy.map, copy.image, copy.image_len, false);
+	if (!ret && guard_is_broken(r->global.base))
+		ret = -EIO;
+	if (ret)
+		mem_free(copy.image);
+	else
+		*base = copy;
+	return ret;
 }
 
 void reader_park(struct reader *r)
 {
-	struct parked *p = is_worth_parking(r) ? parked_new(r->c, r->generation_ns) : NULL;
+	struct parked *p = is_worth_parking(r) && !copy_base(r) ? parked_new(r->c, r->generation_ns) : NULL;
 
 	if (p)
 		p->logs = logset_take_paths(&r->logs, &p->nr_logs);
@@ -275,7 +300,7 @@ static bool unpark(struct reader *r)
 
 	if (!p)
 		return false;
-	r->loaded = true;
+	r->loaded = p->levels.knows_cut || !r->seeks_cut;
 	for (uint32_t i = 0; i < p->nr_logs && r->loaded; i++) {
 		r->loaded = logset_add(&r->logs, p->logs[i]) >= 0;
 		if (r->loaded)
@@ -292,6 +317,25 @@ static bool unpark(struct reader *r)
 	return r->loaded;
 }
 
+/* The maps are of before @w, whatever was in others meanwhile. */
+static void begin_own_anew(struct reader *r, struct writer *w)
+{
+	reader_begin_own(r, w);
+	w->nr_pinned = 0;
+}
+
+bool reader_carry(struct reader *r, struct writer *w, uint64_t generation_ns)
+{
+	if (r->loaded || w->indexed_len) /* some of its records are in the node index alone */
+		return false;
+	r->generation_ns = generation_ns;
+	r->seeks_cut = false;
+	if (!unpark(r))
+		return false;
+	begin_own_anew(r, w);
+	return true;
+}
+
 /* The maps that were parked, if they are of now; else new ones. */
 static int load_parked(struct reader *r, struct writer *w)
 {
@@ -299,7 +343,7 @@ static int load_parked(struct reader *r, struct writer *w)
 	int ret;
 
 	if (w)
-		reader_begin_own(r, w);
+		begin_own_anew(r, w);
 	ret = reader_reload(r, w, r->generation_ns, &changed);
 	if (!ret && !changed && w)
 		ret = reader_add_own(r, w);
@@ -340,7 +384,7 @@ int reader_reload(struct reader *r, struct writer *w, uint64_t generation_ns, bo
 	*changed = true;
 	*r->lost = '\0';
 	entries_forget(&r->entries, r->c); /* as in a load */
-	if (r->loaded && r->generation_ns == generation_ns && !(r->seeks_cut && r->global.base)) {
+	if (r->loaded && r->generation_ns == generation_ns && (r->levels.knows_cut || !r->seeks_cut)) {
 		if (w)
 			name_live_of_log(w->tail.log_path, own);
 		watch_word(&r->watch, r->c, r->may_make);

@@ -28,7 +28,7 @@ struct reader {
 	struct index_inputs inputs; /* what the base was made from */
 	struct live_seen *seen;     /* for each live file of the inputs: how far it is in the maps; or NULL */
 	uint64_t generation_ns;     /* records up to this are left out */
-	bool seeks_cut;             /* the next load must set levels.cut_ns, which it may not do otherwise */
+	bool seeks_cut;             /* the next load must know levels.cut_ns */
 	bool emptied;               /* the body counts as empty */
 	bool took_body;             /* the last read did read from it */
 	struct kept_map global; /* the kept map, if it is the base */
@@ -78,6 +78,13 @@ static inline void reader_doubt(struct reader *r) { r->entries.known = false; }
  * its maps are parked (parked.h), and the next reader_load() has them.
  */
 void reader_park(struct reader *r);
+
+/*
+ * @w, which has needed no maps, is about to be closed. True: @r has those that are parked, for the records of
+ * @w to be added. They have not been compared with the container, so after reader_end_own() they are parked
+ * again, under the same lock.
+ */
+bool reader_carry(struct reader *r, struct writer *w, uint64_t generation_ns);
 
 /*
  * This process begins @w, or has closed it, and its records are in the maps (reader_add_own()): what the

@@ -27,6 +27,7 @@ struct log_end {
 	char log_name[INDEX_LOG_NAME_LEN];
 	struct live_start start;
 	bool much; /* of it was written the last time */
+	bool again; /* that was not the first time */
 };
 
 /* Only tried, never waited for: a thread may hold it during a fork, and the child goes without ends then. */
@@ -69,6 +70,7 @@ void resume_remember(const struct tail *t, const struct trailer_piece *piece, ui
 	sum_up_piece(&end.start, t->summed.crc, piece);
 	end.start.flushed_len = piece->at + piece->len;
 	end.much = added > MUCH_LEN && added >= end.start.flushed_len / MUCH_PART;
+	end.again = t->resumed;
 	end.start.last_trailer = t->last_trailer;
 	end.start.last_table = t->last_table;
 	if (!mutex_trylock(&lock))
@@ -106,6 +108,18 @@ bool resume_may(const struct container *c)
 		may |= ends[i].pid && !memcmp(ends[i].id, c->id, STUB_ID_LEN);
 	mutex_unlock(&lock);
 	return may;
+}
+
+bool resume_again(const struct container *c)
+{
+	bool again = false;
+
+	if (!mutex_trylock(&lock))
+		return false;
+	for (unsigned i = 0; i < NR_ENDS; i++)
+		again |= ends[i].pid && ends[i].again && !memcmp(ends[i].id, c->id, STUB_ID_LEN);
+	mutex_unlock(&lock);
+	return again;
 }
 
 void resume_overwrite(const struct container *c, uint64_t most)
@@ -170,5 +184,6 @@ int resume_open(struct tail *t, const struct container *c)
 	t->summed.crc = end.start.chunk_crc;
 	t->last_trailer = end.start.last_trailer;
 	t->last_table = end.start.last_table;
+	t->resumed = true;
 	return 0;
 }

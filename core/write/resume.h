@@ -18,6 +18,9 @@ void resume_remember(const struct tail *t, const struct trailer_piece *piece, ui
 /* Whether there may be one of @c. True also if that cannot be told. */
 bool resume_may(const struct container *c);
 
+/* Whether this process has gone on with a log of @c, and may do so once more. */
+bool resume_again(const struct container *c);
+
 /*
  * Open a log of @c that this process has closed, with a new live file. @t is all zeros. -ENOENT: there is
  * none, or none that can be used: make a new one.

@@ -42,6 +42,7 @@ struct tail {
 	uint64_t released_len; /* so much of it is at home too (tail_release()) */
 	unsigned backend; /* with spread=: its number in the mapping, home being 0 */
 	bool near_full; /* there is no more space: the log takes no more writes, and can be closed */
+	bool resumed;   /* a log of this process that it goes on with (core/write/resume.h) */
 	struct live live; /* last, so that the fields of each write are neighbours of the writer's */
 };
 

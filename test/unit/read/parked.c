@@ -4,6 +4,7 @@
  * whatever another process does to the file meanwhile makes them stale.
  */
 #include "core/base/event.h"
+#include "core/file/file.h"
 #include "test/lib/scratch.h"
 
 #include <criterion/criterion.h>
@@ -81,6 +82,60 @@ Test(parked, the_index_is_read_once_by_who_appends)
 		append("0123456789", i * 10 + 10);
 	event_ignore(&listener);
 	cr_assert_leq(nr_loads, 1);
+}
+
+/* Some lives only write, so they load no maps: those that are parked get what they have written. */
+Test(parked, the_index_is_read_once_by_who_appends_and_then_reads)
+{
+	struct lfile l;
+	off_t end;
+
+	live(0);
+	live(1);
+	event_listen(&listener);
+	for (int i = 2; i < 200; i++) {
+		l = lopen("f", O_WRONLY | O_APPEND);
+		cr_assert_eq(lappend(&l, "x", 1, &end), 1);
+		cr_assert_eq(end, 2 * PART + i - 1);
+		cr_assert_eq(lclose(&l), 0);
+		l = lopen("f", O_RDONLY);
+		cr_assert_eq(lcheck(&l, 0, 2 * PART, 1), 0);
+		cr_assert_eq(plfs_size(l.f), end);
+		cr_assert_eq(lclose(&l), 0);
+	}
+	event_ignore(&listener);
+	cr_assert_leq(nr_loads, 1);
+}
+
+static int make_many(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 4200; i++) {
+		struct lfile l = lopen("f", O_WRONLY | O_CREAT);
+
+		if (plfs_pwrite(l.f, "abc", 3, (i * 17 + i % 3) % 70000) != 3 || lclose(&l))
+			return 1;
+	}
+	return 0;
+}
+
+/* Its first map is a kept one, which each write of its own revokes. */
+Test(parked, also_of_a_file_with_much_before)
+{
+	struct lfile l;
+
+	cr_assert_eq(in_child(make_many, NULL), 0);
+	event_listen(&listener);
+	for (int i = 0; i < 50; i++) {
+		l = lopen("f", O_WRONLY);
+		cr_assert_eq(lfill(&l, 100000 + i, 1, 1), 1);
+		cr_assert_eq(lclose(&l), 0);
+		l = lopen("f", O_RDONLY);
+		cr_assert_eq(lcheck(&l, 100000, (size_t)i + 1, 1), 0);
+		cr_assert_eq(lclose(&l), 0);
+	}
+	event_ignore(&listener);
+	cr_assert_leq(nr_loads, 3);
 }
 
 /* A kept map would be made by each open, and revoked by each write. */
@@ -315,4 +370,31 @@ Test(parked, what_the_child_of_a_fork_writes)
 	append("cc", 7);
 	cr_assert_eq(in_child(append_one, NULL), 0);
 	contains("aabb!cc!");
+}
+
+/* An inode that is over goes when the last call that uses it ends. Its maps are parked then. */
+Test(parked, maps_parked_in_the_middle_of_a_later_life)
+{
+	struct lfile l = made("f");
+	struct inode *old;
+	struct stat st;
+	char buf[5] = "";
+
+	cr_assert_eq(plfs_pwrite(l.f, "aaaa", 4, 0), 4);
+	cr_assert_eq(lclose(&l), 0);
+	l = made("f");
+	cr_assert_eq(plfs_pread(l.f, buf, 4, 0), 4);
+	cr_assert_eq(fstat(l.fd, &st), 0);
+	old = inode_find(st.st_dev, st.st_ino); /* as plfs_sync_all() and a fork in another thread do */
+	cr_assert_eq(lclose(&l), 0);
+	l = made("f");
+	cr_assert_eq(plfs_pread(l.f, buf, 4, 0), 4);
+	inode_put(old, NULL); /* parks */
+	cr_assert_eq(plfs_pwrite(l.f, "bb", 2, 0), 2);
+	cr_assert_eq(plfs_pread(l.f, buf, 4, 0), 4); /* the record is in the maps, and counted */
+	cr_assert_str_eq(buf, "bbaa");
+	reader_release(&l.f->ino->v.r); /* as without memory */
+	cr_assert_eq(plfs_pread(l.f, buf, 4, 0), 4);
+	cr_assert_str_eq(buf, "bbaa", "%s", buf);
+	cr_assert_eq(lclose(&l), 0);
 }
