@@ -266,10 +266,10 @@ static long notes_alone(void) { return notes_len() / 16 - near_count("live."); }
 /* Of a process that was killed after its note, at whichever call, a repair leaves none. */
 Test(spread_lost, a_repair_removes_notes_without_live_files)
 {
-	long noted = 0;
+	long noted = 0, at;
 
 	write_parts();
-	for (long at = 1, killed = 1; killed; at++) {
+	for (long killed = at = 1; killed; at++) {
 		long before = notes_alone();
 
 		killed = 0;
@@ -279,7 +279,7 @@ Test(spread_lost, a_repair_removes_notes_without_live_files)
 	}
 	/* those that were not killed may have removed them */
 	for (int i = 0; i < 100 && notes_alone() <= 0; i++)
-		in_child(die_at, (void *)noted);
+		in_child(die_at, (void *)(noted ? noted : 1 + i % at));
 	cr_assert_gt(notes_alone(), 0, "some have a note alone");
 	cr_assert_eq(in_child(repair_it, NULL), 0);
 	cr_assert_eq(notes_len(), 0);
