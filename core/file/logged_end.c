@@ -238,7 +238,8 @@ static int find_live(void *arg, const char *path, const char *name, enum droppin
 /* With the end locked: have the true end in the view. */
 static int find_end(struct inode *ino, int fd)
 {
-	int ret = logged_finish_cut(ino, fd), found;
+	int ret = logged_finish_cut(ino, fd), found = 0;
+	uint64_t nr_lists = ino->v.r.nr_lists;
 
 	if (!ret)
 		ret = inode_still_logged(ino, publish_look_at_end(ino, fd, watch_changed(&ino->v.r.watch)));
@@ -248,7 +249,8 @@ static int find_end(struct inode *ino, int fd)
 	 * Bytes of a killed or still writing process beyond the stub's size are known to its live index only.
 	 * That may be in a backend that is not there.
 	 */
-	found = container_list_there(&ino->c, find_live, ino);
+	if (ino->v.r.nr_lists == nr_lists) /* else the look has found that there are none */
+		found = container_list_there(&ino->c, find_live, ino);
 	if (found == 1 || found == -EIO)
 		return inode_still_logged(ino, acquire_load(ino));
 	/* Who has closed its log since the look at the stub is in no list: its end was published before. */

@@ -170,6 +170,7 @@ static int load_listed(struct reader *r, const char *own, struct load *l)
 	struct index_inputs *in = &l->in;
 	int ret = index_inputs_list(in, r->c, own);
 
+	r->nr_lists += !ret;
 	if (ret == -ENOENT && !r->c->filled && !own) /* the file is empty, and nobody here has written */
 		ret = 0;
 	if (ret == -ENOENT)
@@ -393,6 +394,7 @@ int reader_reload(struct reader *r, struct writer *w, uint64_t generation_ns, bo
 			return 0;
 		}
 		ret = index_inputs_list(&in, r->c, w ? own : NULL);
+		r->nr_lists += !ret;
 		if (!ret)
 			watch_lives(&r->watch, r->c, &in);
 		/* Neither the list nor the watch would show a change between them. */

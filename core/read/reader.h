@@ -32,6 +32,7 @@ struct reader {
 	bool emptied;               /* the body counts as empty */
 	bool took_body;             /* the last read did read from it */
 	struct kept_map global; /* the kept map, if it is the base */
+	uint64_t nr_lists; /* so often the container was listed for them, all of it */
 	struct watch watch;
 	struct entries entries; /* as the last load or reload found them; of an older one nothing is known */
 	struct scatter *spare; /* for the next large read, or NULL; atomic */
