@@ -56,8 +56,8 @@ static int child(void *arg)
 		struct lfile l = open_one(i);
 		char c;
 
-		if (plfs_pread(l.f, &c, 1, 0) < 0 || plfs_pwrite(l.f, "child", 5, *(int *)arg * SLOT_LEN) != 5 ||
-		    lclose(&l))
+		if (plfs_pread(l.f, &c, 1, 0) < 0 ||
+		    plfs_pwrite(l.f, "child", 5, *(int *)arg * SLOT_LEN) != 5 || lclose(&l))
 			return 1;
 	}
 	return 0;
@@ -80,7 +80,8 @@ int main(int argc, char **argv)
 	scratch_setup();
 	for (int i = 0; i <= NR_THREADS; i++) {
 		no[i] = i;
-		check(!pthread_create(&threads[i], NULL, i < NR_THREADS ? lives : forks, &no[i]), "thread", i);
+		check(!pthread_create(&threads[i], NULL, i < NR_THREADS ? lives : forks, &no[i]), "thread",
+		      i);
 	}
 	for (int i = 0; i <= NR_THREADS; i++)
 		pthread_join(threads[i], NULL);
