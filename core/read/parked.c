@@ -52,6 +52,7 @@ static void take_out(unsigned i, struct parked **list)
 	*list = p;
 }
 
+/* Take what is of that container out of the table: one entry at most. NULL: none. */
 static struct parked *take(const struct store *store, const uint8_t *id)
 {
 	struct parked *found = NULL;
@@ -72,9 +73,10 @@ void parked_put(struct parked *p)
 		return;
 	}
 	gone = take(p->store, p->id);
-	do
-		take_out(next_slot = (next_slot + 1) % NR_PARKED, &gone);
-	while (total + p->size > PARKED_MAX);
+	do {
+		next_slot = (next_slot + 1) % NR_PARKED;
+		take_out(next_slot, &gone);
+	} while (total + p->size > PARKED_MAX);
 	table[next_slot] = p;
 	total += p->size;
 	mutex_unlock(&lock);
