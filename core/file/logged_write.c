@@ -211,7 +211,6 @@ int logged_close_writer(struct inode *ino, int fd)
 		owned_heed(ino, fd);
 	release_note(ino, ino->w.release_error, false);
 	inode_stop_writing(ino);
-	ino->v.r.own_log = UINT32_MAX;
 	if (!ino->w.lost && !ino->w.close_error)
 		return 0;
 	if (fd >= 0 && !inode_settle(ino, fd) && ino->v.stub.in_body) /* the mover has removed the log */

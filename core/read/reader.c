@@ -115,12 +115,13 @@ static int own_log_no(struct reader *r, const struct writer *w)
 }
 
 /* The inputs of a process that writes lack its live file, and the log of that (index_inputs_list()). */
-void reader_begin_own(struct reader *r, const struct writer *w)
+void reader_begin_own(struct reader *r, struct writer *w)
 {
 	const char *path = w->tail.log_path;
 
 	r->own_log = UINT32_MAX;
 	r->own_indexed = 0;
+	w->nr_pinned = 0; /* whatever was in other maps, which have gone */
 	for (uint32_t i = r->logs.nr; r->loaded && i-- > 0;)
 		if (!strcmp(r->logs.logs[i].path, path)) { /* one that is gone on with */
 			r->inputs.logs_digest -= index_log_digest(path, strlen(path));
@@ -318,13 +319,6 @@ static bool unpark(struct reader *r)
 	return r->loaded;
 }
 
-/* The maps are of before @w, whatever was in others meanwhile. */
-static void begin_own_anew(struct reader *r, struct writer *w)
-{
-	reader_begin_own(r, w);
-	w->nr_pinned = 0;
-}
-
 bool reader_carry(struct reader *r, struct writer *w, uint64_t generation_ns)
 {
 	if (r->loaded || w->indexed_len) /* some of its records are in the node index alone */
@@ -333,7 +327,7 @@ bool reader_carry(struct reader *r, struct writer *w, uint64_t generation_ns)
 	r->seeks_cut = false;
 	if (!unpark(r))
 		return false;
-	begin_own_anew(r, w);
+	reader_begin_own(r, w);
 	return true;
 }
 
@@ -344,7 +338,7 @@ static int load_parked(struct reader *r, struct writer *w)
 	int ret;
 
 	if (w)
-		begin_own_anew(r, w);
+		reader_begin_own(r, w);
 	ret = reader_reload(r, w, r->generation_ns, &changed);
 	if (!ret && !changed && w)
 		ret = reader_add_own(r, w);

@@ -88,10 +88,11 @@ void reader_park(struct reader *r);
 bool reader_carry(struct reader *r, struct writer *w, uint64_t generation_ns);
 
 /*
- * This process begins @w, or has closed it, and its records are in the maps (reader_add_own()): what the
- * inputs of the maps are now. So this process needs no new maps for what it did itself.
+ * Keep the inputs of the maps in step with this process's own log: its own work does not make them stale.
+ * reader_begin_own(): @w was opened, and the maps have none of its records. reader_end_own(): @w was closed,
+ * after reader_add_own().
  */
-void reader_begin_own(struct reader *r, const struct writer *w);
+void reader_begin_own(struct reader *r, struct writer *w);
 void reader_end_own(struct reader *r, const struct writer *w);
 
 /* Add the records that @w has written since the last load or call. Its open record stops growing. */

@@ -98,29 +98,22 @@ static bool take(const struct container *c, struct log_end *end)
 	return found;
 }
 
-bool resume_may(const struct container *c)
+/* Whether there is an end of @c; @again: of a log that was gone on with. @unknown: it cannot be told. */
+static bool has_end(const struct container *c, bool again, bool unknown)
 {
-	bool may = false;
+	bool has = false;
 
 	if (!mutex_trylock(&lock))
-		return true;
+		return unknown;
 	for (unsigned i = 0; i < NR_ENDS; i++)
-		may |= ends[i].pid && !memcmp(ends[i].id, c->id, STUB_ID_LEN);
+		has |= ends[i].pid && (!again || ends[i].again) && !memcmp(ends[i].id, c->id, STUB_ID_LEN);
 	mutex_unlock(&lock);
-	return may;
+	return has;
 }
 
-bool resume_again(const struct container *c)
-{
-	bool again = false;
+bool resume_may(const struct container *c) { return has_end(c, false, true); }
 
-	if (!mutex_trylock(&lock))
-		return false;
-	for (unsigned i = 0; i < NR_ENDS; i++)
-		again |= ends[i].pid && ends[i].again && !memcmp(ends[i].id, c->id, STUB_ID_LEN);
-	mutex_unlock(&lock);
-	return again;
-}
+bool resume_again(const struct container *c) { return has_end(c, true, false); }
 
 void resume_overwrite(const struct container *c, uint64_t most)
 {
