@@ -19,7 +19,7 @@ struct lease_table {
 	uint64_t active[WORDS];
 	uint64_t entered;
 	uint64_t written;
-	uint64_t zero;
+	uint64_t closed;
 	struct lease_slot slots[LEASE_SLOTS];
 };
 
@@ -214,8 +214,10 @@ uint64_t lease_stamp_of_all(struct store *store, int h)
 	struct lease l;
 
 	look_at(&l, store, h);
-	if (l.map)
+	if (l.map) {
 		__atomic_store_n(&table_of(&l)->written, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&table_of(&l)->closed, 0, __ATOMIC_RELAXED);
+	}
 	lease_abandon(&l);
 	return stamp_ns;
 }
@@ -362,18 +364,21 @@ static bool is_shared(const struct lease *l)
 	return false;
 }
 
-uint64_t lease_close_log(struct lease *l, uint64_t bytes)
+struct lease_sums lease_close_log(struct lease *l, uint64_t bytes, bool is_new)
 {
-	uint64_t *written = l->map ? &table_of(l)->written : NULL, all = 0;
+	struct lease_table *t = l->map ? table_of(l) : NULL;
+	struct lease_sums sums = { 0 };
 
-	if (written)
-		__atomic_fetch_add(written, bytes, __ATOMIC_SEQ_CST);
+	if (t)
+		__atomic_fetch_add(&t->written, bytes, __ATOMIC_SEQ_CST);
 	leave(l);
 	l->slot = &l->alone;
-	if (written && !is_shared(l))
-		all = __atomic_load_n(written, __ATOMIC_SEQ_CST);
+	if (t && !is_shared(l)) {
+		sums.written = __atomic_load_n(&t->written, __ATOMIC_SEQ_CST);
+		sums.closed = is_new ? __atomic_add_fetch(&t->closed, 1, __ATOMIC_SEQ_CST) : 0;
+	}
 	lease_abandon(l);
-	return all;
+	return sums;
 }
 
 static bool has_owners(const struct lease_table *t)
@@ -386,32 +391,52 @@ static bool has_owners(const struct lease_table *t)
 	return false;
 }
 
-bool lease_take_written(struct store *store, int h, uint64_t least, uint64_t rest)
+/* The place in the table @t of what is taken or added to. */
+typedef uint64_t *sum_of(struct lease_table *t);
+
+static uint64_t *written_of(struct lease_table *t) { return &t->written; }
+static uint64_t *closed_of(struct lease_table *t) { return &t->closed; }
+
+static bool take_sum(struct store *store, int h, sum_of *of, uint64_t least, uint64_t rest)
 {
-	uint64_t written;
+	uint64_t sum;
 	struct lease l;
 	bool taken;
 
 	look_at(&l, store, h);
 	if (!l.map)
 		return false;
-	written = __atomic_load_n(&table_of(&l)->written, __ATOMIC_SEQ_CST);
-	taken = written >= least && !has_owners(table_of(&l)) &&
-		__atomic_compare_exchange_n(&table_of(&l)->written, &written, rest, false, __ATOMIC_SEQ_CST,
+	sum = __atomic_load_n(of(table_of(&l)), __ATOMIC_SEQ_CST);
+	taken = sum >= least && !has_owners(table_of(&l)) &&
+		__atomic_compare_exchange_n(of(table_of(&l)), &sum, rest, false, __ATOMIC_SEQ_CST,
 					    __ATOMIC_RELAXED);
 	lease_abandon(&l);
 	return taken;
 }
 
-void lease_add_written(struct store *store, int h, uint64_t bytes)
+static void add_sum(struct store *store, int h, sum_of *of, uint64_t more)
 {
 	struct lease l;
 
 	look_at(&l, store, h);
 	if (l.map)
-		__atomic_fetch_add(&table_of(&l)->written, bytes, __ATOMIC_RELAXED);
+		__atomic_fetch_add(of(table_of(&l)), more, __ATOMIC_RELAXED);
 	lease_abandon(&l);
 }
+
+bool lease_take_written(struct store *store, int h, uint64_t least, uint64_t rest)
+{
+	return take_sum(store, h, written_of, least, rest);
+}
+
+void lease_add_written(struct store *store, int h, uint64_t bytes) { add_sum(store, h, written_of, bytes); }
+
+bool lease_take_closed(struct store *store, int h, uint64_t least)
+{
+	return take_sum(store, h, closed_of, least, 0);
+}
+
+void lease_add_closed(struct store *store, int h, uint64_t logs) { add_sum(store, h, closed_of, logs); }
 
 void lease_host_forgotten(struct store *store, int h)
 {

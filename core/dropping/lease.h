@@ -14,7 +14,7 @@
  *     8  32  active         a bit for each slot: its owner may hold a lease
  *    40   8  entered        1 + the generation in which the stub's table of hosts got this host
  *    48   8  written        bytes in logs that have been closed since the last sweep, about (file/sweep.h)
- *    56   8  zeros
+ *    56   8  closed         new logs that were closed while nobody else wrote, since the last sweep of these
  *    64  64* slots          255 of them; a page gets space when one of its slots is used
  *   a slot:
  *     0   4  pid            of its owner, 0: free
@@ -106,20 +106,28 @@ void lease_host_entered(struct lease *l, uint64_t generation_ns);
 /* The host whose notice @h is, open to write, has been taken out of the stub's table. */
 void lease_host_forgotten(struct store *store, int h);
 
-/*
- * The log that the owner of the slot wrote is closed, with @bytes more than when it was opened. Ends as
- * lease_close() does. Returns how many bytes the table then has of all logs of this host; 0: without a
- * table, or while another process of the host writes. Of processes that do this at once the last one sees
- * what all have written.
- */
-uint64_t lease_close_log(struct lease *l, uint64_t bytes);
+/* What the processes of a host have written since the last sweep. */
+struct lease_sums {
+	uint64_t written, closed; /* bytes; logs */
+};
 
 /*
- * If no other process has a slot in the table of the open notice @h, and it has @least bytes or more, make
- * that @rest: true. Of processes that do this at once one gets true. lease_add_written(): more of them.
+ * The log that the owner of the slot wrote is closed, with @bytes more than when it was opened; @is_new: it
+ * was made for that. Ends as lease_close() does. Returns what the table then has of all logs of this host;
+ * no logs unless this one is new; zeros: without a table, or while another process of the host writes. Of
+ * processes that do this at once the last one sees what all have written.
+ */
+struct lease_sums lease_close_log(struct lease *l, uint64_t bytes, bool is_new);
+
+/*
+ * If no other process has a slot in the table of the open notice @h, and that has @least bytes written or
+ * more, make it @rest: true. Of processes that do this at once one gets true. lease_add_written(): more of
+ * them. The same of logs closed.
  */
 bool lease_take_written(struct store *store, int h, uint64_t least, uint64_t rest);
 void lease_add_written(struct store *store, int h, uint64_t bytes);
+bool lease_take_closed(struct store *store, int h, uint64_t least);
+void lease_add_closed(struct store *store, int h, uint64_t logs);
 
 /* The lowest position from @off on at which a lease of another process begins; UINT64_MAX: none. */
 uint64_t lease_next_other(const struct lease *l, uint64_t off);

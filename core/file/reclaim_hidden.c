@@ -121,25 +121,40 @@ void reclaim_end_hidden(struct reclaim *rc)
 
 /* ---- what goes ---- */
 
-/* The largest stamp up to which it pays to void all: the sum of what goes against that of what is copied. */
+/* What voiding all up to a stamp takes away, and what has to be copied before. */
+struct bargain {
+	uint64_t nr, bytes, copied;
+};
+
+static bool pays(const struct bargain *b, uint64_t size)
+{
+	return b->bytes && b->copied <= b->bytes / PAYS_TIMES && b->copied <= size / COPY_PART;
+}
+
+static bool pays_little(const struct bargain *b)
+{
+	return b->nr > 1 && b->copied <= b->nr * RECLAIM_LITTLE;
+}
+
+/* The largest stamp up to which it pays to void all. @size: of the file; 0: logs of little. */
 static uint64_t best_stamp(const struct reclaim *rc, struct reclaim_log *const *by_end,
 			   struct reclaim_log *const *by_begin, uint64_t size)
 {
-	uint64_t best_ns = 0, goes = 0, copied = 0;
+	struct bargain b = { 0 };
+	uint64_t best_ns = 0;
 	size_t nr = HASH_COUNT(rc->logs), begun = 0;
 	bool stays = false; /* of a killed writer: its live file may have the size of the file */
 
-	for (size_t i = 0; i < nr && by_end[i]->max_ns < rc->stamp_ns; i++) {
+	for (size_t i = 0; i < nr && by_end[i]->max_ns < rc->stamp_ns && !stays; i++) {
 		uint64_t stamp_ns = by_end[i]->max_ns;
 
-		goes += by_end[i]->len;
+		b.nr += by_end[i]->listed;
+		b.bytes += by_end[i]->len;
 		for (; begun < nr && by_begin[begun]->min_ns <= stamp_ns; begun++) {
-			copied += by_begin[begun]->used;
+			b.copied += by_begin[begun]->used;
 			stays |= by_begin[begun]->open && by_begin[begun]->used;
 		}
-		if (stays || copied > size / COPY_PART)
-			break;
-		if (goes && copied <= goes / PAYS_TIMES)
+		if (!stays && (size ? pays(&b, size) : pays_little(&b)))
 			best_ns = stamp_ns;
 	}
 	return best_ns;
@@ -168,7 +183,7 @@ static int look_back(struct reclaim *rc, uint64_t size)
 	struct reclaim_log **by_ends = in_order(rc, by_end), **by_begins = NULL;
 	int ret = by_ends ? 0 : -ENOMEM;
 
-	if (!ret)
+	if (!ret && size)
 		go_back(rc, by_ends, size);
 	if (!ret && rc->stamp_ns <= rc->ino->v.stub.generation_ns)
 		ret = 1;
@@ -185,7 +200,7 @@ static int look_back(struct reclaim *rc, uint64_t size)
 	return ret;
 }
 
-int reclaim_begin_hidden(struct reclaim *rc, uint64_t size)
+static int begin(struct reclaim *rc, uint64_t size)
 {
 	int ret = reclaim_check_file(rc);
 
@@ -203,6 +218,9 @@ int reclaim_begin_hidden(struct reclaim *rc, uint64_t size)
 		ret = rc->nr_goes ? reclaim_check_logs(rc) : 1;
 	return ret == -EREMCHG ? 1 : ret;
 }
+
+int reclaim_begin_hidden(struct reclaim *rc, uint64_t size) { return size ? begin(rc, size) : 1; }
+int reclaim_begin_little(struct reclaim *rc) { return begin(rc, 0); }
 
 /* ---- the copy ---- */
 

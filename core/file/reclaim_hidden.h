@@ -17,6 +17,15 @@
  * live file a stat knows the size. 0; 1: there is nothing that pays; -errno.
  */
 int reclaim_begin_hidden(struct reclaim *rc, uint64_t size);
+
+/*
+ * The same for many logs of little. F is now: no log counts as new, and all that is visible in those that go
+ * is copied, if that is RECLAIM_LITTLE bytes for each of them at most.
+ */
+int reclaim_begin_little(struct reclaim *rc);
+#define RECLAIM_LITTLE ((uint64_t)64 << 10)
+
+/* R4, if rc->moves. */
 int reclaim_copy_hidden(struct reclaim *rc);
 void reclaim_end_hidden(struct reclaim *rc);
 

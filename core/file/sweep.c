@@ -16,6 +16,8 @@
 
 #include <unistd.h>
 
+uint64_t sweep_little_at = 128;
+
 #define SWEEP_AT 9    /* quarters of the size, in all logs of the file */
 #define SWEEP_AGAIN 3 /* quarters that are written until the next look */
 
@@ -36,54 +38,98 @@ static bool is_owners_alone(const struct inode *ino, const struct stat *st)
 	return st->st_nlink && st->st_uid == geteuid() && (!ino->m->store.remote || !(st->st_mode & 022));
 }
 
-static int carry_out(struct inode *ino, int fd, int marked)
+/* So many new logs of little are worth the same look: RECLAIM_LITTLE bytes of the file for each, at most. */
+static uint64_t worth_logs(const struct inode *ino)
 {
-	struct reclaim rc = { .ino = ino, .fd = fd, .marked = marked, .alone = ino->m->store.remote };
-	uint64_t nr_left;
-	int ret = reclaim_begin_hidden(&rc, view_known_size(&ino->v));
+	return max_u64(sweep_little_at, view_known_size(&ino->v) / RECLAIM_LITTLE);
+}
 
-	if (!ret && rc.moves)
-		ret = reclaim_copy_hidden(&rc);
+static int carry_out(struct reclaim *rc, int ret)
+{
+	uint64_t nr_left;
+
+	if (!ret && rc->moves)
+		ret = reclaim_copy_hidden(rc);
 	if (!ret)
-		ret = reclaim_sync(&rc);
+		ret = reclaim_sync(rc);
 	if (!ret)
-		ret = reclaim_commit(&rc, &nr_left);
-	msg_debug(MSG_WRITE, "%s: sweep: %s; %llu of %llu logs were hidden%s%s", ino->c.dir,
-		  ret > 0 ? "nothing to do" : ret ? strerror(-ret) : "done", (unsigned long long)rc.nr_goes,
-		  (unsigned long long)rc.nr_logs, *rc.why ? ": " : "", rc.why);
-	reclaim_end_hidden(&rc);
+		ret = reclaim_commit(rc, &nr_left);
+	msg_debug(MSG_WRITE, "%s: sweep: %s; %llu of %llu logs go%s%s", rc->ino->c.dir,
+		  ret > 0 ? "nothing to do" : ret ? strerror(-ret) : "done", (unsigned long long)rc->nr_goes,
+		  (unsigned long long)rc->nr_logs, *rc->why ? ": " : "", rc->why);
+	reclaim_end_hidden(rc);
 	return ret;
 }
 
-/* With the notice @h open. */
-static void take_turn(struct inode *ino, int fd, int marked, int h, uint64_t least)
+/* What could not be done the next to close tries again; or, as it takes longer, one of the next. */
+static void sweep_hidden(struct reclaim *rc, int h, uint64_t least)
 {
-	struct store *s = &ino->m->store;
 	uint64_t again = least / SWEEP_AT * SWEEP_AGAIN;
+	struct store *s = &rc->ino->m->store;
 
-	if (s->remote && (marked < 0 || stub_lock_alone(marked)))
+	if (lease_take_written(s, h, least, least - again) &&
+	    carry_out(rc, reclaim_begin_hidden(rc, view_known_size(&rc->ino->v))) < 0)
+		lease_add_written(s, h, again);
+}
+
+static void sweep_little(struct reclaim *rc, int h, uint64_t least)
+{
+	struct store *s = &rc->ino->m->store;
+
+	if (lease_take_closed(s, h, least) && carry_out(rc, reclaim_begin_little(rc)) < 0)
+		lease_add_closed(s, h, least / 2);
+}
+
+/* With the notice @h open. @little, @hidden: so much is due; 0: none is. */
+static void take_turn(struct inode *ino, int fd, int marked, int h, uint64_t little, uint64_t hidden)
+{
+	struct reclaim rc = { .ino = ino, .fd = fd, .marked = marked, .alone = ino->m->store.remote };
+
+	if (rc.alone && (marked < 0 || stub_lock_alone(marked)))
 		return;
-	if (lease_take_written(s, h, least, least - again) && carry_out(ino, fd, marked) < 0)
-		lease_add_written(s, h, again); /* the next to close tries again */
-	if (s->remote)
+	if (little)
+		sweep_little(&rc, h, little);
+	else
+		sweep_hidden(&rc, h, hidden);
+	if (rc.alone)
 		stub_try_mark_in_use(marked);
+}
+
+/* What lies in another place, and is not home, is not to be made of what is. */
+static uint64_t little_due(const struct inode *ino, uint64_t closed)
+{
+	uint64_t least;
+
+	if (likely(closed < sweep_little_at) || ino->m->store.near || ino->v.stub.placed)
+		return 0;
+	least = worth_logs(ino);
+	return closed >= least ? least : 0;
+}
+
+static uint64_t hidden_due(const struct inode *ino, int fd, uint64_t written)
+{
+	uint64_t least = written < logged_least_len / STUB_HOSTS_NR ? 0 : worth(ino, fd);
+
+	return written >= least ? least : 0;
 }
 
 void sweep(struct inode *ino, int fd, int marked)
 {
-	uint64_t written = ino->w.host_written, least;
+	struct lease_sums sums = ino->w.host;
+	uint64_t little, hidden;
 	struct stat st;
 	int h;
 
-	ino->w.host_written = 0;
-	if (likely(written < logged_least_len / STUB_HOSTS_NR) || ino->v.stub.in_body || ino->w.lost)
+	ino->w.host = (struct lease_sums){ 0 };
+	if (ino->v.stub.in_body || ino->w.lost)
 		return;
-	least = worth(ino, fd);
-	if (written < least || sys.fstat(fd, &st) || !is_owners_alone(ino, &st))
+	little = little_due(ino, sums.closed);
+	hidden = little ? 0 : hidden_due(ino, fd, sums.written);
+	if (likely(!little && !hidden) || sys.fstat(fd, &st) || !is_owners_alone(ino, &st))
 		return;
 	h = notice_open(&ino->c, O_RDWR);
 	if (h < 0)
 		return;
-	take_turn(ino, fd, marked, h, least);
+	take_turn(ino, fd, marked, h, little, hidden);
 	store_close(&ino->m->store, &h);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sweep: a file that is written over in place, again and again, keeps to about twice its size, and what
- * is being written. Whoever closes it last removes the logs all of whose bytes are hidden.
+ * The sweep: whoever closes a file last removes logs. It does so for two reasons.
+ *
+ * What is hidden: a file that is written over in place, again and again, keeps to about twice its size, and
+ * what is being written. The logs all of whose bytes are hidden go.
  *
  * Each writer adds what it has written to a word that the processes of a host share (lease_close_log()). A
  * file whose logs have got more than SWEEP_AT quarters of its size since the last sweep is looked at, by
@@ -14,6 +16,11 @@
  * 1992). What hides it has been on the disk for as long as the last run took, and is synced here. The
  * newest logs are not: they need not be, and it would take long.
  *
+ * Logs of little: a new process for each line, as in a script's loop, makes as many logs. Each adds one to
+ * another word if it was closed while nobody else wrote the file: so ranks that write it at once do not
+ * count. Of sweep_little_at such logs, and of one for each RECLAIM_LITTLE bytes of the file, one is made, by
+ * the same steps: it has all that is visible, and the copy takes as long as writing the file once took.
+ *
  * Not swept: logs of which more is visible (plfs compact copies all); a file of another user; one that
  * others may write too, where hosts share the backend: there the sweep has to lock all others out, who wait
  * for it.
@@ -22,6 +29,8 @@
 #define PLFS_SWEEP_H
 
 #include "core/file/inode.h"
+
+extern uint64_t sweep_little_at; /* tests make it smaller */
 
 /*
  * The last description of @ino in this process is about to be closed, and its log has been. @fd: a

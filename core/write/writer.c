@@ -585,7 +585,8 @@ int writer_close(struct writer *w)
 	written = tail_len(&w->tail) - w->begun_len;
 	tail_give_back(&w->tail); /* before another writer may continue the log */
 	w->close_error = tail_close(&w->tail, !ret);
-	w->host_written = lease_close_log(&w->leased.lease, written); /* who is the last finds no live file */
+	/* who is the last finds no live file */
+	w->host = lease_close_log(&w->leased.lease, written, !w->tail.resumed);
 	w->release_error = 0;
 	if (unlikely(w->tail.near) && place_releases_home(w->tail.c->store))
 		w->release_error = ret;

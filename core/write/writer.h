@@ -27,7 +27,7 @@ struct writer {
 	struct leased leased;    /* where @last may grow, and be folded into @prev */
 	uint64_t begun_len;    /* of the log, when it was opened */
 	uint64_t indexed_len;  /* bytes that it has appended to the node index */
-	uint64_t host_written; /* after writer_close(): lease_close_log() */
+	struct lease_sums host; /* after writer_close(): what lease_close_log() returned */
 	bool names_synced; /* the log's name, and the kept map's loss of its own, are on stable storage */
 	bool is_ended; /* writer_tell_last() was called; end_error: what writer_close() is to return */
 	int end_error;

@@ -36,22 +36,26 @@ def measure(place, out, rounds, nr_files):
 LOGS = "small=0"
 
 
+def reopened(place, out, name, options, nr_lines, rounds, text):
+    seconds = {how: collections.defaultdict(list) for how in (None, "log", LOGS)}
+    for _, how in turns(seconds, rounds):
+        env, target = place.library(how)
+        for which, s in run("bench_reopened", [*options, "-n", nr_lines, f"{target}/log"], env).items():
+            seconds[how][which].append(s / (nr_lines / 8))
+    out.details[f"{name} {place.name}"] = {str(how): dict(which) for how, which in seconds.items()}
+    print(f"\n{nr_lines} lines, each appended by {text}, {place.fs}: us a line")
+    print("%-9s %10s %10s  %-20s %s" % ("", "early", "late", " late over early", " late over plain"))
+    for how, which in seconds.items():
+        growth, over = ratios(which["late"], which["early"]), ratios(which["late"], seconds[None]["late"])
+        medians = [statistics.median(which[when]) * 1e6 for when in ("early", "late")]
+        print("%-9s %10.1f %10.1f  %-20s %s" % (how or "plain", *medians, spread_text(growth), spread_text(over)),
+              flush=True)
+        if how:
+            out.figure(f"{name}/{place.name}/{how}/growth", growth)
+            out.figure(f"{name}/{place.name}/{how}/over plain", over)
+
+
 def section_reopened(places, out):
-    nr_lines = 4096 if out.quick else 16384
     for place in places:
-        seconds = {how: collections.defaultdict(list) for how in (None, "log", LOGS)}
-        for _, how in turns(seconds, min(out.rounds, 5)):
-            env, target = place.library(how)
-            for which, s in run("bench_reopened", ["-n", nr_lines, f"{target}/log"], env).items():
-                seconds[how][which].append(s / (nr_lines / 8))
-        out.details[f"reopened {place.name}"] = {str(how): dict(which) for how, which in seconds.items()}
-        print(f"\n{nr_lines} lines, each appended by open, write and close, {place.fs}: us a line")
-        print("%-9s %10s %10s  %-20s %s" % ("", "early", "late", " late over early", " late over plain"))
-        for how, which in seconds.items():
-            growth, over = ratios(which["late"], which["early"]), ratios(which["late"], seconds[None]["late"])
-            medians = [statistics.median(which[when]) * 1e6 for when in ("early", "late")]
-            print("%-9s %10.1f %10.1f  %-20s %s" % (how or "plain", *medians, spread_text(growth), spread_text(over)),
-                  flush=True)
-            if how:
-                out.figure(f"reopened/{place.name}/{how}/growth", growth)
-                out.figure(f"reopened/{place.name}/{how}/over plain", over)
+        reopened(place, out, "reopened", [], 4096 if out.quick else 16384, min(out.rounds, 5), "open, write and close")
+        reopened(place, out, "each", ["-p"], 1024 if out.quick else 4096, min(out.rounds, 3), "a new process")

@@ -80,6 +80,9 @@ def rows_of_reopening():
             yield Row(f"reopened/{where}/{how}/growth",
                       f"open, append a line, close: the last of 16384 over the first, {{{where}}}{text}", 1.5, False, "")
             yield Row(f"reopened/{where}/{how}/over plain", f"the same over plain, {{{where}}}{text}", None, False, "")
+            yield Row(f"each/{where}/{how}/growth",
+                      f"a new process appends a line: the last of 4096 over the first, {{{where}}}{text}", 1.5, False, "")
+            yield Row(f"each/{where}/{how}/over plain", f"the same over plain, {{{where}}}{text}", None, False, "")
 
 
 def rows_of_counting():

@@ -6,6 +6,7 @@
  * while compact stands still; and the next compact has the rest.
  */
 #include "core/file/logged.h"
+#include "core/file/sweep.h"
 #include "test/lib/calls.h"
 #include "test/lib/scratch.h"
 #include "test/lib/turn.h"
@@ -227,13 +228,16 @@ static int write_meanwhile(void *arg)
 	return lfill(&l, W_OFF, W_LEN, 9) != W_LEN || lclose(&l);
 }
 
-/* The last run writes it all, and sweeps when it closes. */
+static off_t swept_from; /* in a child: inherited */
+
+/* The last run writes it all, or the last of many a part of it, and sweeps when it closes. */
 static int sweep_it(void *hook)
 {
 	struct lfile l = lopen("f", O_RDWR);
 
 	logged_least_len = 1 << 16;
-	if (lfill(&l, 0, LEN, 8) != LEN)
+	sweep_little_at = swept_from ? 2 : sweep_little_at;
+	if (lfill(&l, swept_from, LEN - (size_t)swept_from, 8) != LEN - swept_from)
 		return 101;
 	calls_intercept();
 	on_call = (int (*)(enum call))hook;
@@ -295,6 +299,7 @@ struct plan {
 	bool repaired; /* before the next compact */
 	bool sweeps;
 	bool pinned; /* a little of the first log is visible, and is copied */
+	bool little; /* many logs of little: all of them are */
 };
 
 /* What a sweep finds: two runs, and its own. */
@@ -305,7 +310,26 @@ static void make_runs(bool pinned, bool killed)
 	one((struct write){ pinned ? 1000 : 0, pinned ? LEN - 1000 : LEN, 2, 0, false });
 	if (killed) /* that run has not been counted */
 		one((struct write){ 0, LEN, 3, 0, false });
-	pattern_fill(image, LEN, 0, 8);
+	swept_from = 0;
+}
+
+/* A part in each log; some is cut off. The last is to come. */
+static void make_little(void)
+{
+	memset(image, 0, sizeof(image));
+	for (int i = 0; i < 8; i++)
+		one((struct write){ i * 50000, 50000, 1, 0, false });
+	one((struct write){ 250000, 50000, 3, 220000, false });
+	swept_from = 360000;
+}
+
+static void make_swept(const struct plan *p)
+{
+	if (p->little)
+		make_little();
+	else
+		make_runs(p->pinned, p->killed);
+	pattern_fill(image + swept_from, LEN - (size_t)swept_from, (uint64_t)swept_from, 8);
 	memcpy(with_write, image, LEN);
 	pattern_fill(with_write + W_OFF, W_LEN, W_OFF, 9);
 	is_written = false;
@@ -320,7 +344,7 @@ static bool at_call(const struct plan *p, long nr)
 	pid_t pid;
 
 	if (p->sweeps)
-		make_runs(p->pinned, p->killed);
+		make_swept(p);
 	else
 		make_file(p->whole, p->killed, p->many, p->grows);
 	if (p->resumes)
@@ -363,7 +387,8 @@ static bool at_call(const struct plan *p, long nr)
 		cr_assert_eq(count_files("live."), 0, "call %ld, repaired", nr);
 	}
 	if (over && p->sweeps)
-		cr_assert_eq(count_logs(), 2 + p->pinned + p->writes, "call %ld: no sweep", nr);
+		cr_assert_eq(count_logs(), (p->little ? 1 : 2) + p->pinned + p->writes, "call %ld: no sweep",
+			     nr);
 	status = in_child(compact, NULL);
 	cr_assert(!status || status == 1, "call %ld: the next compact: %d", nr, status);
 	cr_assert_eq(in_child(look_newly, NULL), 0, "call %ld, compacted", nr);
@@ -461,6 +486,16 @@ Test(crash_compact, what_is_written_meanwhile_is_there_whichever_call_of_a_sweep
 Test(crash_compact, the_bytes_are_read_at_each_call_of_a_sweep)
 {
 	at_each_call((struct plan){ .sweeps = true, .stops = true });
+}
+
+Test(crash_compact, the_bytes_are_there_whichever_call_of_a_sweep_of_little_was_the_last)
+{
+	at_each_call((struct plan){ .sweeps = true, .little = true });
+}
+
+Test(crash_compact, what_is_written_meanwhile_is_there_whichever_call_of_a_sweep_of_little_it_met)
+{
+	at_each_call((struct plan){ .sweeps = true, .little = true, .stops = true, .writes = true });
 }
 
 /* ---- a small file ---- */

@@ -48,6 +48,8 @@ static const struct {
 	  false },
 	{ "written, read and closed by one, and open in the other", "Q.open P.open P.w0 P.pread P.close",
 	  false },
+	{ "of logs of little, of which the next process makes one",
+	  "R.open R.w0 R.done Q.append Q.write Q.close R.many", false },
 };
 enum { NR_STATES = sizeof(states) / sizeof(states[0]) };
 
@@ -421,6 +423,8 @@ int main(int argc, char **argv)
 			return 2;
 		serve(board, atoi(argv[2]), atoi(argv[3]));
 	}
+	if (argc == 3 && !strcmp(argv[1], "--many"))
+		return count_more_in(argv[2]);
 	text = take_options(argc, argv);
 	judge_begin();
 	if (text) {

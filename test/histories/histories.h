@@ -31,7 +31,7 @@ enum call {
 	SWAP, CLOSE, EXIT, KILL,
 	PUNCH, ALLOC, COPY, FLATTEN, COMPACT, BOTH,
 	NR_CALLS, /* those from here on are the checker's own */
-	STAT_G = NR_CALLS, LOOK, LOOK_G, DONE, REMOVE, NR_ALL_CALLS
+	STAT_G = NR_CALLS, LOOK, LOOK_G, DONE, REMOVE, MANY, NR_ALL_CALLS
 };
 
 struct step {
@@ -107,6 +107,9 @@ void word_wake(uint32_t *word);
 
 /* serve.c: for good. @depth and @slot of an image that goes on after an exec; -1: the zygote. */
 _Noreturn void serve(struct board *board, int slot, int depth);
+
+/* Tell the library that many logs of each file in the backend @dir were closed. 0: it was told. */
+int count_more_in(const char *dir);
 
 /* ---- calls.c: words, text, and what is possible when ---- */
 

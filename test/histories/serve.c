@@ -8,6 +8,7 @@
 #include "histories.h"
 
 #include <fcntl.h>
+#include <ftw.h>
 #include <linux/futex.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -239,6 +240,55 @@ static void command(const char *verb)
 	waitpid(pid, NULL, 0);
 }
 
+/* Of logs of little that were closed, in the notice of each container (core/dropping/lease.h). */
+static int count_more(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	static const uint64_t closed = 1000;
+	int fd;
+
+	(void)st;
+	if (type != FTW_F || strncmp(path + ftw->base, "notice.", 7))
+		return 0;
+	fd = open(path, O_WRONLY);
+	if (fd < 0 || pwrite(fd, &closed, sizeof(closed), 4096 + 56) != sizeof(closed))
+		return 1;
+	return close(fd);
+}
+
+int count_more_in(const char *dir)
+{
+	return nftw(dir, count_more, 8, FTW_PHYS);
+}
+
+/* The backend of f is in the mapping; a process without the library sees it. */
+static void many(struct outcome *o)
+{
+	char map[4096], *entry, *next, *dir;
+	int status = 0;
+
+	if (!getenv("LD_PRELOAD"))
+		return;
+	snprintf(map, sizeof(map), "%s", getenv("PLFS_MAP"));
+	for (entry = map; entry; entry = next) {
+		next = strchr(entry, ':');
+		if (next)
+			*next++ = 0;
+		entry[strcspn(entry, "{,")] = 0;
+		dir = strchr(entry, '=');
+		if (dir)
+			*dir++ = 0;
+		if (strncmp(b->f, entry, strlen(entry)) || b->f[strlen(entry)] != '/')
+			continue;
+		if (!fork()) {
+			unsetenv("LD_PRELOAD");
+			execl("/proc/self/exe", "histories", "--many", dir ? dir : entry, NULL);
+			_exit(127);
+		}
+		wait(&status);
+	}
+	o->err = status;
+}
+
 static void close_all(void)
 {
 	if (me->map)
@@ -320,6 +370,8 @@ static void on_name(struct outcome *o, enum call call, int i)
 		return command("flatten");
 	case COMPACT:
 		return command("compact");
+	case MANY:
+		return many(o);
 	case DONE:
 		return close_all();
 	default: /* REMOVE */
