@@ -6,6 +6,7 @@
  * the words of power_steps.h; power_try.h has how much of each is tried.
  */
 #include "core/file/logged.h"
+#include "core/file/sweep.h"
 #include "test/lib/power_try.h"
 
 #include <criterion/criterion.h>
@@ -121,6 +122,15 @@ static void swept(void)
 	add_steps("B: open write 640 95360 sync close A: open write 640 95360 close open write 0 96000 close");
 }
 
+/* Each close but the first makes one of two logs. */
+static void swept_little(void)
+{
+	sweep_little_at = 2;
+	add_steps("A: open dir write 0 6400 sync close B: open write 6400 6400 sync close");
+	add_steps("A: open write 12800 640 close B: open write 640 640 sync truncate 9600 close");
+	add_steps("A: open write 3200 1280 sync write 9600 640 close");
+}
+
 Test(power, strided_writes_and_syncs, .timeout = 900) { fail_anywhere_in(strided); }
 Test(power, small_writes_that_are_staged, .timeout = 900) { fail_anywhere_in(staged); }
 Test(power, more_records_than_the_live_file_holds, .timeout = 900) { fail_anywhere_in(spilled); }
@@ -137,6 +147,7 @@ Test(power, a_file_that_is_compacted_without_a_copy, .timeout = 900)
 	fail_anywhere_in(overwritten_as_a_whole);
 }
 Test(power, a_file_that_is_swept, .timeout = 900) { fail_anywhere_in(swept); }
+Test(power, a_file_of_whose_logs_one_is_made, .timeout = 900) { fail_anywhere_in(swept_little); }
 Test(power, a_small_file, .timeout = 900) { fail_anywhere_in(bare); }
 Test(power, a_small_file_that_grows, .timeout = 900) { fail_anywhere_in(no_longer_bare); }
 Test(power, a_file_that_is_never_synced, .timeout = 900) { fail_anywhere_in(never_synced); }
