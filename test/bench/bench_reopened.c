@@ -12,6 +12,8 @@
 
 #include "bench.h"
 
+extern char **environ;
+
 static long nr_lines = 16384;
 static const char *path;
 
