@@ -288,10 +288,10 @@ static int load_latest(struct log_sums *sums, const struct container *c, const c
 }
 
 /* Step from *@at to the table before. -ENODATA: there is none. */
-static int step(struct log_sums *sums, struct store *s, int h, const uint8_t *id, uint64_t *at)
+static int step(struct log_sums *sums, struct trailer_walk *walk, uint64_t *at)
 {
 	struct index_trailer t;
-	int ret = trailer_at(s, h, id, *at, &t);
+	int ret = trailer_walk_at(walk, *at, &t);
 
 	if (!ret && !t.prev_table)
 		ret = -ENODATA;
@@ -302,28 +302,45 @@ static int step(struct log_sums *sums, struct store *s, int h, const uint8_t *id
 }
 
 /*
+ * From *@at on to the last trailer that ends behind @end; *@after becomes the one behind that, if it was met.
+ * -ENODATA: it is the first with a table; -EAGAIN: it is more than max_steps away.
+ */
+static int walk_to(struct log_sums *sums, const struct container *c, int h, uint64_t end, uint64_t *at,
+		   uint64_t *after)
+{
+	struct trailer_walk walk = { .s = c->store, .h = h, .id = c->id };
+	uint64_t before = *at;
+	unsigned nr_steps = 0;
+	int ret = 0;
+
+	while (!ret && before > end) {
+		*after = *at == before ? *after : *at;
+		*at = before;
+		if (sums->max_steps && nr_steps++ == sums->max_steps)
+			ret = -EAGAIN;
+		else
+			ret = step(sums, &walk, &before);
+	}
+	trailer_walk_end(&walk);
+	return ret;
+}
+
+/*
  * The table of chunk @no, in front of the latest one: the first that was made when the chunk was whole. (An
  * earlier one has the checksum of a part of it.) -EAGAIN: it is more than max_steps away.
  */
 static int load_older(struct log_sums *sums, const struct container *c, const char *path, int h, uint64_t no,
 		      const struct sums_table **found)
 {
-	uint64_t end = (no + 1) * CHUNK, at = 0, before, after = 0;
+	uint64_t end = (no + 1) * CHUNK, at = 0, after = 0;
 	int ret = sums->nr_trailers ? 0 : -EBADMSG;
 	struct sums_table *t = NULL;
-	unsigned nr_steps = 0;
 
 	/* From one that is certainly all behind the chunk on to the last that ends there. */
 	for (uint32_t i = 0; i < sums->nr_trailers && (!i || sums->trailers[i] > end + 2 * CHUNK); i++)
 		at = sums->trailers[i];
-	for (before = at; !ret && before > end;) {
-		after = at == before ? after : at;
-		at = before;
-		if (sums->max_steps && nr_steps++ == sums->max_steps)
-			ret = -EAGAIN;
-		else
-			ret = step(sums, c->store, h, c->id, &before);
-	}
+	if (!ret)
+		ret = walk_to(sums, c, h, end, &at, &after);
 	if (ret == -EAGAIN) /* the next walk goes on here */
 		return at < sums->trailers[sums->nr_trailers - 1] && add_trailer(sums, at) ? -ENOMEM : ret;
 	if (!ret || ret == -ENODATA)

@@ -8,6 +8,9 @@
 #include "core/dropping/datalog.h"
 
 #define SCAN_LEN ((size_t)1 << 20)
+#define WINDOW_LEN ((size_t)64 << 10)
+#define NEAR_LEN (WINDOW_LEN / 8) /* of trailers that are farther apart, a window would have too few */
+#define NEAR_STEPS 2              /* most walks end before so many, and need no window */
 
 int trailer_at(struct store *s, int h, const uint8_t *id, uint64_t at, struct index_trailer *t)
 {
@@ -38,14 +41,57 @@ int trailer_last(struct store *s, int h, const uint8_t *id, struct index_trailer
 	return trailer_at(s, h, id, len - INDEX_TRAILER_LEN, t);
 }
 
-int trailer_prev(struct store *s, int h, const uint8_t *id, struct index_trailer *t)
+void trailer_walk_end(struct trailer_walk *walk)
 {
-	return t->prev ? trailer_at(s, h, id, t->prev, t) : -ENODATA;
+	mem_free(walk->window);
+	*walk = (struct trailer_walk){ .s = walk->s, .h = walk->h, .id = walk->id };
 }
 
-int trailer_prev_table(struct store *s, int h, const uint8_t *id, struct index_trailer *t)
+/* The @len bytes at @at. NULL: the window has not all of them. */
+static const uint8_t *in_window(const struct trailer_walk *walk, uint64_t at, size_t len)
 {
-	return t->prev_table ? trailer_at(s, h, id, t->prev_table, t) : -ENODATA;
+	if (len > walk->len || at < walk->from || at - walk->from > walk->len - len)
+		return NULL;
+	return walk->window + (at - walk->from);
+}
+
+/* It ends at @end. */
+static void read_window(struct trailer_walk *walk, uint64_t end)
+{
+	size_t len = (size_t)min_u64(end, WINDOW_LEN);
+
+	if (!walk->window)
+		walk->window = mem_alloc(WINDOW_LEN);
+	walk->from = end - len;
+	walk->len = 0;
+	if (walk->window && datalog_pread(walk->s, walk->h, walk->window, len, walk->from) == (ssize_t)len)
+		walk->len = len;
+	else
+		walk->no_window = true;
+}
+
+int trailer_walk_at(struct trailer_walk *walk, uint64_t at, struct index_trailer *t)
+{
+	bool near = at < walk->last && walk->last - at <= NEAR_LEN && datalog_may_have(at, INDEX_TRAILER_LEN);
+	const uint8_t *p = in_window(walk, at, INDEX_TRAILER_LEN);
+
+	walk->nr_near = near ? walk->nr_near + 1 : 0;
+	if (!p && walk->nr_near >= NEAR_STEPS && !walk->no_window) {
+		read_window(walk, at + INDEX_TRAILER_LEN);
+		p = in_window(walk, at, INDEX_TRAILER_LEN);
+	}
+	walk->last = at;
+	return p ? index_trailer_parse(t, walk->id, at, p) : trailer_at(walk->s, walk->h, walk->id, at, t);
+}
+
+int trailer_prev(struct trailer_walk *walk, struct index_trailer *t)
+{
+	return t->prev ? trailer_walk_at(walk, t->prev, t) : -ENODATA;
+}
+
+int trailer_prev_table(struct trailer_walk *walk, struct index_trailer *t)
+{
+	return t->prev_table ? trailer_walk_at(walk, t->prev_table, t) : -ENODATA;
 }
 
 ssize_t trailer_block(struct store *s, int h, const struct index_trailer *t, void **buf)
@@ -62,6 +108,19 @@ ssize_t trailer_block(struct store *s, int h, const struct index_trailer *t, voi
 		n = n < 0 ? n : -EIO;
 	}
 	return n;
+}
+
+ssize_t trailer_walk_block(const struct trailer_walk *walk, const struct index_trailer *t, void **buf)
+{
+	const uint8_t *p = in_window(walk, t->self - t->block_len, t->block_len);
+
+	if (!p)
+		return trailer_block(walk->s, walk->h, t, buf);
+	*buf = mem_alloc(t->block_len);
+	if (!*buf)
+		return -ENOMEM;
+	memcpy(*buf, p, t->block_len);
+	return (ssize_t)t->block_len;
 }
 
 int trailer_scan(struct store *s, int h, const uint8_t *id, uint64_t from,

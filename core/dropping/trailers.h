@@ -5,11 +5,14 @@
  *
  * A closed log ends with a trailer, and each trailer gives the position of the one before:
  *
- *   for (ret = trailer_last(s, h, id, &t); !ret; ret = trailer_prev(s, h, id, &t)) {
- *           n = trailer_block(s, h, &t, &buf);            the block, as index_block_parse() takes it
+ *   struct trailer_walk walk = { .s = s, .h = h, .id = id };
+ *
+ *   for (ret = trailer_last(s, h, id, &t); !ret; ret = trailer_prev(&walk, &t)) {
+ *           n = trailer_walk_block(&walk, &t, &buf);      the block, as index_block_parse() takes it
  *           ...
  *           mem_free(buf);
  *   }
+ *   trailer_walk_end(&walk);
  *
  * Results of a step:
  *   0                  a whole trailer
@@ -40,17 +43,45 @@ int trailer_at(struct store *s, int h, const uint8_t *id, uint64_t at, struct in
  */
 int trailer_last(struct store *s, int h, const uint8_t *id, struct index_trailer *t);
 
+/*
+ * A walk towards the beginning of a log. A log that was closed often has thousands of trailers near each
+ * other. After two short steps the walk therefore reads a window of 64 KiB, and takes from it all trailers
+ * that are in it. It reads its first trailers alone, and those that are far from each other. If a window
+ * cannot be had, they are all read alone, with the same results. A window serves one walk: the next one may
+ * meet another log of the same name.
+ */
+struct trailer_walk {
+	struct store *s;
+	int h;
+	const uint8_t *id;
+	/* Its own, zeros to begin with: the window, and where it begins; the position of the last trailer. */
+	uint8_t *window;
+	uint64_t from, last;
+	size_t len;
+	unsigned nr_near; /* short steps, since the last long one */
+	bool no_window;
+};
+
+/* Release what the walk holds. It may go on, and begins with trailers that are read alone. */
+void trailer_walk_end(struct trailer_walk *walk);
+
+/* As trailer_at(), as the next step of the walk. */
+int trailer_walk_at(struct trailer_walk *walk, uint64_t at, struct index_trailer *t);
+
 /* *@t becomes the trailer before it. */
-int trailer_prev(struct store *s, int h, const uint8_t *id, struct index_trailer *t);
+int trailer_prev(struct trailer_walk *walk, struct index_trailer *t);
 
 /* *@t becomes the latest trailer before it whose block has a table of checksums. */
-int trailer_prev_table(struct store *s, int h, const uint8_t *id, struct index_trailer *t);
+int trailer_prev_table(struct trailer_walk *walk, struct index_trailer *t);
 
 /*
  * Read the block of @t, at most INDEX_TRAILER_BLOCK_MAX bytes, to *@buf, which is mem_alloc()ed. The bytes
  * are not checked: index_block_parse() does that. >= 0: the length; -errno.
  */
 ssize_t trailer_block(struct store *s, int h, const struct index_trailer *t, void **buf);
+
+/* The same, from the walk's window if the block is in it. */
+ssize_t trailer_walk_block(const struct trailer_walk *walk, const struct index_trailer *t, void **buf);
 
 /*
  * Search trailers from position @from on, by the magic at each multiple of 8. @fn gets each one that is

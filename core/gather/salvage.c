@@ -15,8 +15,7 @@
 
 struct salvage_arg {
 	struct node_index *idx;
-	const struct container *c;
-	int h;
+	struct trailer_walk walk;
 	uint32_t pid, seq;
 };
 
@@ -28,7 +27,7 @@ static int add_block(void *arg, const struct index_trailer *t)
 	ssize_t n, parsed;
 	void *buf, *more;
 
-	n = trailer_block(sa->c->store, sa->h, t, &buf);
+	n = trailer_walk_block(&sa->walk, t, &buf);
 	if (n < 0)
 		return n == -ENOMEM ? -ENOMEM : 0;
 	parsed = index_block_parse(&block, buf, (size_t)n);
@@ -49,29 +48,32 @@ static int add_block(void *arg, const struct index_trailer *t)
 
 int salvage_log(struct node_index *idx, const struct container *c, const char *path, bool *whole)
 {
-	struct salvage_arg sa = { .idx = idx, .c = c };
+	struct salvage_arg sa = { .idx = idx };
+	struct store *s = c->store;
 	struct index_trailer t;
-	int ret;
+	int h, ret;
 
 	memset(idx, 0, sizeof(*idx));
 	*whole = false;
 	container_path(c, path, idx->path);
-	sa.h = datalog_open(c, path, false);
-	if (sa.h < 0)
-		return sa.h == -EIO || sa.h == -ENOENT ? 0 : sa.h;
+	h = datalog_open(c, path, false);
+	if (h < 0)
+		return h == -EIO || h == -ENOENT ? 0 : h;
+	sa.walk = (struct trailer_walk){ .s = s, .h = h, .id = c->id };
 	name_log_numbers(name_of(path), &sa.pid, &sa.seq);
-	ret = trailer_last(c->store, sa.h, c->id, &t);
+	ret = trailer_last(s, h, c->id, &t);
 	*whole = !ret || ret == -ENODATA;
 	while (!ret) {
 		ret = add_block(&sa, &t);
 		if (!ret)
-			ret = trailer_prev(c->store, sa.h, c->id, &t);
+			ret = trailer_prev(&sa.walk, &t);
 	}
+	trailer_walk_end(&sa.walk);
 	if (ret == -EBADMSG) {
 		idx->len = 0;
-		ret = trailer_scan(c->store, sa.h, c->id, 0, add_block, &sa);
+		ret = trailer_scan(s, h, c->id, 0, add_block, &sa);
 	}
-	store_close(c->store, &sa.h);
+	store_close(s, &h);
 	if (ret == -EPROTONOSUPPORT)
 		msg_error(
 			"%s: an index block or trailer with features that this library does not know: use the one that wrote it",

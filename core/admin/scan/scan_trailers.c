@@ -14,7 +14,7 @@
 struct trailers_scan {
 	struct scan *l;
 	struct scan_log *log;
-	int h;
+	struct trailer_walk walk;
 	unsigned nr_missing; /* blocks that no node index has */
 };
 
@@ -86,7 +86,7 @@ static void mend_trailer(struct trailers_scan *ll, uint64_t at)
 	struct index_trailer t;
 	size_t byte;
 
-	if (datalog_pread(s, ll->h, buf, sizeof(buf), at) != sizeof(buf))
+	if (datalog_pread(s, ll->walk.h, buf, sizeof(buf), at) != sizeof(buf))
 		return;
 	memcpy(mended, buf, sizeof(buf));
 	if (mend_find(mended, sizeof(mended), 8, &byte) && !index_trailer_parse(&t, ll->l->c->id, at, mended))
@@ -117,11 +117,11 @@ static void check_gap(struct trailers_scan *ll, const struct index_trailer *t,
 	uint8_t head[INDEX_CHUNKS_HEADER_LEN], gap[8];
 
 	if (!block->chunks_off ||
-	    datalog_pread(s, ll->h, head, sizeof(head), block->chunks_off) != sizeof(head))
+	    datalog_pread(s, ll->walk.h, head, sizeof(head), block->chunks_off) != sizeof(head))
 		return;
 	from = block->chunks_off + index_chunks_len(get_le32(head + 12));
 	if (from >= end || end - from >= sizeof(gap) ||
-	    datalog_pread(s, ll->h, gap, (size_t)(end - from), from) != (ssize_t)(end - from))
+	    datalog_pread(s, ll->walk.h, gap, (size_t)(end - from), from) != (ssize_t)(end - from))
 		return;
 	for (uint64_t i = 0; i < end - from; i++)
 		if (gap[i]) {
@@ -159,7 +159,7 @@ static int take_trailer(struct trailers_scan *ll, const struct index_trailer *t)
 	uint32_t pid, seq;
 	void *buf;
 	bool told;
-	ssize_t n = trailer_block(l->c->store, ll->h, t, &buf);
+	ssize_t n = trailer_walk_block(&ll->walk, t, &buf);
 
 	if (n == -ENOMEM)
 		return -ENOMEM;
@@ -223,14 +223,14 @@ static int find_last(struct trailers_scan *ll, struct index_trailer *t)
 	int ret;
 
 	if (!live)
-		return trailer_last(l->c->store, ll->h, l->c->id, t);
+		return trailer_last(l->c->store, ll->walk.h, l->c->id, t);
 	if (live->ret || live->state.stranded)
 		return -EBADMSG;
 	if (!live->state.last_trailer)
 		return -ENODATA;
 	if (live->state.last_trailer >= live->state.flushed_len) /* a search finds those before it */
 		return l->check->quick && ll->log->nr_blocks ? -ENODATA : -EBADMSG;
-	ret = trailer_at(l->c->store, ll->h, l->c->id, live->state.last_trailer, t);
+	ret = trailer_at(l->c->store, ll->walk.h, l->c->id, live->state.last_trailer, t);
 	if (ret == -EBADMSG)
 		report_trailer(ll, live->state.last_trailer);
 	return ret;
@@ -240,21 +240,21 @@ static int find_last(struct trailers_scan *ll, struct index_trailer *t)
 static int take_all(struct trailers_scan *ll, struct index_trailer *t, int ret)
 {
 	struct scan *l = ll->l;
-	struct store *s = l->c->store;
 
 	while (!ret) {
 		uint64_t prev = t->prev;
 
 		ret = take_trailer(ll, t);
 		if (!ret)
-			ret = trailer_prev(s, ll->h, l->c->id, t);
+			ret = trailer_prev(&ll->walk, t);
 		if (ret == -EBADMSG) {
 			report_trailer(ll, prev);
 			mend_trailer(ll, prev);
 		}
 	}
+	trailer_walk_end(&ll->walk);
 	if (ret == -EBADMSG || (ret == -EIO && !l->check->quick))
-		ret = trailer_scan(s, ll->h, l->c->id, 0, take_found, ll);
+		ret = trailer_scan(l->c->store, ll->walk.h, l->c->id, 0, take_found, ll);
 	if (ret == -EPROTONOSUPPORT) {
 		l->unknown = true;
 		findings_add(l->found, PLFS_FAILED, "version", ll->log->path, 0,
@@ -291,11 +291,13 @@ static void report_end(struct trailers_scan *ll, uint32_t known)
 
 int scan_trailers(struct scan *l, struct scan_log *log, int h)
 {
-	struct trailers_scan ll = { .l = l, .log = log, .h = h };
+	struct trailers_scan ll = { .l = l, .log = log };
 	uint32_t known = log->nr_blocks;
 	struct index_trailer t;
-	int ret = find_last(&ll, &t);
+	int ret;
 
+	ll.walk = (struct trailer_walk){ .s = l->c->store, .h = h, .id = l->c->id };
+	ret = find_last(&ll, &t);
 	if (ret == -ENODATA) { /* nothing was written, or no block yet */
 		log->complete = true;
 		return 0;

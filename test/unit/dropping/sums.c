@@ -5,6 +5,8 @@
  */
 #include "test/lib/scratch.h"
 
+#include "test/lib/calls.h"
+
 #include "core/dropping/datalog.h"
 #include "core/file/file.h"
 #include "core/dropping/sums.h"
@@ -124,6 +126,36 @@ Test(sums, of_older_tables_are_found)
 			     (long long)pos);
 		flip("data.", DATALOG_DATA_OFF + pos);
 	}
+}
+
+static int nr_preads;
+
+static int count_preads(enum call call)
+{
+	nr_preads += call == CALL_PREAD;
+	return 0;
+}
+
+/* A process that appends a line and closes, again and again, has a table and a trailer for each line. */
+Test(sums, of_the_beginning_of_a_log_that_was_closed_often_are_found_by_few_reads)
+{
+	sums_verify = SUMS_ALWAYS; /* any number of steps */
+	for (int i = 0; i < 1000; i++) {
+		struct lfile l = made("file");
+
+		cr_assert_eq(lfill(&l, i * 100, 100, 1), 100);
+		cr_assert_eq(lclose(&l), 0);
+	}
+	cr_assert_eq(count_files("data."), 1);
+	calls_intercept();
+	on_call = count_preads;
+	cr_assert_eq(check(0, 100), 0);
+	on_call = NULL;
+	cr_assert_leq(nr_preads, 30, "%d reads", nr_preads);
+	flip("data.", DATALOG_DATA_OFF);
+	cr_assert_eq(check(0, 100), -EIO, "the checksums were found");
+	flip("data.", DATALOG_DATA_OFF);
+	cr_assert_eq(check(0, 100000), 0);
 }
 
 static int write_stripe(void *arg)

@@ -56,12 +56,14 @@ static uint32_t records_of(const struct index_trailer *t)
 /* How many trailers a walk from the end meets; *@nr_records is that of their blocks. */
 static int walk(uint64_t *nr_records)
 {
+	struct trailer_walk walk = { .s = &store, .h = h, .id = c.id };
 	struct index_trailer t;
 	int nr = 0, ret;
 
 	*nr_records = 0;
-	for (ret = trailer_last(&store, h, c.id, &t); !ret; ret = trailer_prev(&store, h, c.id, &t), nr++)
+	for (ret = trailer_last(&store, h, c.id, &t); !ret; ret = trailer_prev(&walk, &t), nr++)
 		*nr_records += records_of(&t);
+	trailer_walk_end(&walk);
 	return ret == -ENODATA ? nr : ret;
 }
 
@@ -78,18 +80,20 @@ static int count_trailer(void *arg, const struct index_trailer *t)
 
 Test(trailers, a_closed_log_ends_with_one)
 {
+	struct trailer_walk walk = { .s = &store, .id = c.id };
 	struct index_trailer t;
 
 	put(0, 100);
 	put(1000, 70001);
 	writer_close(&w);
 	open_log();
+	walk.h = h;
 	cr_assert_eq(trailer_last(&store, h, c.id, &t), 0);
 	cr_assert_eq(t.self + INDEX_TRAILER_LEN, log_len());
 	cr_assert(t.self % 8 == 0 && !t.prev && !t.prev_table);
 	cr_assert_eq(records_of(&t), 2);
-	cr_assert_eq(trailer_prev(&store, h, c.id, &t), -ENODATA);
-	cr_assert_eq(trailer_prev_table(&store, h, c.id, &t), -ENODATA);
+	cr_assert_eq(trailer_prev(&walk, &t), -ENODATA);
+	cr_assert_eq(trailer_prev_table(&walk, &t), -ENODATA);
 }
 
 Test(trailers, a_log_without_bytes_that_truncates_has_one_too)
@@ -138,11 +142,13 @@ Test(trailers, of_an_open_log_are_in_its_live_file)
 	char live[CONTAINER_PATH_LEN];
 	uint8_t buf[INDEX_TRAILER_LEN];
 	struct index_record *records;
+	struct trailer_walk walk = { .s = &store, .id = c.id };
 	struct live_state state;
 	struct index_trailer t;
 
 	put_irregular(1500);
 	open_log();
+	walk.h = h;
 	name_live_of_log(w.tail.log_path, live);
 	cr_assert_eq(live_load(&c, live, &state, &records), 0);
 	mem_free(records);
@@ -154,7 +160,7 @@ Test(trailers, of_an_open_log_are_in_its_live_file)
 	cr_assert_eq(writer_commit(&w), 0);
 	cr_assert_eq(trailer_at(&store, h, c.id, state.last_trailer, &t), 0);
 	cr_assert_eq(records_of(&t), 512);
-	cr_assert_eq(trailer_prev(&store, h, c.id, &t), 0);
+	cr_assert_eq(trailer_prev(&walk, &t), 0);
 	writer_close(&w);
 }
 
@@ -352,4 +358,174 @@ Test(trailers, a_log_that_cannot_be_written_is_still_in_its_live_file)
 		store_remove_tree(&store, c.dir, container_has);
 		log_begin();
 	}
+}
+
+/* ---- many trailers near each other ---- */
+
+#define NR_MANY 1000
+#define CUT (-1) /* the log ends in front of the window */
+
+static int nr_preads, nr_windows, window_err;
+static size_t nr_bytes;
+
+static ssize_t counted_pread(int fd, void *buf, size_t len, off_t off)
+{
+	nr_preads++;
+	nr_bytes += len;
+	nr_windows += len > INDEX_TRAILER_LEN;
+	if (len > INDEX_TRAILER_LEN && window_err) {
+		errno = window_err;
+		return window_err == CUT ? 0 : -1;
+	}
+	return calls_real.pread(fd, buf, len, off);
+}
+
+static void count_reads(void)
+{
+	calls_intercept();
+	sys.pread = counted_pread;
+}
+
+/* A log of @nr closes of a writer, with @len and @other bytes in turn. */
+static void close_often(int nr, size_t len, size_t other)
+{
+	for (int i = 0; i < nr; i++) {
+		if (i)
+			cr_assert_eq(writer_open(&w, &c), 0);
+		put((uint64_t)i << 20, i % 2 ? other : len);
+		writer_close(&w);
+	}
+	cr_assert_eq(count_files("data."), 1);
+	open_log();
+}
+
+/*
+ * A walk from table to table meets the same as one that reads each trailer alone, and stops where that does,
+ * with the same result.
+ */
+static int walk_as_alone(void)
+{
+	struct trailer_walk walk = { .s = &store, .h = h, .id = c.id };
+	struct index_trailer t, alone;
+	int ret = trailer_last(&store, h, c.id, &t), ret_alone = ret;
+
+	alone = t;
+	while (!ret) {
+		cr_assert(t.self == alone.self && t.prev == alone.prev && t.prev_table == alone.prev_table &&
+			  t.block_len == alone.block_len);
+		ret_alone = t.prev_table ? trailer_at(&store, h, c.id, t.prev_table, &alone) : -ENODATA;
+		ret = trailer_prev_table(&walk, &t);
+		cr_assert_eq(ret, ret_alone);
+	}
+	trailer_walk_end(&walk);
+	cr_assert_eq(walk.window, NULL);
+	return ret;
+}
+
+Test(trailers, that_are_near_each_other_are_read_at_once)
+{
+	struct trailer_walk walk = { .s = &store, .id = c.id };
+	struct index_trailer t;
+	int nr = 1;
+
+	close_often(NR_MANY, 100, 100);
+	walk.h = h;
+	count_reads();
+	cr_assert_eq(trailer_last(&store, h, c.id, &t), 0);
+	for (; !trailer_prev(&walk, &t); nr++) {
+		void *mine, *alone;
+		ssize_t n = trailer_walk_block(&walk, &t, &mine);
+		int nr_mine = nr_preads;
+
+		cr_assert_eq(trailer_block(&store, h, &t, &alone), n);
+		nr_preads = nr_mine; /* the walk's alone */
+		cr_assert_arr_eq(mine, alone, (size_t)n);
+		mem_free(mine);
+		mem_free(alone);
+	}
+	trailer_walk_end(&walk);
+	cr_assert_eq(nr, NR_MANY);
+	cr_assert_leq(nr_preads, 30, "%d reads", nr_preads);
+	cr_assert_eq(walk_as_alone(), -ENODATA);
+}
+
+/* Each is read alone, and nothing else is. */
+static void check_alone(int nr, size_t len, size_t other)
+{
+	struct trailer_walk walk = { .s = &store, .id = c.id };
+	struct index_trailer t;
+
+	close_often(nr, len, other);
+	walk.h = h;
+	count_reads();
+	cr_assert_eq(trailer_last(&store, h, c.id, &t), 0);
+	while (!trailer_prev(&walk, &t))
+		cr_assert_eq(walk.window, NULL);
+	cr_assert_eq(nr_preads, nr);
+	cr_assert_eq(nr_bytes, (size_t)nr * INDEX_TRAILER_LEN);
+}
+
+Test(trailers, that_are_few_are_read_alone) { check_alone(3, 100, 100); }
+
+Test(trailers, that_are_far_from_each_other_are_read_alone) { check_alone(50, 20000, 20000); }
+
+Test(trailers, in_pairs_that_are_far_from_each_other_are_read_alone) { check_alone(50, 100, 20000); }
+
+static bool no_memory(void) { return true; }
+
+Test(trailers, are_read_alone_where_no_window_can_be_read)
+{
+	static const int ERRS[] = { EIO, CUT };
+
+	close_often(NR_MANY / 10, 100, 100);
+	count_reads();
+	for (size_t i = 0; i < ARRAY_SIZE(ERRS); i++) {
+		window_err = ERRS[i];
+		nr_windows = 0;
+		cr_assert_eq(walk_as_alone(), -ENODATA);
+		cr_assert_eq(nr_windows, 1, "it is tried once");
+	}
+	nr_windows = 0;
+	mem_refuses = no_memory;
+	cr_assert_eq(walk_as_alone(), -ENODATA);
+	mem_refuses = NULL;
+	cr_assert_eq(nr_windows, 0);
+}
+
+static void set_bytes(uint64_t at, const void *buf, size_t len)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	cr_assert(find_file("data.", path));
+	fd = open(path, O_WRONLY);
+	cr_assert_eq(pwrite(fd, buf, len, (off_t)(DATALOG_DATA_OFF + at)), (ssize_t)len);
+	close(fd);
+}
+
+/* Any of the first, of those at the ends of a window, and of those amid. */
+Test(trailers, that_are_damaged_end_a_walk_with_windows_as_one_without)
+{
+	uint8_t buf[INDEX_TRAILER_LEN], bad[INDEX_TRAILER_LEN];
+	uint64_t *at = mem_alloc(NR_MANY * sizeof(*at));
+	struct index_trailer t;
+	int nr = 0, ret;
+
+	close_often(NR_MANY, 100, 100);
+	for (ret = trailer_last(&store, h, c.id, &t); !ret; ret = trailer_at(&store, h, c.id, t.prev, &t)) {
+		at[nr++] = t.self;
+		if (!t.prev)
+			break;
+	}
+	cr_assert_eq(nr, NR_MANY);
+	for (int i = 1; i < nr; i += i < 8 ? 1 : 7) {
+		cr_assert_eq(datalog_pread(&store, h, buf, sizeof(buf), at[i]), (ssize_t)sizeof(buf));
+		memcpy(bad, buf, sizeof(bad));
+		bad[i % INDEX_TRAILER_LEN] ^= 0x10;
+		set_bytes(at[i], bad, sizeof(bad));
+		cr_assert_eq(walk_as_alone(), -EBADMSG, "trailer %d", i);
+		set_bytes(at[i], buf, sizeof(buf));
+	}
+	mem_free(at);
+	cr_assert_eq(walk_as_alone(), -ENODATA);
 }

@@ -101,6 +101,7 @@ static void check_table(uint64_t at, uint64_t log_len)
 
 static int check_trailers(int want_records)
 {
+	struct trailer_walk walk;
 	struct index_trailer t;
 	char path[PATH_MAX], header[64];
 	int nr = 0, ret, nr_records = 0;
@@ -112,11 +113,11 @@ static int check_trailers(int want_records)
 	cr_assert_eq(store.ops->pread(&store, log_h, header, sizeof(header), 0), 64);
 	memcpy(id, header + 16, sizeof(id));
 	nr_tables = 0;
-	for (ret = trailer_last(&store, log_h, id, &t); !ret;
-	     ret = trailer_prev(&store, log_h, id, &t), nr++) {
+	walk = (struct trailer_walk){ .s = &store, .h = log_h, .id = id };
+	for (ret = trailer_last(&store, log_h, id, &t); !ret; ret = trailer_prev(&walk, &t), nr++) {
 		struct index_block block;
 		void *buf;
-		ssize_t n = trailer_block(&store, log_h, &t, &buf);
+		ssize_t n = trailer_walk_block(&walk, &t, &buf);
 
 		cr_assert_eq(index_block_parse(&block, buf, (size_t)n), n);
 		nr_records += (int)block.nr_records;
@@ -124,6 +125,7 @@ static int check_trailers(int want_records)
 			check_table(block.chunks_off, block.log_len);
 		mem_free(buf);
 	}
+	trailer_walk_end(&walk);
 	cr_assert_eq(ret, -ENODATA);
 	cr_assert_eq(nr_records, want_records);
 	store_close(&store, &log_h);

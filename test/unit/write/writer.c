@@ -117,6 +117,7 @@ struct check {
  */
 static void check_trailers(const struct check *ck, const char *index)
 {
+	struct trailer_walk walk = { .s = &store, .h = ck->log, .id = c.id };
 	uint64_t table = 0;
 	struct node_index idx;
 	struct index_trailer t;
@@ -133,9 +134,9 @@ static void check_trailers(const struct check *ck, const char *index)
 		;
 	cr_assert_eq(nr, ck->nr_blocks);
 	for (ret = trailer_last(&store, ck->log, c.id, &t); !ret;
-	     ret = trailer_prev(&store, ck->log, c.id, &t), first = false) {
+	     ret = trailer_prev(&walk, &t), first = false) {
 		void *buf;
-		ssize_t n = trailer_block(&store, ck->log, &t, &buf);
+		ssize_t n = trailer_walk_block(&walk, &t, &buf);
 
 		cr_assert_gt(nr, 0, "more trailers than blocks");
 		cr_assert_eq(index_block_parse(&block, buf, (size_t)n), n);
@@ -150,6 +151,7 @@ static void check_trailers(const struct check *ck, const char *index)
 		}
 		mem_free(buf);
 	}
+	trailer_walk_end(&walk);
 	cr_assert_eq(ret, -ENODATA);
 	cr_assert_eq(nr, 0, "%zu blocks without a trailer", nr);
 	node_index_close(&idx);
