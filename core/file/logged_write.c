@@ -47,6 +47,13 @@ static void before_spill(void *arg)
 		reader_release(&ino->v.r); /* no memory: made anew when next needed */
 }
 
+static void after_spill(void *arg, const struct index_record *records, size_t nr)
+{
+	struct inode *ino = arg;
+
+	reader_keep_spilled(&ino->v.r, &ino->w, records, nr);
+}
+
 /* How far a file's last change is in the future, by this process's clock; below 0: in the past. */
 static int64_t ahead_of_us(const struct stat *st)
 {
@@ -149,6 +156,7 @@ int logged_make_writer(struct inode *ino, int fd)
 	}
 	if (!ret) {
 		ino->w.before_spill = before_spill;
+		ino->w.after_spill = after_spill;
 		ino->w.arg = ino;
 		ino->writing = true;
 		ino->entered = 0; /* since the last log a reclaim may have forgotten the host */

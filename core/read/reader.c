@@ -12,6 +12,7 @@
 #include "core/base/msg.h"
 #include "core/base/stamp.h"
 #include "core/base/event.h"
+#include "core/base/vec.h"
 #include "core/read/parked.h"
 #include "core/write/resume.h"
 
@@ -21,6 +22,13 @@ void reader_init(struct reader *r, const struct container *c)
 	r->c = c;
 	r->own_log = UINT32_MAX;
 	logset_init(&r->logs, c);
+}
+
+static void drop_spilled(struct reader *r)
+{
+	mem_free(r->spilled);
+	r->spilled = NULL;
+	r->nr_spilled = r->cap_spilled = 0;
 }
 
 static void drop_base(struct reader *r)
@@ -39,6 +47,7 @@ static void drop_base(struct reader *r)
 void reader_release(struct reader *r)
 {
 	drop_base(r);
+	drop_spilled(r);
 	logset_release(&r->logs);
 	levels_release(&r->levels);
 	mem_free(__atomic_exchange_n(&r->spare, NULL, __ATOMIC_ACQUIRE));
@@ -87,6 +96,7 @@ static int install(struct reader *r, struct gathered *g, struct index_inputs *in
 	}
 	r->inputs = *in;
 	memset(in, 0, sizeof(*in));
+	drop_spilled(r);
 	mark_growing(r);
 	r->loaded = true;
 	stamp_seen(g->map.max_stamp_ns);
@@ -121,6 +131,7 @@ void reader_begin_own(struct reader *r, struct writer *w)
 
 	r->own_log = UINT32_MAX;
 	r->own_indexed = 0;
+	drop_spilled(r);
 	w->nr_pinned = 0; /* whatever was in other maps, which have gone */
 	for (uint32_t i = r->logs.nr; r->loaded && i-- > 0;)
 		if (!strcmp(r->logs.logs[i].path, path)) { /* one that is gone on with */
@@ -319,16 +330,59 @@ static bool unpark(struct reader *r)
 	return r->loaded;
 }
 
+/* So many records are kept of a writer that spills them: of a few syncs. */
+#define SPILLED_MAX 1024
+
+void reader_keep_spilled(struct reader *r, const struct writer *w, const struct index_record *records,
+			 size_t nr)
+{
+	bool lacks = r->nr_spilled + nr != w->nr_spilled;
+	struct own_record *spilled = NULL;
+
+	if (!nr || r->loaded)
+		return;
+	if (!lacks && w->tail.resumed && w->nr_spilled <= SPILLED_MAX)
+		spilled = vec_room(r->spilled, &r->cap_spilled, r->nr_spilled + nr, sizeof(*spilled));
+	if (!spilled) {
+		drop_spilled(r);
+		return;
+	}
+	r->spilled = spilled;
+	for (size_t i = 0; i < nr; i++)
+		spilled[r->nr_spilled++].rec = records[i];
+}
+
+/* 0; -errno: there are no maps. */
+static int put_spilled(struct reader *r, struct own_record *spilled, size_t nr, const struct writer *w)
+{
+	int log_no = own_log_no(r, w);
+
+	for (size_t i = 0; i < nr && log_no >= 0; i++)
+		spilled[i].log_no = (uint32_t)log_no;
+	if (log_no >= 0)
+		return reader_put(r, spilled, nr);
+	drop_base(r);
+	return log_no;
+}
+
 bool reader_carry(struct reader *r, struct writer *w, uint64_t generation_ns)
 {
-	if (r->loaded || w->indexed_len) /* some of its records are in the node index alone */
+	struct own_record *spilled = r->spilled;
+	size_t nr = r->nr_spilled;
+	bool good;
+
+	/* some of its records are in the node index alone; or, of a log near, others that are not counted */
+	if (r->loaded || nr != w->nr_spilled || (w->tail.near && w->indexed_len))
 		return false;
 	r->generation_ns = generation_ns;
 	r->seeks_cut = false;
 	if (!unpark(r))
 		return false;
+	r->spilled = NULL; /* it begins without any */
 	reader_begin_own(r, w);
-	return true;
+	good = !nr || !put_spilled(r, spilled, nr, w);
+	mem_free(spilled);
+	return good;
 }
 
 /* The maps that were parked, if they are of now; else new ones. */

@@ -22,6 +22,9 @@ struct reader {
 	const struct container *c;
 	bool loaded;
 	struct levels levels;
+	/* Without maps: what the writer has spilled since it was opened, for reader_carry(). mem_alloc()ed */
+	struct own_record *spilled;
+	size_t nr_spilled, cap_spilled;
 	struct logset logs;    /* as the maps number them */
 	uint32_t own_log;      /* number of this process's open log, UINT32_MAX: none or not looked up */
 	uint64_t own_indexed;  /* so much of the node index by the writer is in the inputs (w->indexed_len) */
@@ -86,6 +89,10 @@ void reader_park(struct reader *r);
  * again, under the same lock.
  */
 bool reader_carry(struct reader *r, struct writer *w, uint64_t generation_ns);
+
+/* @w has just spilled these records. Without maps a few of them are kept for reader_carry(). */
+void reader_keep_spilled(struct reader *r, const struct writer *w, const struct index_record *records,
+			 size_t nr);
 
 /*
  * Keep the inputs of the maps in step with this process's own log: its own work does not make them stale.

@@ -78,13 +78,15 @@ static int write_staged(const struct container *c, const char *live, const char 
 	return ret;
 }
 
-/* Encode @block, and append it to the node index of this host. */
-static int add_to_index(const struct container *c, struct index_block *block)
+/* Encode @block, and append it to the node index of this host. *@len grows by its length. 0; -errno. */
+static int add_to_index(const struct container *c, struct index_block *block, uint64_t *len)
 {
 	void *buf = mem_alloc(index_block_max_len(block));
-	int ret = buf ? node_index_append(c, buf, index_block_encode(block, buf)) : -ENOMEM;
+	size_t block_len = buf ? index_block_encode(block, buf) : 0;
+	int ret = buf ? node_index_append(c, buf, block_len) : -ENOMEM;
 
 	mem_free(buf);
+	*len += ret ? 0 : block_len;
 	return ret;
 }
 
@@ -95,7 +97,7 @@ static int adopt_live(const struct container *c, const char *path)
 	struct index_record *records;
 	struct live_state state;
 	char log[CONTAINER_PATH_LEN];
-	uint64_t digest;
+	uint64_t digest, uncounted = 0;
 	int ret = live_digest(c, path, &digest);
 
 	if (!ret && live_adopted(c, path) == digest)
@@ -113,7 +115,7 @@ static int adopt_live(const struct container *c, const char *path)
 		block.log_len = end_of(records, state.nr_records);
 		ret = write_staged(c, path, log, state.flushed_len, block.log_len);
 		if (!ret)
-			ret = add_to_index(c, &block);
+			ret = add_to_index(c, &block, &uncounted);
 		if (!ret)
 			live_set_adopted(c, path, digest);
 	}
@@ -261,20 +263,22 @@ static int sync_gone(const struct container *c, const char *log, uint64_t len)
 /*
  * Sync one log, unless it is that of @own, and note that in the index: after a power failure a reader
  * believes the log as far as the note says. A log that is gone was voided by a truncation. *@others: it is
- * not that of @own.
+ * not that of @own. Maps need no note of a log that this process writes: it counts as a block of @own.
  */
 static int sync_log(const struct container *c, const char *index, const struct synced_log *log,
-		    const struct writer *own, bool *others)
+		    struct writer *own, bool *others)
 {
 	struct index_block block = { .pid = log->pid, .seq = log->seq, .log_len = log->len, .synced = true };
 	char rest[CONTAINER_PATH_LEN], path[CONTAINER_PATH_LEN];
 	uint32_t pid = 0, seq = 0;
+	uint64_t uncounted = 0, *indexed_len = &uncounted;
 	int ret;
 
 	if (own)
 		name_log_numbers(own->tail.log_name, &pid, &seq);
 	if (own && pid == log->pid && seq == log->seq) {
 		tail_note_sum(&own->tail, &block);
+		indexed_len = &own->indexed_len;
 	} else {
 		*others = true;
 		name_log_of_block(index, &block, rest);
@@ -286,14 +290,14 @@ static int sync_log(const struct container *c, const char *index, const struct s
 		if (ret)
 			return ret == -ENOENT ? 0 : ret;
 	}
-	ret = add_to_index(c, &block);
+	ret = add_to_index(c, &block, indexed_len);
 	/* Who may only read cannot note it. The bytes are safe all the same, and their checksums tell so. */
 	return !own && (ret == -EACCES || ret == -EPERM) ? 0 : ret;
 }
 
 /* Returns whether there were any. */
 static int sync_logs(const struct container *c, const char *index, void *buf, size_t len,
-		     const struct writer *own, bool *others)
+		     struct writer *own, bool *others)
 {
 	struct synced_log *logs = NULL;
 	size_t nr = 0;
@@ -315,7 +319,7 @@ static bool is_marked(const struct container *c, const struct notice_mark *mark,
 
 /* From where on the index at @h has not been synced, up to @mark->index_len, which is its length now. */
 static int sync_index(const struct container *c, const char *index, int h, struct notice_mark *mark,
-		      const struct writer *own, bool *others)
+		      struct writer *own, bool *others)
 {
 	struct store *s = c->store;
 	struct store_identity id;

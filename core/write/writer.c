@@ -185,6 +185,9 @@ static int spill(struct writer *w, bool table)
 	if (!ret) {
 		live_reset_records(s, nr_chunks);
 		w->nr_pinned = 0;
+		w->nr_spilled += block.nr_records;
+		if (w->after_spill)
+			w->after_spill(w->arg, block.records, block.nr_records);
 	}
 	mem_free((void *)block.records);
 	mem_free(piece.buf);

@@ -26,7 +26,8 @@ struct writer {
 	uint64_t grows_until_ns;
 	struct leased leased;    /* where @last may grow, and be folded into @prev */
 	uint64_t begun_len;    /* of the log, when it was opened */
-	uint64_t indexed_len;  /* bytes that it has appended to the node index */
+	uint64_t indexed_len;  /* bytes that this process has appended to the node index for it */
+	uint64_t nr_spilled;   /* records that have left the live index for the node index */
 	struct lease_sums host; /* after writer_close(): what lease_close_log() returned */
 	bool names_synced; /* the log's name, and the kept map's loss of its own, are on stable storage */
 	bool is_ended; /* writer_tell_last() was called; end_error: what writer_close() is to return */
@@ -34,8 +35,9 @@ struct writer {
 	bool lost; /* see writer_close() */
 	int close_error; /* see tail_close() */
 	int release_error; /* with release=home: why what was written is not home after writer_close() */
-	/* Called before records leave the live index for the node index. */
+	/* Called before records leave the live index for the node index, and with them afterwards. */
 	void (*before_spill)(void *arg);
+	void (*after_spill)(void *arg, const struct index_record *records, size_t nr);
 	void *arg;
 };
 

@@ -107,6 +107,98 @@ Test(parked, the_index_is_read_once_by_who_appends_and_then_reads)
 	cr_assert_leq(nr_loads, 1);
 }
 
+/* open(2), ftruncate(2), close(2), as truncate(2) does it. @syncs: with an fsync(2) before the close. */
+static void cut_to(off_t size, bool syncs)
+{
+	struct lfile l = lopen("f", O_WRONLY);
+
+	cr_assert_eq(plfs_truncate(l.f, size), 0);
+	cr_assert(!syncs || !plfs_sync(l.f));
+	cr_assert_eq(lclose(&l), 0);
+}
+
+static void append_and_cut(int i, bool syncs)
+{
+	append("0123456789", i * 3 + 10);
+	cut_to(i * 3 + 3, syncs);
+}
+
+Test(parked, the_index_is_read_once_by_who_appends_and_truncates)
+{
+	append_and_cut(0, false);
+	append_and_cut(1, false);
+	event_listen(&listener);
+	for (int i = 2; i < 200; i++)
+		append_and_cut(i, false);
+	event_ignore(&listener);
+	cr_assert_leq(nr_loads, 1);
+}
+
+Test(parked, the_index_is_read_once_by_who_truncates_and_syncs)
+{
+	append_and_cut(0, true);
+	append_and_cut(1, true);
+	event_listen(&listener);
+	for (int i = 2; i < 200; i++)
+		append_and_cut(i, true);
+	event_ignore(&listener);
+	cr_assert_leq(nr_loads, 1);
+}
+
+/* As a log of events that are not to be lost. */
+Test(parked, the_index_is_read_once_by_who_appends_and_syncs)
+{
+	struct lfile l;
+	off_t end;
+
+	event_listen(&listener);
+	for (int i = 0; i < 200; i++) {
+		if (i == 2)
+			nr_loads = 0;
+		l = lopen("f", O_RDWR | O_CREAT | O_APPEND);
+		cr_assert_eq(plfs_size(l.f), i);
+		cr_assert_eq(lappend(&l, "x", 1, &end), 1);
+		for (int k = 0; k <= i % 3; k++)
+			cr_assert_eq(plfs_sync(l.f), 0);
+		cr_assert_eq(lclose(&l), 0);
+	}
+	event_ignore(&listener);
+	cr_assert_leq(nr_loads, 1);
+}
+
+/* A life that only writes, and syncs @nr times meanwhile; then one that reads. */
+static void write_and_sync(int i, int nr)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
+	char want[24] = "", buf[24];
+	struct lfile l = lopen("f", O_WRONLY | O_CREAT);
+
+	for (int k = 0; k < nr; k++) {
+		const char *text = &letters[(i + k) % 16];
+
+		memcpy(want + k, text, 4); /* over three bytes of the last one */
+		cr_assert_eq(plfs_pwrite(l.f, text, 4, k), 4);
+		cr_assert(i % 2 && k == nr - 1 ? 1 : !plfs_sync(l.f));
+	}
+	cr_assert_eq(lclose(&l), 0);
+	l = lopen("f", O_RDONLY);
+	cr_assert_eq(plfs_pread(l.f, buf, (size_t)nr + 3, 0), nr + 3);
+	cr_assert_arr_eq(buf, want, (size_t)nr + 3, "%.*s for %s", nr + 3, buf, want);
+	cr_assert_eq(lclose(&l), 0);
+}
+
+Test(parked, the_index_is_read_once_by_who_writes_and_syncs_and_then_reads)
+{
+	write_and_sync(0, 5);
+	write_and_sync(1, 5);
+	write_and_sync(2, 5);
+	event_listen(&listener);
+	for (int i = 3; i < 100; i++)
+		write_and_sync(i, i % 8 + 1);
+	event_ignore(&listener);
+	cr_assert_leq(nr_loads, 1);
+}
+
 static int make_many(void *arg)
 {
 	(void)arg;
@@ -198,6 +290,68 @@ Test(parked, a_write_over_it)
 	contains("aaXyZcddee");
 	cr_assert_eq(in_child(write_over, NULL), 0);
 	contains("aaXYZcddee");
+}
+
+static int sync_over(void *arg)
+{
+	struct lfile l = lopen("f", O_WRONLY);
+
+	(void)arg;
+	return plfs_pwrite(l.f, "XYZ", 3, 2) != 3 || plfs_sync(l.f) || lclose(&l);
+}
+
+/* What this process has put into the node index since its open is not taken for all that came there. */
+Test(parked, a_write_over_it_amid_a_life_that_syncs)
+{
+	struct lfile l;
+
+	parked_then(sync_over);
+	l = lopen("f", O_WRONLY);
+	cr_assert_eq(plfs_pwrite(l.f, "123", 3, 1), 3);
+	cr_assert_eq(plfs_sync(l.f), 0);
+	cr_assert_eq(in_child(sync_over, NULL), 0);
+	cr_assert_eq(plfs_pwrite(l.f, "45", 2, 4), 2);
+	cr_assert_eq(plfs_sync(l.f), 0);
+	cr_assert_eq(in_child(write_over, NULL), 0);
+	cr_assert_eq(plfs_pwrite(l.f, "67", 2, 0), 2);
+	cr_assert_eq(lclose(&l), 0);
+	contains("67XYZ5dd");
+	cr_assert_eq(in_child(sync_over, NULL), 0);
+	cut_to(3, true);
+	contains("67X");
+	append("ee", 5);
+	contains("67Xee");
+}
+
+/* More records than are kept for the maps, in the end in other maps as well. */
+Test(parked, a_life_that_syncs_very_often)
+{
+	char want[3001] = "", c;
+	struct lfile l;
+
+	append("ab", 2);
+	append("cd", 4);
+	memset(want, 'z', sizeof(want) - 1);
+	for (int round = 0; round < 3; round++) {
+		l = lopen("f", O_RDWR);
+		for (int i = 0; i < 1500; i++) {
+			c = (char)('a' + (i + round) % 26);
+			want[2 * i] = c;
+			cr_assert_eq(plfs_pwrite(l.f, &c, 1, 2 * i), 1);
+			if (i % 4 == 3 - round)
+				cr_assert_eq(plfs_sync(l.f), 0);
+			if (i == 700 * round)
+				cr_assert_eq(plfs_pread(l.f, &c, 1, 2 * i), 1);
+		}
+		cr_assert_eq(plfs_pwrite(l.f, "z", 1, 2999), 1);
+		cr_assert_eq(lclose(&l), 0);
+		l = lopen("f", O_RDONLY);
+		for (int i = 0; i < 3000; i += 2) {
+			cr_assert_eq(plfs_pread(l.f, &c, 1, i), 1);
+			cr_assert_eq(c, want[i]);
+		}
+		cr_assert_eq(lclose(&l), 0);
+	}
 }
 
 static int append_one(void *arg)
