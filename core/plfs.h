@@ -296,6 +296,12 @@ static inline bool plfs_maybe_unmarked(const struct stat *st, bool near)
  */
 bool plfs_is_stub(struct stat *st, int dirfd, const char *path, int at_flags);
 
+/*
+ * Whether an open() that makes files would make a logical one of (dirfd, path), below @m. False also: there
+ * is something of that name, a dangling link say, or no directory for it.
+ */
+bool plfs_would_make(const struct plfs_mount *m, int dirfd, const char *path);
+
 /* The program takes a record lock on a file that is no logical one. */
 void plfs_note_plain_lock(void);
 

@@ -161,14 +161,40 @@ static int reopen_target(const struct where *w, const char *path, FILE *fp, int 
 	return r < 0 ? -errno : r;
 }
 
+/* Flush @fp, which is not ours, and close its descriptor, as each freopen() does that fails. */
+static void close_behind(FILE *fp)
+{
+	struct ofile *f = fp->_fileno >= 0 ? fd_take(fp->_fileno) : NULL;
+
+	sys.freopen("", "r", fp); /* fails */
+	if (f)
+		ofile_unref(f);
+}
+
 /*
  * A stream that is not ours, nor a standard one, cannot be given to a logical file: its pointer must stay the
  * same.
  */
-static FILE *cannot_reopen(void)
+static FILE *cannot_reopen(FILE *fp)
 {
+	close_behind(fp);
 	done(refused("freopen of a stream of the C library", EOPNOTSUPP));
 	return NULL;
+}
+
+/*
+ * Whether an open with @flags leads to a logical file: to find out before it makes or empties one. Without a
+ * path it is the file of the descriptor, which is ours.
+ */
+static bool leads_to_logical(const struct where *w, const char *path, int flags)
+{
+	struct stat st;
+
+	if (!path || !w->m)
+		return !path;
+	if (!sys.fstatat(w->dirfd, w->path, &st, 0))
+		return plfs_is_stub(&st, w->dirfd, w->path, 0);
+	return flags & O_CREAT && plfs_would_make(w->m, w->dirfd, w->path);
 }
 
 /* @fp is ours, which is @s, or may have to be. */
@@ -177,13 +203,11 @@ static FILE *freopen_ours(const struct where *w, const char *path, const char *m
 {
 	int nr = standard_number(fp), fd, r;
 	struct stream_mode m;
-	struct stat st;
 	bool logical;
 
 	r = stream_parse_mode(mode, &m);
-	if (!s && nr < 0 && w->m && !sys.fstatat(w->dirfd, w->path, &st, 0) &&
-	    plfs_is_stub(&st, w->dirfd, w->path, 0))
-		return cannot_reopen();
+	if (!r && !s && nr < 0 && leads_to_logical(w, path, m.flags))
+		return cannot_reopen(fp);
 	fd = r < 0 ? r : reopen_target(w, path, fp, m.flags, &logical);
 	/* a plain file, made by now if need be: the C library's own business */
 	if (fd >= 0 && !s && !logical && w->m) {
@@ -195,13 +219,13 @@ static FILE *freopen_ours(const struct where *w, const char *path, const char *m
 		s = logical && nr >= 0 ? hook_standard(nr) : NULL;
 		if (!s) {
 			shim_close(fd);
-			return cannot_reopen();
+			return cannot_reopen(fp);
 		}
 	}
 	if (fd < 0 && s)
 		stream_reopen(s, -1, &m);
 	else if (fd < 0)
-		sys.freopen("", "r", fp); /* fails, having flushed and closed what was there */
+		close_behind(fp);
 	done(fd);
 	return fd < 0 ? NULL : stream_reopen(s, fd, &m);
 }

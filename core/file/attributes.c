@@ -14,6 +14,8 @@
 #include "core/backend/stub_use.h"
 #include "core/backend/writer_table.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -261,6 +263,29 @@ bool plfs_is_stub(struct stat *st, int dirfd, const char *path, int at_flags)
 
 	file_know_at(st, dirfd, path, at_flags);
 	return stub_marked(st->st_mode);
+}
+
+/* Its own function: the name takes 4 KiB of the stack. */
+static __attribute__((noinline)) int stat_parent(int dirfd, const char *path, struct stat *st)
+{
+	const char *slash = strrchr(path, '/');
+	char dir[PATH_MAX];
+
+	if (slash && slash - path >= PATH_MAX - 1)
+		return -ENAMETOOLONG;
+	snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+	return stat_of(dirfd, dir, st, 0);
+}
+
+bool plfs_would_make(const struct plfs_mount *m, int dirfd, const char *path)
+{
+	int saved ERRNO_KEPT = errno;
+	struct stat st;
+
+	if (!*path || path[strlen(path) - 1] == '/' || !mount_wants_log(m, path))
+		return false;
+	return stat_of(dirfd, path, &st, AT_SYMLINK_NOFOLLOW) == -ENOENT && !stat_parent(dirfd, path, &st) &&
+	       nested_has_dev(st.st_dev);
 }
 
 void plfs_note_plain_lock(void) { stub_look_no_more(); }

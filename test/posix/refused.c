@@ -75,6 +75,26 @@ CASE(a_stream_of_another_file_reopened)
 	show("f");
 }
 
+/* A refusal makes no file, and closes the stream as any failure does. */
+CASE(a_stream_of_another_file_reopened_on_a_new_one)
+{
+	FILE *fp = fopen("/dev/null", "w"), *again;
+	int fd = fileno(fp), err;
+
+	errno = 0;
+	again = freopen(at("f"), "w", fp);
+	err = errno;
+	V(!again == (access(at("f"), F_OK) != 0));
+	outcome("freopen", again, again && fputs(text, again) >= 0 && !fclose(again), err);
+	V(fcntl(fd, F_GETFD) == -1);
+	unlink(at("f"));
+	V(freopen(at("none/f"), "w", fopen("/dev/null", "w")) == NULL && errno == ENOENT);
+	symlink("g", at("l"));
+	fp = freopen(at("l"), "w", fopen("/dev/null", "w"));
+	V(fp && fputs(text, fp) >= 0 && !fclose(fp));
+	show("g");
+}
+
 CASE(pages_remapped)
 {
 	int fd = rw("f"), r;
