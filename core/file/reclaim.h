@@ -5,7 +5,7 @@
  * (core/gather/void_logs.h).
  *
  * F is a stamp that this process has taken. Steps:
- *   R1  take F, and wait until the floor of all stamps of this host (core/dropping/lease.h) is behind it
+ *   R1  take F with the container's lock, and wait until the floor of all stamps of this host (core/dropping/lease.h) is behind it
  *   R2  list the live files: none, or only of processes that are dead
  *   R3  load the maps
  *   R4  unless the visible bytes all have stamps behind those of all logs that are to go: copy them to a new
@@ -26,7 +26,8 @@
  *   anew. Readers that load between any two steps find the same bytes: the old records, the old ones below
  *   the copy, or the copy. The generation is read before the indexes and compared afterwards (acquire.c), and
  *   the copy is in an index before R5: so no reader has the new generation and lacks the copy.
- *   Truncations and moves into the body exclude R5 by the lock; before or after it they do what they did.
+ *   Truncations and moves into the body exclude R1 and R5 by the lock. One that comes between the two has a
+ *   stamp behind F: it hides the copy. Before R1 or after R5 they do what they did.
  *   A truncate record becomes void with what it hides. The body was cut then, and is synced before R5.
  *   Another reclaim at the same time: both copies have right bytes, and the header keeps the later
  *   generation. Killed before R5: a log with a copy of visible bytes, and perhaps its live file, as of any

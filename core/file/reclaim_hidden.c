@@ -31,8 +31,10 @@ struct reclaim_past {
 static int take_past(struct reclaim *rc)
 {
 	uint64_t now_ns, floor_ns;
-	int ret = reclaim_take_stamp(rc, &now_ns, &floor_ns);
+	int ret = reclaim_take_last_stamp(rc, &now_ns, &floor_ns);
 
+	if (!ret)
+		ret = reclaim_check_clock(rc, now_ns);
 	if (ret)
 		return ret;
 	if (!rc->alone && floor_ns < now_ns)

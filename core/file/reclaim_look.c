@@ -44,6 +44,29 @@ int reclaim_take_stamp(const struct reclaim *rc, uint64_t *stamp_ns, uint64_t *f
 	return 0;
 }
 
+int reclaim_take_last_stamp(struct reclaim *rc, uint64_t *stamp_ns, uint64_t *floor_ns)
+{
+	int ret = reclaim_lock_end(rc);
+
+	if (ret)
+		return ret;
+	ret = reclaim_take_stamp(rc, stamp_ns, floor_ns);
+	inode_unlock_end(rc->ino);
+	return ret;
+}
+
+int reclaim_check_clock(struct reclaim *rc, uint64_t stamp_ns)
+{
+	struct timespec now;
+
+	if (sys.clock_gettime(CLOCK_REALTIME, &now))
+		return -errno;
+	if (stamp_ns <= (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec)
+		return 0;
+	return reclaim_refuse(rc, -EAGAIN,
+			      "its times lie in the future by the clock of this host: try again later");
+}
+
 /* A table that could be mapped has the stamp that was taken: a write says whether it lacks room. */
 int reclaim_lacks_floor(struct reclaim *rc)
 {
@@ -58,21 +81,18 @@ int reclaim_lacks_floor(struct reclaim *rc)
 
 static int take_floor(struct reclaim *rc)
 {
-	struct timespec now, wait = { .tv_nsec = rc->alone ? RECLAIM_CLOCKS_NS : FLOOR_NS };
+	struct timespec wait = { .tv_nsec = rc->alone ? RECLAIM_CLOCKS_NS : FLOOR_NS };
 	uint64_t after, floor_ns;
-	int ret = reclaim_take_stamp(rc, &rc->stamp_ns, &floor_ns);
+	int ret = reclaim_take_last_stamp(rc, &rc->stamp_ns, &floor_ns);
 
 	while (io_nanosleep(&wait, &wait) && errno == EINTR)
 		;
 	if (!ret)
 		ret = reclaim_take_stamp(rc, &after, &floor_ns);
-	if (!ret && sys.clock_gettime(CLOCK_REALTIME, &now))
-		ret = -errno;
+	if (!ret)
+		ret = reclaim_check_clock(rc, after);
 	if (ret)
 		return ret;
-	if (after > (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec)
-		return reclaim_refuse(rc, -EAGAIN,
-			      "its times lie in the future by the clock of this host: try again later");
 	if (floor_ns < rc->stamp_ns && !rc->alone)
 		return reclaim_lacks_floor(rc);
 	return 0;
@@ -388,6 +408,16 @@ int reclaim_check_file(struct reclaim *rc)
 	return ret;
 }
 
+/* What is gone may have gone with a truncation to nothing meanwhile. -ESTALE then: look again. */
+static int is_emptied(const struct reclaim *rc, int ret)
+{
+	struct stub now;
+
+	if (ret != -EIO || stub_read(rc->fd, &now))
+		return ret;
+	return now.generation_ns != rc->ino->v.stub.generation_ns ? -ESTALE : ret;
+}
+
 static int look(struct reclaim *rc)
 {
 	struct inode *ino = rc->ino;
@@ -411,7 +441,7 @@ static int look(struct reclaim *rc)
 		choose(rc);
 		ret = reclaim_check_logs(rc);
 	}
-	return ret;
+	return is_emptied(rc, ret);
 }
 
 #define LOOKS_MAX 3 /* for a process that goes on with a log meanwhile */

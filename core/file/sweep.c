@@ -14,6 +14,7 @@
 #include "core/file/reclaim.h"
 #include "core/file/reclaim_hidden.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 uint64_t sweep_little_at = 128;
@@ -95,12 +96,13 @@ static void take_turn(struct inode *ino, int fd, int marked, int h, uint64_t lit
 		stub_try_mark_in_use(marked);
 }
 
-/* What lies in another place, and is not home, is not to be made of what is. */
+/* What has copies elsewhere, or is home, is not to become what has none yet, or lies near. */
 static uint64_t little_due(const struct inode *ino, uint64_t closed)
 {
 	uint64_t least;
 
-	if (likely(closed < sweep_little_at) || ino->m->store.near || ino->v.stub.placed)
+	if (likely(closed < sweep_little_at) || ino->m->store.near || ino->v.stub.placed ||
+	    ino->m->store.spares || ino->v.stub.copied)
 		return 0;
 	least = worth_logs(ino);
 	return closed >= least ? least : 0;
@@ -111,6 +113,14 @@ static uint64_t hidden_due(const struct inode *ino, int fd, uint64_t written)
 	uint64_t least = written < logged_least_len / STUB_HOSTS_NR ? 0 : worth(ino, fd);
 
 	return written >= least ? least : 0;
+}
+
+/* A log may be as long as all of the file. To meet the limit would be a signal, in a close(). */
+static bool is_limited(void)
+{
+	struct rlimit limit;
+
+	return sys.getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur != RLIM_INFINITY;
 }
 
 void sweep(struct inode *ino, int fd, int marked)
@@ -125,7 +135,7 @@ void sweep(struct inode *ino, int fd, int marked)
 		return;
 	little = little_due(ino, sums.closed);
 	hidden = little ? 0 : hidden_due(ino, fd, sums.written);
-	if (likely(!little && !hidden) || sys.fstat(fd, &st) || !is_owners_alone(ino, &st))
+	if (likely(!little && !hidden) || sys.fstat(fd, &st) || !is_owners_alone(ino, &st) || is_limited())
 		return;
 	h = notice_open(&ino->c, O_RDWR);
 	if (h < 0)

@@ -3,12 +3,14 @@
  * A file that is written over again and again does not grow and grow on the disk.
  */
 #include "core/dropping/datalog.h"
+#include "core/dropping/lease.h"
 #include "core/file/logged.h"
 #include "core/file/sweep.h"
 #include "test/lib/scratch.h"
 
 #include <criterion/criterion.h>
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #define LEN 1000000
@@ -509,4 +511,44 @@ Test(sweep, of_what_was_emptied_nothing_is_counted)
 	append_lines(7, 8);
 	cr_assert_eq(count_files("data."), 1);
 	has_lines(8);
+}
+
+/* To meet its limit would kill a program that writes little. */
+static int append_limited(void *arg)
+{
+	struct rlimit limit = { 1 << 21, 1 << 21 };
+
+	return setrlimit(RLIMIT_FSIZE, &limit) || append_line(arg);
+}
+
+Test(sweep, not_by_a_process_whose_files_may_not_be_as_long)
+{
+	sweep_little_at = 8;
+	append_lines(0, 7);
+	for (int no = 7; no < 10; no++)
+		cr_assert_eq(in_child(append_limited, &(struct line){ .no = no }), 0);
+	cr_assert_eq(count_files("data."), 10);
+	append_lines(10, 11);
+	cr_assert_eq(count_files("data."), 1);
+	has_lines(11);
+}
+
+/* Another host, which does not share the floor, would take earlier stamps. */
+Test(sweep, not_while_stamps_are_ahead_of_the_clock)
+{
+	uint64_t floor_ns;
+	char path[PATH_MAX];
+	int fd;
+
+	sweep_little_at = 8;
+	append_lines(0, 2);
+	cr_assert(find_file("notice.", path));
+	fd = open(path, O_RDWR);
+	cr_assert_eq(pread(fd, &floor_ns, sizeof(floor_ns), LEASE_TABLE_OFF), sizeof(floor_ns));
+	floor_ns += 3600000000000;
+	cr_assert_eq(pwrite(fd, &floor_ns, sizeof(floor_ns), LEASE_TABLE_OFF), sizeof(floor_ns));
+	close(fd);
+	append_lines(2, 20);
+	cr_assert_eq(count_files("data."), 20);
+	has_lines(20);
 }
