@@ -176,6 +176,21 @@ void fd_freeze(void)
 	ofile_freeze_list();
 }
 
+void fd_disown(void)
+{
+	unsigned fd, top = __atomic_load_n(&fdtable_top, __ATOMIC_RELAXED);
+	struct ofile *f;
+
+	for (fd = 0; fd < top; fd++) {
+		f = fd_find((int)fd);
+		if (!f)
+			continue;
+		if (!f->frozen)
+			ofile_disown(f);
+		fd_put(f);
+	}
+}
+
 void fd_thaw(void)
 {
 	struct ofile *f;

@@ -156,9 +156,11 @@ void fd_share_all(void);
 
 /*
  * The same around fork(), which must find no description half changed. All stay locked until fd_thaw(), in
- * parent and child. Forks of several threads wait for each other here.
+ * parent and child. Forks of several threads wait for each other here. A description that another thread
+ * makes meanwhile is not among them: the child frees it of that thread, by fd_disown() before fd_thaw().
  */
 void fd_freeze(void);
+void fd_disown(void);
 void fd_thaw(void);
 
 /* Acquire all open logical files: data that other processes released can be read. */

@@ -262,6 +262,12 @@ void ofile_thaw(struct ofile *f)
 	mutex_unlock(&f->lock);
 }
 
+void ofile_disown(struct ofile *f)
+{
+	pthread_mutex_init(&f->lock, NULL);
+	f->shared = true; /* what that thread has of the offset is not known here */
+}
+
 void ofile_freeze_list(void) { mutex_lock(&free_lock); }
 
 void ofile_thaw_list(void) { mutex_unlock(&free_lock); }

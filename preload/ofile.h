@@ -107,6 +107,9 @@ void ofile_share(struct ofile *f, int fd);
 void ofile_freeze(struct ofile *f, int fd);
 void ofile_thaw(struct ofile *f);
 
+/* In the child of a fork: whoever has the lock is not there. */
+void ofile_disown(struct ofile *f);
+
 /* Lock and unlock the free list: no description is made or recycled in between. */
 void ofile_freeze_list(void);
 void ofile_thaw_list(void);

@@ -54,6 +54,8 @@ void proc_fork_child(void)
 {
 	signal_thaw();
 	plfs_fork_child();
+	if (!is_alone)
+		fd_disown();
 	fd_thaw();
 	stream_fork_child();
 	if (!is_alone)

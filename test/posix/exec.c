@@ -3,6 +3,7 @@
  * Running what lies in the directory, by every function of the exec family. Needs glibc 2.34: execveat.
  */
 #include "exec.h"
+#include <pthread.h>
 #include <dlfcn.h>
 #include <limits.h>
 #include <spawn.h>
@@ -312,4 +313,44 @@ CASE(unlinked_while_a_program_begins)
 	go_on_without_a_name(O_APPEND, held_after_spawn);
 	go_on_without_a_name(O_APPEND, held_after_spawn_with_it);
 	go_on_without_a_name(0, held_after_exec);
+}
+
+static bool ended;
+
+static void *opens_and_writes(void *arg)
+{
+	while (!__atomic_load_n(&ended, __ATOMIC_RELAXED)) {
+		int fd = open(arg, O_WRONLY | O_APPEND | O_CREAT, 0644);
+
+		if (fd < 0 || write(fd, "line\n", 5) != 5 || close(fd))
+			say("failed\n");
+	}
+	return NULL;
+}
+
+/* What a thread of the parent had locked by then, nobody unlocks in the child. */
+CASE(beside_threads_that_open)
+{
+	pthread_t threads[2];
+	int nr_bad = 0, status;
+
+	for (int i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, opens_and_writes, i ? at("f") : at("g"));
+	for (int i = 0; i < 300; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			alarm(10);
+			execl("/bin/true", "true", NULL);
+			_exit(9);
+		}
+		waitpid(pid, &status, 0);
+		nr_bad += status != 0;
+	}
+	__atomic_store_n(&ended, true, __ATOMIC_RELAXED);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	say("%d of 300 did not end\n", nr_bad);
+	unlink(at("f"));
+	unlink(at("g"));
 }
