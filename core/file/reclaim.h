@@ -5,7 +5,8 @@
  * (core/gather/void_logs.h).
  *
  * F is a stamp that this process has taken. Steps:
- *   R1  take F with the container's lock, and wait until the floor of all stamps of this host (core/dropping/lease.h) is behind it
+ *   R1  take F with the container's lock, and wait until the floor of all stamps of this host
+ *       (core/dropping/lease.h) is behind it
  *   R2  list the live files: none, or only of processes that are dead
  *   R3  load the maps
  *   R4  unless the visible bytes all have stamps behind those of all logs that are to go: copy them to a new
