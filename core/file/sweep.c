@@ -62,7 +62,7 @@ static int carry_out(struct reclaim *rc, int ret)
 	return ret;
 }
 
-/* What could not be done the next to close tries again; or, as it takes longer, one of the next. */
+/* What could not be done the next to close tries again. */
 static void sweep_hidden(struct reclaim *rc, int h, uint64_t least)
 {
 	uint64_t again = least / SWEEP_AT * SWEEP_AGAIN;
@@ -73,6 +73,7 @@ static void sweep_hidden(struct reclaim *rc, int h, uint64_t least)
 		lease_add_written(s, h, again);
 }
 
+/* Half as many closes later, as all logs are looked at. */
 static void sweep_little(struct reclaim *rc, int h, uint64_t least)
 {
 	struct store *s = &rc->ino->m->store;
