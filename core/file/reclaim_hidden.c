@@ -9,6 +9,8 @@
 #include "core/backend/stub_hosts.h"
 #include "core/backend/stub_use.h"
 #include "core/base/vec.h"
+#include "core/file/acquire.h"
+#include "core/file/logged.h"
 #include "core/file/reclaim.h"
 #include "core/gather/gather.h"
 #include "core/read/logset.h"
@@ -138,6 +140,21 @@ static bool pays_little(const struct bargain *b)
 	return b->nr > 1 && b->copied <= b->nr * RECLAIM_LITTLE;
 }
 
+/*
+ * Whether the log is of a killed writer and visible. It stays, for by its live file a stat knows the size. Of
+ * logs of little it is copied like any other: the size has been published (publish_found()). That its process
+ * does not run is certain on this host alone.
+ */
+static bool is_left(const struct reclaim *rc, const struct reclaim_log *log, uint64_t size)
+{
+	char live[CONTAINER_PATH_LEN];
+
+	if (!log->open || !log->used)
+		return false;
+	name_live_of_log(log->path, live);
+	return size || rc->alone || name_is_running(name_of(live));
+}
+
 /* The largest stamp up to which it pays to void all. @size: of the file; 0: logs of little. */
 static uint64_t best_stamp(const struct reclaim *rc, struct reclaim_log *const *by_end,
 			   struct reclaim_log *const *by_begin, uint64_t size)
@@ -145,7 +162,7 @@ static uint64_t best_stamp(const struct reclaim *rc, struct reclaim_log *const *
 	struct bargain b = { 0 };
 	uint64_t best_ns = 0;
 	size_t nr = HASH_COUNT(rc->logs), begun = 0;
-	bool stays = false; /* of a killed writer: its live file may have the size of the file */
+	bool stays = false;
 
 	for (size_t i = 0; i < nr && by_end[i]->max_ns < rc->stamp_ns && !stays; i++) {
 		uint64_t stamp_ns = by_end[i]->max_ns;
@@ -154,7 +171,7 @@ static uint64_t best_stamp(const struct reclaim *rc, struct reclaim_log *const *
 		b.bytes += by_end[i]->len;
 		for (; begun < nr && by_begin[begun]->min_ns <= stamp_ns; begun++) {
 			b.copied += by_begin[begun]->used;
-			stays |= by_begin[begun]->open && by_begin[begun]->used;
+			stays |= is_left(rc, by_begin[begun], size);
 		}
 		if (!stays && (size ? pays(&b, size) : pays_little(&b)))
 			best_ns = stamp_ns;
@@ -202,6 +219,26 @@ static int look_back(struct reclaim *rc, uint64_t size)
 	return ret;
 }
 
+/* If a killed writer has left a log: what it wrote last is in the stub's length before its live file goes. */
+static int publish_found(struct reclaim *rc)
+{
+	struct inode *ino = rc->ino;
+	bool left = false;
+	int ret;
+
+	for (struct reclaim_log *log = rc->logs; log; log = log->hh.next)
+		left |= log->open;
+	if (!left)
+		return 0;
+	ret = inode_still_logged(ino, acquire_load(ino));
+	if (ret)
+		return ret;
+	logged_publish_found(ino, rc->fd);
+	return view_known_size(&ino->v) > ino->v.told_len ?
+		       reclaim_refuse(rc, -EBUSY, "the size that a killed process gave it cannot be published") :
+		       inode_still_logged(ino, 0);
+}
+
 static int begin(struct reclaim *rc, uint64_t size)
 {
 	int ret = reclaim_check_file(rc);
@@ -214,6 +251,8 @@ static int begin(struct reclaim *rc, uint64_t size)
 		ret = check_hosts(rc);
 	if (!ret)
 		ret = container_list(&rc->ino->c, reclaim_add_dropping, rc);
+	if (!ret && !size)
+		ret = publish_found(rc);
 	if (!ret)
 		ret = look_back(rc, size);
 	if (!ret)
@@ -278,6 +317,7 @@ static int copy_piece(void *arg, const struct index_piece *piece)
 static int copy_pieces(struct copy *k)
 {
 	struct gathered *g = &k->rc->past->g;
+	const struct reclaim_pieces *pieces = &k->rc->past->pieces;
 	int ret = 0;
 
 	logset_init(&k->logs, &k->rc->ino->c);
@@ -286,6 +326,8 @@ static int copy_pieces(struct copy *k)
 		char *path = mem_strdup(g->logs[i]);
 
 		ret = path ? logset_add(&k->logs, path) : -ENOMEM;
+		if (ret >= 0)
+			k->logs.logs[i].growing = pieces->logs[i] && pieces->logs[i]->open;
 	}
 	if (ret >= 0)
 		ret = index_map_each(&g->map, copy_piece, k);

@@ -20,7 +20,8 @@ int reclaim_begin_hidden(struct reclaim *rc, uint64_t size);
 
 /*
  * The same for many logs of little. F is now: no log counts as new, and all that is visible in those that go
- * is copied, if that is RECLAIM_LITTLE bytes for each of them at most.
+ * is copied, if that is RECLAIM_LITTLE bytes for each of them at most. On a local store killed writers' logs
+ * are among them.
  */
 int reclaim_begin_little(struct reclaim *rc);
 #define RECLAIM_LITTLE ((uint64_t)64 << 10)

@@ -314,11 +314,11 @@ static void make_runs(bool pinned, bool killed)
 }
 
 /* A part in each log; some is cut off. The last is to come. */
-static void make_little(void)
+static void make_little(bool killed)
 {
 	memset(image, 0, sizeof(image));
 	for (int i = 0; i < 8; i++)
-		one((struct write){ i * 50000, 50000, 1, 0, false });
+		one((struct write){ i * 50000, 50000, 1, 0, killed && i == 3 });
 	one((struct write){ 250000, 50000, 3, 220000, false });
 	swept_from = 360000;
 }
@@ -326,7 +326,7 @@ static void make_little(void)
 static void make_swept(const struct plan *p)
 {
 	if (p->little)
-		make_little();
+		make_little(p->killed);
 	else
 		make_runs(p->pinned, p->killed);
 	pattern_fill(image + swept_from, LEN - (size_t)swept_from, (uint64_t)swept_from, 8);
@@ -491,6 +491,11 @@ Test(crash_compact, the_bytes_are_read_at_each_call_of_a_sweep)
 Test(crash_compact, the_bytes_are_there_whichever_call_of_a_sweep_of_little_was_the_last)
 {
 	at_each_call((struct plan){ .sweeps = true, .little = true });
+}
+
+Test(crash_compact, the_bytes_of_a_killed_writer_are_there_whichever_call_of_a_sweep_of_little_was_the_last)
+{
+	at_each_call((struct plan){ .sweeps = true, .little = true, .killed = true });
 }
 
 Test(crash_compact, what_is_written_meanwhile_is_there_whichever_call_of_a_sweep_of_little_it_met)

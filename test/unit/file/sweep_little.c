@@ -73,16 +73,63 @@ static void kill_at(int no)
 	cr_assert_eq(in_child(append_line, &(struct line){ .no = no, .kill = true }), 256 + SIGKILL);
 }
 
-/* Its live file has what no log has. The logs of before go all the same. */
+/* Its live file has what no log has. */
 Test(sweep_little, a_killed_process_keeps_its_line)
 {
 	sweep_little_at = 8;
 	append_lines(0, 5);
 	kill_at(5);
 	append_lines(6, 20);
-	cr_assert_eq(count_files("live."), 1);
-	cr_assert_lt(count_files("data."), 18);
+	cr_assert_eq(count_files("live."), 0);
+	cr_assert_lt(count_files("data."), 8);
 	has_lines(20);
+}
+
+/* And what no stub has: how long the file is. */
+Test(sweep_little, a_killed_process_keeps_the_end_of_the_file)
+{
+	sweep_little_at = 8;
+	append_lines(0, 10);
+	kill_at(19);
+	append_lines(10, 19);
+	cr_assert_eq(count_files("live."), 0);
+	cr_assert_lt(count_files("data."), 8);
+	has_lines(20);
+}
+
+static int holds_open(void *arg)
+{
+	int *ends = arg;
+	struct lfile l = lopen("f", O_RDWR);
+	char c;
+
+	if (lfill(&l, 3 * LINE, LINE, 1) != LINE || write(ends[0], "", 1) != 1 || read(ends[1], &c, 1) != 1)
+		return 1;
+	return lclose(&l) ? 2 : 0;
+}
+
+/* Its live file is not that of a killed one. */
+Test(sweep_little, not_beside_a_writer)
+{
+	int to[2], from[2];
+	pid_t pid;
+	char c;
+
+	sweep_little_at = 8;
+	cr_assert(!pipe(to) && !pipe(from));
+	append_lines(0, 3);
+	pid = start_child(holds_open, (int[]){ from[1], to[0] });
+	cr_assert_eq(read(from[0], &c, 1), 1);
+	append_lines(4, 20);
+	cr_assert_eq(count_files("live."), 1);
+	cr_assert_eq(count_files("data."), 20);
+	cr_assert_eq(write(to[1], "", 1), 1);
+	cr_assert_eq(wait_child(pid), 0);
+	has_lines(20);
+	for (int i = 0; i < 2; i++) {
+		close(to[i]);
+		close(from[i]);
+	}
 }
 
 static int goes_on(void *arg)
