@@ -125,7 +125,7 @@ int fd_drop(int fd)
 	return old ? ofile_unref(old) : 0;
 }
 
-void fd_share_all(void)
+static void each(void (*fn)(struct ofile *f, int fd))
 {
 	unsigned fd, top = __atomic_load_n(&fdtable_top, __ATOMIC_RELAXED);
 	struct ofile *f;
@@ -134,24 +134,20 @@ void fd_share_all(void)
 		f = fd_find((int)fd);
 		if (!f)
 			continue;
-		ofile_share(f, (int)fd);
+		fn(f, (int)fd);
 		fd_put(f);
 	}
 }
 
-void fd_refresh_all(void)
+void fd_share_all(void) { each(ofile_share); }
+
+static void refresh(struct ofile *f, int fd)
 {
-	unsigned fd, top = __atomic_load_n(&fdtable_top, __ATOMIC_RELAXED);
-	struct ofile *f;
-
-	for (fd = 0; fd < top; fd++) {
-		f = fd_find((int)fd);
-		if (!f)
-			continue;
-		plfs_refresh(f->file);
-		fd_put(f);
-	}
+	(void)fd;
+	plfs_refresh(f->file);
 }
+
+void fd_refresh_all(void) { each(refresh); }
 
 void fd_freeze(void)
 {
@@ -176,20 +172,14 @@ void fd_freeze(void)
 	ofile_freeze_list();
 }
 
-void fd_disown(void)
+static void disown(struct ofile *f, int fd)
 {
-	unsigned fd, top = __atomic_load_n(&fdtable_top, __ATOMIC_RELAXED);
-	struct ofile *f;
-
-	for (fd = 0; fd < top; fd++) {
-		f = fd_find((int)fd);
-		if (!f)
-			continue;
-		if (!f->frozen)
-			ofile_disown(f);
-		fd_put(f);
-	}
+	(void)fd;
+	if (!f->frozen)
+		ofile_disown(f);
 }
+
+void fd_disown(void) { each(disown); }
 
 void fd_thaw(void)
 {

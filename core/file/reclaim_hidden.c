@@ -33,7 +33,7 @@ struct reclaim_past {
 static int take_past(struct reclaim *rc)
 {
 	uint64_t now_ns, floor_ns;
-	int ret = reclaim_take_last_stamp(rc, &now_ns, &floor_ns);
+	int ret = reclaim_take_f(rc, &now_ns, &floor_ns);
 
 	if (!ret)
 		ret = reclaim_check_clock(rc, now_ns);

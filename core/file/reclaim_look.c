@@ -44,7 +44,7 @@ int reclaim_take_stamp(const struct reclaim *rc, uint64_t *stamp_ns, uint64_t *f
 	return 0;
 }
 
-int reclaim_take_last_stamp(struct reclaim *rc, uint64_t *stamp_ns, uint64_t *floor_ns)
+int reclaim_take_f(struct reclaim *rc, uint64_t *stamp_ns, uint64_t *floor_ns)
 {
 	int ret = reclaim_lock_end(rc);
 
@@ -83,7 +83,7 @@ static int take_floor(struct reclaim *rc)
 {
 	struct timespec wait = { .tv_nsec = rc->alone ? RECLAIM_CLOCKS_NS : FLOOR_NS };
 	uint64_t after, floor_ns;
-	int ret = reclaim_take_last_stamp(rc, &rc->stamp_ns, &floor_ns);
+	int ret = reclaim_take_f(rc, &rc->stamp_ns, &floor_ns);
 
 	while (io_nanosleep(&wait, &wait) && errno == EINTR)
 		;
@@ -408,8 +408,8 @@ int reclaim_check_file(struct reclaim *rc)
 	return ret;
 }
 
-/* What is gone may have gone with a truncation to nothing meanwhile. -ESTALE then: look again. */
-static int is_emptied(const struct reclaim *rc, int ret)
+/* @ret of a look; -ESTALE, look again: the file was emptied meanwhile, and what it lacks went with that. */
+static int heed_emptied(const struct reclaim *rc, int ret)
 {
 	struct stub now;
 
@@ -441,7 +441,7 @@ static int look(struct reclaim *rc)
 		choose(rc);
 		ret = reclaim_check_logs(rc);
 	}
-	return is_emptied(rc, ret);
+	return heed_emptied(rc, ret);
 }
 
 #define LOOKS_MAX 3 /* for a process that goes on with a log meanwhile */

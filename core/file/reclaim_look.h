@@ -65,8 +65,8 @@ int reclaim_check_file(struct reclaim *rc);
 /* R1 without the wait: a stamp, and the floor after it. 0; -errno. */
 int reclaim_take_stamp(const struct reclaim *rc, uint64_t *stamp_ns, uint64_t *floor_ns);
 
-/* The same for F: no truncation has taken its stamp before, and has not happened yet. */
-int reclaim_take_last_stamp(struct reclaim *rc, uint64_t *stamp_ns, uint64_t *floor_ns);
+/* The same for F, with the container's lock: all truncations with earlier stamps have happened. */
+int reclaim_take_f(struct reclaim *rc, uint64_t *stamp_ns, uint64_t *floor_ns);
 
 /* Whether the clock has come to the stamp: hosts that do not share the floor may be behind it. 0; -EAGAIN. */
 int reclaim_check_clock(struct reclaim *rc, uint64_t stamp_ns);

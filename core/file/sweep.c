@@ -73,7 +73,7 @@ static void sweep_hidden(struct reclaim *rc, int h, uint64_t least)
 		lease_add_written(s, h, again);
 }
 
-/* Half as many closes later, as all logs are looked at. */
+/* What could not be done is tried again only half as many closes later: each look is at all logs. */
 static void sweep_little(struct reclaim *rc, int h, uint64_t least)
 {
 	struct store *s = &rc->ino->m->store;

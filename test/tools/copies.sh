@@ -117,6 +117,15 @@ copies_missing_backend() { # stops no program; drain says what is left, and goes
 	[ "$(copies)" = 1 ]
 }
 
+copies_of_little() { # of many logs with copies not one is made that has none
+	local map
+	copies_setup
+	map="/plfs=$back,$other{small=0,mirror=2,drain=none}"
+	"$plfs" run -m "$map" sh -c 'for i in $(seq 130); do /bin/echo $i >>/plfs/c; done'
+	[ "$(find "$back" -name 'data.*' | wc -l)" = 130 ]
+	"$plfs" run -m "$map" cat /plfs/c | cmp - <(seq 130)
+}
+
 copies_without_room() { # one line, 75, nothing lost; with room it goes on
 	local map rc=0
 	copies_setup

@@ -73,6 +73,13 @@ static void kill_at(int no)
 	cr_assert_eq(in_child(append_line, &(struct line){ .no = no, .kill = true }), 256 + SIGKILL);
 }
 
+static void few_logs_with(int nr)
+{
+	cr_assert_eq(count_files("live."), 0);
+	cr_assert_lt(count_files("data."), 8);
+	has_lines(nr);
+}
+
 /* Its live file has what no log has. */
 Test(sweep_little, a_killed_process_keeps_its_line)
 {
@@ -80,9 +87,7 @@ Test(sweep_little, a_killed_process_keeps_its_line)
 	append_lines(0, 5);
 	kill_at(5);
 	append_lines(6, 20);
-	cr_assert_eq(count_files("live."), 0);
-	cr_assert_lt(count_files("data."), 8);
-	has_lines(20);
+	few_logs_with(20);
 }
 
 /* And what no stub has: how long the file is. */
@@ -92,9 +97,7 @@ Test(sweep_little, a_killed_process_keeps_the_end_of_the_file)
 	append_lines(0, 10);
 	kill_at(19);
 	append_lines(10, 19);
-	cr_assert_eq(count_files("live."), 0);
-	cr_assert_lt(count_files("data."), 8);
-	has_lines(20);
+	few_logs_with(20);
 }
 
 static int holds_open(void *arg)
