@@ -179,3 +179,18 @@ CASE(an_overwrite_shows_in_the_time_of_modification_though_its_writer_is_killed)
 		say("%s\n", st.st_mtime == 1000000000 ? "old" : "new");
 	}
 }
+
+CASE(a_growth_after_50_ms_shows_in_the_time_of_modification_though_its_writer_is_killed)
+{
+	static const struct timespec old[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+	struct stat st;
+
+	make("f", "");
+	T(truncate(at("f"), 5 << 20)); /* what is written behind them goes to a log */
+	T(utimensat(AT_FDCWD, at("f"), old, 0));
+	IN_CHILD(int fd = open(at("f"), O_WRONLY); pwrite(fd, "line", 4, 5 << 20);
+		 utimensat(AT_FDCWD, at("f"), old, 0); usleep(60000); pwrite(fd, "next", 4, (5 << 20) + 4);
+		 kill(getpid(), SIGKILL));
+	T(stat(at("f"), &st));
+	say("%jd bytes, %s\n", (intmax_t)st.st_size, st.st_mtime == 1000000000 ? "old" : "new");
+}
