@@ -320,12 +320,21 @@ int stub_read_known(int fd, const struct stub *known, struct stub *stub)
 	return ret;
 }
 
-int stub_explain(int fd)
+/*
+ * Write constant bytes, from the stack. Where bytes have to be read from the library's file first, the kernel
+ * may make the stub longer before it has them: others would find zeros there, and a killed process leave them.
+ */
+static int write_constant(int fd, const char *bytes, size_t len, off_t off)
 {
-	ssize_t n = io_pwrite_all(fd, stub_sentence, stub_sentence_len, STUB_SENTENCE_OFF);
+	char copy[sizeof(stub_sentence)];
+	ssize_t n;
 
-	return n < 0 ? (int)n : n < (ssize_t)stub_sentence_len ? -ENOSPC : 0;
+	memcpy(copy, bytes, len);
+	n = io_pwrite_all(fd, copy, len, off);
+	return n < 0 ? (int)n : n < (ssize_t)len ? -ENOSPC : 0;
 }
+
+int stub_explain(int fd) { return write_constant(fd, stub_sentence, stub_sentence_len, STUB_SENTENCE_OFF); }
 
 static const char synced_word[STUB_SYNCED_LEN] = "PLFSSYNC";
 
@@ -340,9 +349,8 @@ bool stub_is_synced(int fd)
 int stub_set_synced(int fd, bool synced)
 {
 	static const char none[STUB_SYNCED_LEN];
-	ssize_t n = io_pwrite_all(fd, synced ? synced_word : none, STUB_SYNCED_LEN, STUB_SYNCED_OFF);
 
-	return n < 0 ? (int)n : n < STUB_SYNCED_LEN ? -ENOSPC : 0;
+	return write_constant(fd, synced ? synced_word : none, STUB_SYNCED_LEN, STUB_SYNCED_OFF);
 }
 
 int stub_set_cut(int fd, struct stub *stub, uint64_t size, uint64_t stamp_ns)
@@ -362,9 +370,7 @@ int stub_set_cut(int fd, struct stub *stub, uint64_t size, uint64_t stamp_ns)
 /* Others may write meanwhile: the stub must not get shorter. */
 int stub_fill_header(int fd, const struct stat *st)
 {
-	ssize_t n = st->st_size < PLFS_BODY_OFF ? io_pwrite_all(fd, "", 1, PLFS_BODY_OFF - 1) : 1;
-
-	return n == 1 ? 0 : n < 0 ? (int)n : -ENOSPC;
+	return st->st_size < PLFS_BODY_OFF ? write_constant(fd, "", 1, PLFS_BODY_OFF - 1) : 0;
 }
 
 /*

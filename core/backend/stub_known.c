@@ -151,6 +151,26 @@ static bool has_lost_header(int fd, const uint8_t *head)
 	       io_pread_all(fd, now, sizeof(now), 0) == sizeof(now) && is_zero(now, sizeof(now));
 }
 
+#define SHORT_TRIES 13 /* 0.4 s in all */
+
+/*
+ * Whether a blank file that is shorter than its header stays so. The kernel may make a file longer before the
+ * bytes are there that another process writes behind its end.
+ */
+static bool stays_short(int fd, const struct stat *st)
+{
+	struct stat now = *st;
+
+	for (int tries = 0; tries < SHORT_TRIES && now.st_size == st->st_size; tries++) {
+		struct timespec wait = { .tv_nsec = 50000L << tries };
+
+		io_nanosleep(&wait, NULL);
+		if (sys.fstat(fd, &now))
+			break;
+	}
+	return now.st_size == st->st_size;
+}
+
 int stub_look_blank(struct plfs_mount *m, int fd, const struct stat *st)
 {
 	uint8_t head[PLFS_BODY_OFF];
@@ -164,7 +184,7 @@ int stub_look_blank(struct plfs_mount *m, int fd, const struct stat *st)
 	if (st->st_size == PLFS_BODY_OFF || !stub_is_blank(head, (size_t)n))
 		return 0;
 	if (st->st_size < PLFS_BODY_OFF) /* the library makes a header without the sentence in one piece */
-		return n == st->st_size ? -EIO : 0;
+		return n == st->st_size && stays_short(fd, st) ? -EIO : 0;
 	if (!is_zero(head + STUB_SYNCED_OFF, sizeof(head) - STUB_SYNCED_OFF)) /* the library wrote it */
 		return 0;
 	if (!m)

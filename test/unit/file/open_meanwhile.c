@@ -107,3 +107,53 @@ Test(open_meanwhile, who_writes_as_soon_as_there_is_a_header_stays_entered)
 	lclose(&l);
 	close(holder);
 }
+
+/* ---- while the first bytes come behind the end that the kernel has set for them ---- */
+
+static int stub_fd;
+
+static int waits_until_they_come(const struct timespec *wait, struct timespec *left)
+{
+	if (due) {
+		due = false;
+		cr_assert_eq(stub_explain(stub_fd), 0);
+	}
+	return calls_real.nanosleep(wait, left);
+}
+
+Test(open_meanwhile, a_stub_that_is_longer_before_its_sentence_comes_is_not_damaged)
+{
+	struct lfile l = made("a"), other;
+
+	stub_fd = l.fd;
+	cr_assert_eq(ftruncate(l.fd, STUB_SENTENCE_OFF), 0);
+	calls_intercept();
+	sys.nanosleep = waits_until_they_come;
+	due = true;
+	cr_assert_eq(ltry(&other, "a", O_RDONLY), 0);
+	cr_assert(!due);
+	lclose(&other);
+	lclose(&l);
+}
+
+static unsigned nr_constant, nr_behind;
+
+static ssize_t counts_constants(int fd, const void *buf, size_t len, off_t off)
+{
+	nr_behind++;
+	nr_constant += (const char *)buf >= stub_sentence && (const char *)buf < stub_sentence + stub_sentence_len;
+	return calls_real.pwrite(fd, buf, len, off);
+}
+
+/* Constants may have to be read from the library's file, in the middle of the write. */
+Test(open_meanwhile, the_sentence_is_in_memory_before_it_is_written)
+{
+	struct lfile l = made("a");
+
+	calls_intercept();
+	sys.pwrite = counts_constants;
+	cr_assert_eq(stub_explain(l.fd), 0);
+	cr_assert_eq(nr_behind, 1);
+	cr_assert_eq(nr_constant, 0);
+	lclose(&l);
+}
