@@ -130,6 +130,12 @@ int plfs_open(struct plfs_mount *m, int dirfd, const char *path, int flags, mode
  */
 int plfs_adopt(int fd, struct plfs_file **out);
 
+/*
+ * Whether the kernel's description can write: also that of a program's descriptor that only reads, if its
+ * open emptied the file.
+ */
+bool plfs_can_write(const struct plfs_file *f);
+
 /* Whether O_APPEND was taken off the program's description: it stays off, whoever has the description. */
 bool plfs_lifts_append(const struct plfs_file *f);
 

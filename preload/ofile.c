@@ -155,15 +155,17 @@ static void offset_settle(struct ofile *f, int fd, off_t logical_off, size_t tak
  * What the kernel's flags do not say, for a process that inherits the description: it is kept as the signal
  * of F_SETSIG, which no regular file ever sends and which stays with the description.
  */
-#define HEIR_BASE 56
+#define HEIR_BASE 48
 #define HEIR_WRONLY 1
 #define HEIR_APPEND 2
 #define HEIR_DIRECT 4
-#define HEIR_ALL 7
+#define HEIR_RDONLY 8
+#define HEIR_ALL 15
 
 void ofile_mark_for_heirs(struct ofile *f, int fd)
 {
 	int mark = (ofile_can_read(f) ? 0 : HEIR_WRONLY) |
+		   (ofile_can_write(f) || !plfs_can_write(f->file) ? 0 : HEIR_RDONLY) |
 		   (f->flags & O_APPEND && !f->opened_append ? HEIR_APPEND : 0) |
 		   (f->flags & O_DIRECT ? HEIR_DIRECT : 0);
 
@@ -217,6 +219,8 @@ struct ofile *ofile_new_heir(struct plfs_file *file, int fd)
 		mark = 0;
 	if (mark & HEIR_WRONLY)
 		flags = (flags & ~O_ACCMODE) | O_WRONLY;
+	if (mark & HEIR_RDONLY)
+		flags = (flags & ~O_ACCMODE) | O_RDONLY;
 	flags |= (lifted || mark & HEIR_APPEND ? O_APPEND : 0) | (mark & HEIR_DIRECT ? O_DIRECT : 0);
 	f = ofile_new_file(file, flags, true);
 	if (f) {

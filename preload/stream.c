@@ -147,7 +147,7 @@ static FILE *make(struct stream *s, int fd, const char *mode)
 	return fp;
 }
 
-FILE *stream_open(int fd, const struct stream_mode *mode)
+FILE *stream_open(int fd, const struct stream_mode *mode, bool sought)
 {
 	struct stream *s = mem_zalloc(sizeof(*s));
 	FILE *fp = NULL;
@@ -163,8 +163,8 @@ FILE *stream_open(int fd, const struct stream_mode *mode)
 	s->next = *bucket(fp);
 	__atomic_store_n(bucket(fp), s, __ATOMIC_RELEASE); /* a fork in between finds a whole list */
 	mutex_unlock(&streams_lock);
-	/* As glibc does: a stream that can only append starts at the end. */
-	if ((mode->flags & O_APPEND) && (mode->flags & O_ACCMODE) == O_WRONLY)
+	/* As glibc does: a stream that can only append starts at the end, unless @fd appended before. */
+	if (!sought && (mode->flags & O_APPEND) && (mode->flags & O_ACCMODE) == O_WRONLY)
 		shim_lseek(fd, 0, SEEK_END);
 	return fp;
 }

@@ -22,9 +22,10 @@ struct stream_mode {
 int stream_parse_mode(const char *mode, struct stream_mode *out);
 
 /*
- * A stream on the open descriptor @fd, which it owns from then on. NULL and errno: @fd is still the caller's.
+ * A stream on the open descriptor @fd, which it owns from then on. @sought: @fd appended already, and stays
+ * where it is. NULL and errno: @fd is still the caller's.
  */
-FILE *stream_open(int fd, const struct stream_mode *mode);
+FILE *stream_open(int fd, const struct stream_mode *mode, bool sought);
 
 /* Whether @fp was made here, seen from its own memory. */
 extern uint64_t stream_no_wide_data[];

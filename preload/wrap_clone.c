@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Children that are made past fork(): by clone(), or by the numbers of fork and clone. One with memory of its
- * own gets what fork() does for it, or it would write into its parent's logs. One that shares our memory is a
- * thread to us whatever else it is, as the child of a vfork() would be: the kernel's work goes on in it, but
- * if it has descriptors of its own it must not close or replace those of logical files.
+ * own gets what fork() does for it, or it would write into its parent's logs; and descriptors of its own
+ * (CLONE_FILES is taken off), or it would close those that its parent's memory names. One that shares our
+ * memory is a thread to us whatever else it is, as the child of a vfork() would be: the kernel's work goes on
+ * in it, but if it has descriptors of its own it must not close or replace those of logical files.
  */
 #include "bynumber.h"
 #include "proc.h"
@@ -61,7 +62,7 @@ EXPORT int clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 	if (!fn || !stack)
 		return (int)done(-EINVAL);
 	proc_fork_prepare();
-	pid = sys.clone(started, stack, flags, &s, parent_tid, tls, child_tid);
+	pid = sys.clone(started, stack, flags & ~CLONE_FILES, &s, parent_tid, tls, child_tid);
 	err = errno;
 	proc_fork_parent();
 	errno = err;

@@ -36,7 +36,7 @@ static FILE *fopen_mapped(const struct where *w, const char *mode)
 		done(fd);
 		return NULL;
 	}
-	fp = logical ? stream_open(fd, &m) : fdopen_new(fd, mode, &m);
+	fp = logical ? stream_open(fd, &m, false) : fdopen_new(fd, mode, &m);
 	if (!fp) {
 		saved = errno;
 		shim_close(fd);
@@ -88,14 +88,18 @@ EXPORT FILE *fopen(const char *path, const char *mode)
 ALIAS(fopen64, fopen);
 ALIAS(_IO_fopen, fopen);
 
-/* Whether a stream of @want's mode may be made on @f, as glibc checks it; "a" adds O_APPEND. 0 or -errno. */
-static int check_fdopen(struct ofile *f, int fd, const struct stream_mode *want)
+/*
+ * Whether a stream of @want's mode may be made on @f, as glibc checks it; "a" adds O_APPEND. *@appended: it
+ * was there. 0 or -errno.
+ */
+static int check_fdopen(struct ofile *f, int fd, const struct stream_mode *want, bool *appended)
 {
 	int acc = want->flags & O_ACCMODE, flags;
 
 	if ((acc != O_WRONLY && !ofile_can_read(f)) || (acc != O_RDONLY && !ofile_can_write(f)))
 		return -EINVAL;
-	if (!(want->flags & O_APPEND) || (f->flags & O_APPEND))
+	*appended = f->flags & O_APPEND;
+	if (!(want->flags & O_APPEND) || *appended)
 		return 0;
 	flags = shim_fcntl(fd, F_GETFL);
 	return shim_fcntl(fd, F_SETFL, flags | O_APPEND) < 0 ? -errno : 0;
@@ -104,6 +108,7 @@ static int check_fdopen(struct ofile *f, int fd, const struct stream_mode *want)
 EXPORT FILE *fdopen(int fd, const char *mode)
 {
 	struct ofile *f = fd_get(&fd);
+	bool appended = false;
 	struct stream_mode m;
 	int r;
 
@@ -111,10 +116,10 @@ EXPORT FILE *fdopen(int fd, const char *mode)
 		return sys.fdopen(fd, mode);
 	r = stream_parse_mode(mode, &m);
 	if (!r)
-		r = check_fdopen(f, fd, &m);
+		r = check_fdopen(f, fd, &m, &appended);
 	if (fd_done(f, r) < 0)
 		return NULL;
-	return stream_open(fd, &m);
+	return stream_open(fd, &m, appended);
 }
 ALIAS(_IO_fdopen, fdopen);
 

@@ -321,8 +321,9 @@ int stub_read_known(int fd, const struct stub *known, struct stub *stub)
 }
 
 /*
- * Write constant bytes, from the stack. Where bytes have to be read from the library's file first, the kernel
- * may make the stub longer before it has them: others would find zeros there, and a killed process leave them.
+ * Write constant bytes, from the stack. Where bytes have to be read from the library's file first, the
+ * kernel may make the stub longer before it has them: others would find zeros there, and a killed process
+ * leave them.
  */
 static int write_constant(int fd, const char *bytes, size_t len, off_t off)
 {
@@ -334,7 +335,10 @@ static int write_constant(int fd, const char *bytes, size_t len, off_t off)
 	return n < 0 ? (int)n : n < (ssize_t)len ? -ENOSPC : 0;
 }
 
-int stub_explain(int fd) { return write_constant(fd, stub_sentence, stub_sentence_len, STUB_SENTENCE_OFF); }
+int stub_explain(int fd)
+{
+	return write_constant(fd, stub_sentence, stub_sentence_len, STUB_SENTENCE_OFF);
+}
 
 static const char synced_word[STUB_SYNCED_LEN] = "PLFSSYNC";
 

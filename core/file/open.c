@@ -519,6 +519,8 @@ void plfs_disable(int fd)
 		sys.dup3(mount_at(0)->dirfd, fd, flags & FD_CLOEXEC ? O_CLOEXEC : 0);
 }
 
+bool plfs_can_write(const struct plfs_file *f) { return f->writable; }
+
 bool plfs_lifts_append(const struct plfs_file *f) { return f->lifted; }
 
 static int end_writing(struct inode *ino, int fd)

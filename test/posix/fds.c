@@ -278,6 +278,23 @@ CASE(exec_inherits_what_made_the_file)
 	}
 }
 
+/* Truncating needs a description that writes; the program's does not. */
+CASE(exec_inherits_what_emptied_the_file)
+{
+	for (int i = 0; i < 2; i++) {
+		int fd;
+
+		make("f", "0123456789");
+		fd = T(open(at("f"), O_RDONLY | O_TRUNC | (i ? O_DIRECT : 0)));
+		system("printf abcdefgh >> $P/f");
+		IN_CHILD(dup2(fd, 7); execl(self, self, "child_looks_at_its_descriptor", NULL));
+		IN_CHILD(T(write(fd, "child", 5)); T(ftruncate(fd, 3)));
+		T(write(fd, "x", 1));
+		T(close(fd));
+		show("f");
+	}
+}
+
 /* The flags are the description's: whoever has it sees what another process has made of them. */
 CASE(flags_of_a_description_that_processes_share)
 {
@@ -297,7 +314,7 @@ CASE(flags_of_a_description_that_processes_share)
 		T(pwrite(fd, "B", 1, 2));
 		show("f");
 		T(fcntl(fd, F_GETSIG));
-		for (int sig = 65; sig > 55; sig--) {
+		for (int sig = 65; sig > 47; sig--) {
 			T(fcntl(fd, F_SETSIG, sig));
 			T(fcntl(fd, F_GETSIG));
 			T(fcntl(fd, F_GETFL) & (O_APPEND | O_DIRECT));

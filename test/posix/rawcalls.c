@@ -371,6 +371,30 @@ CASE(a_raw_clone_like_fork)
 	show("f");
 }
 
+/* What its child closes stays open here, which it would not without the library; nothing else is touched. */
+CASE(a_child_that_would_share_the_descriptors)
+{
+	int fd = given("f"), other;
+	char buf[16] = "";
+	pid_t pid;
+
+	T(write(fd, "parent", 6));
+	pid = syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL);
+	if (pid == 0)
+		_exit(close(fd));
+	say_child(pid);
+	fd = open(at("f"), O_RDWR); /* the number of the first, or another */
+	other = open(at("g"), O_RDWR | O_CREAT, 0644);
+	T(write(other, "other", 5));
+	T(pwrite(fd, "again", 5, 100));
+	T(pread(fd, buf, 6, 0));
+	say("%s\n", buf);
+	T(close(other));
+	T(close(fd));
+	show("f");
+	show("g");
+}
+
 static int cloned(void *arg)
 {
 	write(*(int *)arg, "child", 5);

@@ -223,6 +223,14 @@ CASE(of_a_descriptor)
 	V(fputc('x', f));
 	say_stream("written", f);
 	V(fclose(f));
+	for (int i = 0; i < 2; i++) {
+		fd = T(open(at("f"), O_RDWR | (i ? O_APPEND : 0)));
+		f = fdopen(dup(fd), "a");
+		T(lseek(fd, 0, SEEK_CUR)); /* at the end if "a" has made it append */
+		V(ftell(f));
+		V(fclose(f));
+		T(close(fd));
+	}
 }
 
 extern int __dprintf_chk(int fd, int flag, const char *format, ...);

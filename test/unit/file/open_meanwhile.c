@@ -141,7 +141,8 @@ static unsigned nr_constant, nr_behind;
 static ssize_t counts_constants(int fd, const void *buf, size_t len, off_t off)
 {
 	nr_behind++;
-	nr_constant += (const char *)buf >= stub_sentence && (const char *)buf < stub_sentence + stub_sentence_len;
+	nr_constant += (const char *)buf >= stub_sentence &&
+		       (const char *)buf < stub_sentence + stub_sentence_len;
 	return calls_real.pwrite(fd, buf, len, off);
 }
 
