@@ -49,8 +49,11 @@ static bool is_fork3(const struct clone3_args *args, size_t size)
 	return args && size >= sizeof(*args) && is_fork(args->flags, args->stack);
 }
 
-/* It gets descriptors of its own (wrap_clone.c). A longer form than this one is of a kernel to come. */
-static long fork3(const void *args, size_t size)
+/*
+ * It gets descriptors of its own (wrap_clone.c). A longer form than this one is of a kernel to come. Not part
+ * of by_number(), which may have no frame.
+ */
+static __attribute__((noinline)) long fork3(const void *args, size_t size)
 {
 	union {
 		struct clone3_args args;
