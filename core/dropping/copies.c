@@ -80,13 +80,23 @@ void copies_look(const struct container *c, const char *path, const char *top, b
 
 /* ---- making ---- */
 
-/* Whether the file called as the log @path in @dir has its length. */
-static bool is_there(const char *path, struct place_dir *dir, const struct stat *log)
+/*
+ * Whether the file called as the log @path in @dir, which is @top, has its length; or is longer and whole: then
+ * the log has been cut since, and can be restored.
+ */
+static bool is_there(const struct container *c, const char *path, struct place_dir *dir, const char *top,
+		     const struct stat *log)
 {
+	struct copies_one one;
 	struct stat st;
 
-	return !dir->store.ops->stat(&dir->store, name_of(path), &st) && S_ISREG(st.st_mode) &&
-	       st.st_size == log->st_size;
+	if (dir->store.ops->stat(&dir->store, name_of(path), &st) || !S_ISREG(st.st_mode) ||
+	    st.st_size < log->st_size)
+		return false;
+	if (st.st_size == log->st_size)
+		return true;
+	copies_look(c, path, top, true, &one);
+	return !one.ret;
 }
 
 int copies_make(const struct container *c, const char *path, const struct place_settings *ps,
@@ -105,7 +115,7 @@ int copies_make(const struct container *c, const char *path, const struct place_
 	ret = spare_begin(c, path, ps, &dir, top);
 	if (ret)
 		return ret == -ENOENT ? -ENXIO : ret;
-	if (!is_there(path, &dir, &st))
+	if (!is_there(c, path, &dir, top, &st))
 		ret = carry_copy(c, path, &dir, carry);
 	place_leave(&dir);
 	return ret;

@@ -45,6 +45,23 @@ copies_made() { # by the helper; read under a mapping without mirror= when the l
 	for i in 1 2; do "$plfs" run -m "$map" cmp "$work/plain/c$i" "/plfs/c$i"; done
 }
 
+copies_of_a_cut_log() { # a whole copy is not replaced by less
+	local map len
+	copies_setup
+	map="/plfs=$back,$other{small=0,mirror=2,drain=none}"
+	head -c 1000000 /dev/urandom >"$work/plain/u"
+	"$plfs" run -m "$map" cp "$work/plain/u" /plfs/u
+	"$plfs" drain -m "$map" "$back/u"
+	for len in 65536 60000 4096 4095 0; do
+		find "$back/.plfs" -name 'data.*' -exec truncate -s $len {} +
+		"$plfs" drain -m "$map" "$back/u" || :
+		"$plfs" run -m "$map" cmp "$work/plain/u" /plfs/u
+		"$plfs" repair "$back/u"
+		"$plfs" check "$back/u"
+		[ "$(find "$back/.plfs" -name 'data.*' -size +1000000c | wc -l)" = 1 ]
+	done
+}
+
 copies_of_near() { # logs in a place are copied when they have come home, by the helpers and by hand
 	local map drain
 	for drain in helper helper,rate=4M none; do
