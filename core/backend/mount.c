@@ -360,6 +360,28 @@ __attribute__((noinline)) struct plfs_mount *mount_of_file(int fd)
 	return mount_of_backend_path(stub_name(fd, name, sizeof(name)));
 }
 
+bool mount_is_left(const struct plfs_mount *m, const char *path)
+{
+	bool left = false;
+	char *now;
+
+	if (*path != '/' || mount_of_backend_path(path))
+		return false;
+	now = mem_alloc(PATH_MAX); /* the stack may be small */
+	if (now && *stub_name(m->dirfd, now, PATH_MAX) == '/')
+		left = !is_below(path, now, strlen(now));
+	mem_free(now);
+	return left;
+}
+
+/* As mount_of_file(). */
+__attribute__((noinline)) bool mount_is_left_by(const struct plfs_mount *m, int fd)
+{
+	char name[PATH_MAX];
+
+	return mount_is_left(m, stub_name(fd, name, sizeof(name)));
+}
+
 int mount_path_unmap(const char *path, char *out)
 {
 	struct plfs_mount *m = *path == '/' ? mount_of_backend_path(path) : NULL;

@@ -370,9 +370,14 @@ static bool may_move(struct plfs_mount *m, int fromfd, const char *from, int tof
 	struct plfs_mount *o;
 	struct stat st;
 
-	if (!real_dir(fromfd, from, dir) || !has_path(m, dir) || !dir[m->backend_len] ||
-	    sys.fstatat(fromfd, from, &st, AT_SYMLINK_NOFOLLOW) ||
+	if (sys.fstatat(fromfd, from, &st, AT_SYMLINK_NOFOLLOW) ||
 	    (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
+		return true;
+	/* its container, or those of what is in it, would stay behind */
+	if ((S_ISDIR(st.st_mode) || stub_marked(st.st_mode)) && real_dir(tofd, to, dir) &&
+	    mount_is_left(m, dir))
+		return real_dir(fromfd, from, dir) && mount_is_left(m, dir);
+	if (!real_dir(fromfd, from, dir) || !has_path(m, dir) || !dir[m->backend_len])
 		return true;
 	s.uid = st.st_uid;
 	memmove(dir, dir + m->backend_len + 1, strlen(dir + m->backend_len));

@@ -81,8 +81,8 @@ void copies_look(const struct container *c, const char *path, const char *top, b
 /* ---- making ---- */
 
 /*
- * Whether the file called as the log @path in @dir, which is @top, has its length; or is longer and whole: then
- * the log has been cut since, and can be restored.
+ * Whether the file called as the log @path in @dir, which is @top, has its length; or is longer and whole:
+ * then the log has been cut since, and can be restored.
  */
 static bool is_there(const struct container *c, const char *path, struct place_dir *dir, const char *top,
 		     const struct stat *log)

@@ -336,8 +336,8 @@ static int open_existing(struct plfs_mount *m, int dirfd, const char *path, int 
 }
 
 /*
- * @fd, just made with the mark, is on a file system that is mounted below the backend, where all files are
- * plain: take the mark off, and open it the way that was asked for.
+ * @fd, just made with the mark, is where all files are plain, on a file system that is mounted below the
+ * backend or behind a link out of it: take the mark off, and open it the way that was asked for.
  */
 static int make_plain(int fd, const struct stat *st, int dirfd, const char *path, int flags)
 {
@@ -378,7 +378,7 @@ static int create(struct plfs_mount *m, int dirfd, const char *path, int flags, 
 	/* unlinked before its mark, by a process that has removed the container others had made? */
 	if (!st.st_nlink && st.st_size)
 		return close_failed(fd, -EAGAIN);
-	if (!nested_has_dev(st.st_dev))
+	if (!nested_has_dev(st.st_dev) || mount_is_left_by(m, fd))
 		return make_plain(fd, &st, dirfd, path, flags);
 	if (!stub_marked(st.st_mode)) {
 		if (dirs_time_ns(&st.st_ctim) != dirs_time_ns(&st.st_mtim)) /* flattened meanwhile */

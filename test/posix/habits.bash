@@ -648,3 +648,29 @@ _renaming_the_root() {
 	_is "moves of others" $rc 0
 }
 mapped_directory_is_busy() { _mapped _renaming_the_root; }
+
+# A link leads from the backend to another directory: what is there is plain, and needs nothing of the backend.
+_leading_out() {
+	local name
+	rm -rf "$W/there"
+	mkdir "$W/there"
+	ln -s "$W/there" "$B/out"
+	# shellcheck disable=SC2016
+	_under sh -c 'cd "$0" && seq 1 9000 >out/made && mkdir d && seq 1 8000 >d/f && seq 1 7000 >moved &&
+		mv moved out/ && mv d out/ && mv out/made out/other && seq 1 6000 >linked && cp -p linked out/copied' "$P"
+	[ $rc = 0 ] || _fail "making and moving files"
+	# shellcheck disable=SC2016
+	_under sh -c '! ln "$0/linked" "$0/out/linked" 2>/dev/null' "$P"
+	[ $rc = 0 ] || _fail "a hard link out of the backend"
+	_is "read without the library" "$(cat "$W"/there/{other,d/f,moved,copied} | md5sum)" \
+		"$( (seq 1 9000; seq 1 8000; seq 1 7000; seq 1 6000) | md5sum)"
+	_under cmp "$P/linked" "$W/there/copied"
+	[ $rc = 0 ] || _fail "what stayed"
+	"$BUILD/plfs" gc -a 0 "$B"
+	for name in linked out/other out/d/f out/moved out/copied; do
+		_under cat "$P/$name" >"$W/out"
+		[ $rc = 0 ] || _fail "$name after plfs gc"
+	done
+}
+
+link_that_leads_out_of_the_backend() { _mapped _leading_out; }
