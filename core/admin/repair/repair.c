@@ -69,6 +69,21 @@ static bool has_work(struct scan *l, const struct findings *found)
 }
 
 /*
+ * What the header says now: before others were locked out a process may have truncated the file. One that
+ * cannot be read stays as it was found.
+ */
+static void look_again(struct examined *k)
+{
+	struct stub now;
+
+	k->gone = sys.fstat(k->fd, &k->st) || !k->st.st_nlink;
+	if (k->gone || stub_look(k->fd, &now))
+		return;
+	k->gone = !now.has_container || memcmp(now.id, k->stub.id, STUB_ID_LEN) != 0;
+	k->stub = now;
+}
+
+/*
  * As the owner of the file: the steps write what was read here to files that are his. Root's own reading
  * would give him the bytes of whatever he has moved into his container. The steps themselves are root's: they
  * close the logs of other users, too.
@@ -79,6 +94,11 @@ static int scan_again(struct repair *r, struct scan *l, struct findings *found)
 	int ret;
 
 	as_owner_begin(&owner, r->k->st.st_uid, r->k->st.st_gid);
+	look_again(r->k);
+	if (r->k->gone) {
+		as_owner_end(&owner);
+		return 0;
+	}
 	ret = examine_container(r->k, l, found);
 	as_owner_end(&owner);
 	if (ret == -EACCES)
@@ -92,7 +112,7 @@ static int run(struct repair *r)
 {
 	struct findings found = { 0 };
 	bool quick = r->k->check->quick;
-	struct scan l;
+	struct scan l = { .c = &r->k->c };
 	int ret;
 
 	r->k->check->quick = quick || !r->has_tables;
