@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A file of a killed process that another one truncates, and writes to, when a repair has looked at it and has
- * not locked it yet: the repair goes by what the file is then.
+ * A file of a killed process that another one truncates, and writes to, when a repair has looked at it and
+ * has not locked it yet: the repair goes by what the file is then.
  */
 #include "test/lib/calls.h"
 #include "test/lib/scratch.h"
