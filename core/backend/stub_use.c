@@ -21,7 +21,7 @@
 #define WORK_PATIENCE_NS 600000000000ULL
 /* Who may write the file can always show work. Root's commands are not to be kept from all other files. */
 uint64_t stub_roots_patience_ns = 60000000000ULL;
-#define TOLD_NS 10000000000ULL
+uint64_t stub_told_ns = 10000000000ULL; /* of pauses: on a busy machine that takes longer */
 #define SHOWN_EVERY_NS 100000000ULL
 
 bool stub_try_mark_in_use(int fd)
@@ -86,7 +86,7 @@ static __attribute__((noinline, cold)) void tell_waiting(int fd)
 
 static bool is_in_vain(struct wait *w, int fd)
 {
-	if (!w->told && w->p.slept_ns >= TOLD_NS) {
+	if (!w->told && w->p.slept_ns >= stub_told_ns) {
 		w->told = true;
 		tell_waiting(fd);
 	}

@@ -17,6 +17,7 @@
  */
 int stub_mark_in_use(int fd);
 extern uint64_t stub_roots_patience_ns; /* that minute, which tests change */
+extern uint64_t stub_told_ns;           /* so long a wait is silent; tests change it, too */
 
 /* The same without waiting. False: it is locked. */
 bool stub_try_mark_in_use(int fd);
