@@ -360,7 +360,7 @@ __attribute__((noinline)) struct plfs_mount *mount_of_file(int fd)
 	return mount_of_backend_path(stub_name(fd, name, sizeof(name)));
 }
 
-bool mount_is_left(const struct plfs_mount *m, const char *path)
+bool mount_lacks(const struct plfs_mount *m, const char *path)
 {
 	bool left = false;
 	char *now;
@@ -375,11 +375,11 @@ bool mount_is_left(const struct plfs_mount *m, const char *path)
 }
 
 /* As mount_of_file(). */
-__attribute__((noinline)) bool mount_is_left_by(const struct plfs_mount *m, int fd)
+__attribute__((noinline)) bool mount_lacks_file(const struct plfs_mount *m, int fd)
 {
 	char name[PATH_MAX];
 
-	return mount_is_left(m, stub_name(fd, name, sizeof(name)));
+	return mount_lacks(m, stub_name(fd, name, sizeof(name)));
 }
 
 int mount_path_unmap(const char *path, char *out)

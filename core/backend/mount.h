@@ -57,10 +57,10 @@ struct plfs_mount *mount_of_file(int fd);
  * Whether what has the canonical absolute path @path, and was reached by a name below @m, is in no backend: a
  * symbolic link led out of it. False if @path is not known, or the backend has been moved.
  */
-bool mount_is_left(const struct plfs_mount *m, const char *path);
+bool mount_lacks(const struct plfs_mount *m, const char *path);
 
 /* The same of the open file @fd. */
-bool mount_is_left_by(const struct plfs_mount *m, int fd);
+bool mount_lacks_file(const struct plfs_mount *m, int fd);
 
 /* Whether a file system (st_dev) holds a backend. */
 bool mount_has_dev(dev_t dev);

@@ -375,8 +375,8 @@ static bool may_move(struct plfs_mount *m, int fromfd, const char *from, int tof
 		return true;
 	/* its container, or those of what is in it, would stay behind */
 	if ((S_ISDIR(st.st_mode) || stub_marked(st.st_mode)) && real_dir(tofd, to, dir) &&
-	    mount_is_left(m, dir))
-		return real_dir(fromfd, from, dir) && mount_is_left(m, dir);
+	    mount_lacks(m, dir))
+		return real_dir(fromfd, from, dir) && mount_lacks(m, dir);
 	if (!real_dir(fromfd, from, dir) || !has_path(m, dir) || !dir[m->backend_len])
 		return true;
 	s.uid = st.st_uid;

@@ -8,6 +8,7 @@
 #include "core/base/bytes.h"
 #include "core/base/io.h"
 #include "core/base/msg.h"
+#include "core/base/pause.h"
 #include "core/base/sys.h"
 
 #include <unistd.h>
@@ -151,7 +152,7 @@ static bool has_lost_header(int fd, const uint8_t *head)
 	       io_pread_all(fd, now, sizeof(now), 0) == sizeof(now) && is_zero(now, sizeof(now));
 }
 
-#define SHORT_TRIES 13 /* 0.4 s in all */
+#define SHORT_NS 400000000 /* so long the bytes may take to come */
 
 /*
  * Whether a blank file that is shorter than its header stays so. The kernel may make a file longer before the
@@ -160,11 +161,10 @@ static bool has_lost_header(int fd, const uint8_t *head)
 static bool stays_short(int fd, const struct stat *st)
 {
 	struct stat now = *st;
+	struct pause p = { 0 };
 
-	for (int tries = 0; tries < SHORT_TRIES && now.st_size == st->st_size; tries++) {
-		struct timespec wait = { .tv_nsec = 50000L << tries };
-
-		io_nanosleep(&wait, NULL);
+	while (now.st_size == st->st_size && p.slept_ns < SHORT_NS) {
+		pause_before_asking(&p);
 		if (sys.fstat(fd, &now))
 			break;
 	}

@@ -378,7 +378,7 @@ static int create(struct plfs_mount *m, int dirfd, const char *path, int flags, 
 	/* unlinked before its mark, by a process that has removed the container others had made? */
 	if (!st.st_nlink && st.st_size)
 		return close_failed(fd, -EAGAIN);
-	if (!nested_has_dev(st.st_dev) || mount_is_left_by(m, fd))
+	if (!nested_has_dev(st.st_dev) || mount_lacks_file(m, fd))
 		return make_plain(fd, &st, dirfd, path, flags);
 	if (!stub_marked(st.st_mode)) {
 		if (dirs_time_ns(&st.st_ctim) != dirs_time_ns(&st.st_mtim)) /* flattened meanwhile */
