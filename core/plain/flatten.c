@@ -175,11 +175,18 @@ static bool is_unchanged(const struct flatten *f, const struct stat *st)
 	       st->st_mtim.tv_nsec == f->st.st_mtim.tv_nsec;
 }
 
-/* f->pin keeps its number from being given again. */
-static bool is_made(const struct flatten *f, const struct stat *st)
+static bool has_stub(const struct flatten *f, int dir, const char *name)
 {
-	return st->st_dev == f->made.st_dev && st->st_ino == f->made.st_ino && S_ISREG(st->st_mode) &&
-	       st->st_size == (off_t)f->size;
+	struct stat st;
+
+	return !sys.fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && is_unchanged(f, &st);
+}
+
+/* f->pin keeps its number from being given again. */
+static bool has_made(const struct flatten *f, int dir, const char *name, struct stat *st)
+{
+	return !sys.fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW) && st->st_dev == f->made.st_dev &&
+	       st->st_ino == f->made.st_ino;
 }
 
 /* -EACCES, -EPERM of the owner: the directory is not his to change, and root may. */
@@ -200,18 +207,42 @@ static int rename_temp(struct flatten *f, unsigned flags)
 }
 
 /*
- * The temporary file and the stub change names: so whatever happened to either name in between shows before
- * anything is lost. Where the file system cannot, the names are looked at just before the stub's is taken.
+ * Whether the exchange gave each name what it was to have. Who opens the file from then on has the plain one,
+ * and may write to it, cut it off, replace or remove it. What has the name by now is of interest only where
+ * the owner could not have put anything there himself.
+ */
+static bool is_exchanged(const struct flatten *f)
+{
+	struct stat st;
+
+	return has_stub(f, f->temp_dir, f->temp) &&
+	       (as_owner_uid() == f->st.st_uid || has_made(f, f->dir, f->base, &st));
+}
+
+/* As before the exchange; but what another process has given the name since then has it. */
+static void exchange_back(struct flatten *f)
+{
+	struct stat st;
+
+	if (!rename_temp(f, RENAME_EXCHANGE) && as_owner_uid() == f->st.st_uid &&
+	    !has_made(f, f->temp_dir, f->temp, &st))
+		rename_temp(f, RENAME_EXCHANGE);
+}
+
+/*
+ * The temporary file and the stub change names: so whatever happened to either name since they were looked at
+ * shows before anything is lost. Where the file system cannot, the stub's is taken.
  */
 static int take_name(struct flatten *f)
 {
-	struct stat st, temp;
-	int ret = rename_temp(f, RENAME_EXCHANGE);
+	struct stat st;
+	int ret;
 
+	if (!has_stub(f, f->dir, f->base) || !has_made(f, f->temp_dir, f->temp, &st) ||
+	    st.st_size != (off_t)f->size)
+		return -EAGAIN;
+	ret = rename_temp(f, RENAME_EXCHANGE);
 	if (ret == -EINVAL || ret == -ENOSYS) {
-		if (sys.fstatat(f->dir, f->base, &st, AT_SYMLINK_NOFOLLOW) || !is_unchanged(f, &st) ||
-		    sys.fstatat(f->temp_dir, f->temp, &temp, AT_SYMLINK_NOFOLLOW) || !is_made(f, &temp))
-			return -EAGAIN;
 		ret = rename_temp(f, 0);
 		if (!ret)
 			*f->temp = '\0';
@@ -219,10 +250,9 @@ static int take_name(struct flatten *f)
 	}
 	if (ret)
 		return ret == -ENOENT ? -EAGAIN : progress_failed(f->watch, ret, "cannot replace it");
-	if (!sys.fstatat(f->temp_dir, f->temp, &st, AT_SYMLINK_NOFOLLOW) && is_unchanged(f, &st) &&
-	    !sys.fstatat(f->dir, f->base, &temp, AT_SYMLINK_NOFOLLOW) && is_made(f, &temp))
+	if (is_exchanged(f))
 		return 0;
-	rename_temp(f, RENAME_EXCHANGE);
+	exchange_back(f);
 	return -EAGAIN;
 }
 

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { MOMENTS_MAX = 64, MOMENTS_EACH = 8, CALLS_MAX = 250 };
+enum { MOMENTS_MAX = 64, MOMENTS_EACH = 8, CALLS_MAX = 400 };
 
 static struct outcome plain[MOMENTS_MAX][STEPS_MAX], got[STEPS_MAX];
 static int nr_moments;

@@ -52,9 +52,12 @@ static const struct {
 	[PUNCH] = { "punch", "fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 20, 60)" },
 	[ALLOC] = { "alloc", "fallocate(fd, 0, 80, 200)" },
 	[COPY] = { "copy", "copy_file_range(fd, (off_t[]){ 0 }, fd, (off_t[]){ 120 }, 60, 0)" },
+	[BOTH] = { "both", "fork() /* the child goes on as R, and the parent too */" },
 	[FLATTEN] = { "flatten", "system(\"plfs flatten f\") /* on a plain directory nothing */" },
 	[COMPACT] = { "compact", "system(\"plfs compact f\") /* on a plain directory nothing */" },
-	[BOTH] = { "both", "fork() /* the child goes on as R, and the parent too */" },
+	[REPAIR] = { "repair", "system(\"plfs repair f\") /* on a plain directory nothing */" },
+	[DRAIN] = { "drain", "system(\"plfs drain --to=home f\") /* on a plain directory nothing */" },
+	[COLLECT] = { "collect", "system(\"plfs gc -a 0 .\") /* on a plain directory nothing */" },
 	[STAT_G] = { "statg", "stat(g, &st)" },
 	[LOOK] = { "look", "fd = open(f, O_RDONLY), pread(fd, buf, 65536, 0), close(fd)" },
 	[LOOK_G] = { "lookg", "fd = open(g, O_RDONLY), pread(fd, buf, 65536, 0), close(fd)" },
@@ -62,6 +65,19 @@ static const struct {
 	[MANY] = { "many", "/* a thousand processes more have closed f, for all that the library knows */" },
 	[REMOVE] = { "remove", "unlink(f), unlink(g)" },
 };
+
+static const char *const commands[NR_ALL_CALLS][7] = {
+	[FLATTEN] = { "flatten", "-q", "f" },
+	[COMPACT] = { "compact", "-q", "f" },
+	[REPAIR] = { "repair", "-q", "-j", "1", "f" },
+	[DRAIN] = { "drain", "-q", "--to=home", "f" },
+	[COLLECT] = { "gc", "-q", "-j", "1", "-a0", "." },
+};
+
+const char *const *call_command(enum call call)
+{
+	return commands[call][0] ? commands[call] : NULL;
+}
 
 const char *call_word(enum call call)
 {
@@ -216,11 +232,11 @@ bool scene_step(struct scene *sc, struct step st)
 	switch (st.call) {
 	case OPEN: case RDONLY: case APPEND: case TRUNC: case EXCL:
 		return scene_open(sc, st);
-	case CUT0: case CUT70: case FLATTEN: case COMPACT:
+	case CUT0: case CUT70: case FLATTEN: case COMPACT: case REPAIR: case DRAIN:
 		return sc->f;
 	case UNLINK: case OVER: case AWAY: case LINK:
 		return scene_names(sc, st.call);
-	case STAT: case STAT_G: case LOOK: case LOOK_G: case DONE: case REMOVE: case MANY:
+	case STAT: case STAT_G: case LOOK: case LOOK_G: case DONE: case REMOVE: case MANY: case COLLECT:
 		return true;
 	default:
 		return scene_fd(sc, st);

@@ -42,6 +42,8 @@ static struct env envs[NR_ENVS];
 static const char *base, *library;
 static unsigned long nr_files;
 
+const char *drive_dir(void) { return base; }
+
 static int env_of(const struct variant *v)
 {
 	return !v->preload ? ENV_PLAIN : v->posix ? ENV_POSIX : ENV_PRELOAD;

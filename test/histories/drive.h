@@ -18,6 +18,9 @@ struct env {
 	pid_t zygote;
 };
 
+/* Where all directories and backends of this driver lie. */
+const char *drive_dir(void);
+
 struct env *env_get(const struct variant *v);
 bool env_spawn(struct env *env, int slot);
 /* The step at which the board is, and those that follow without the driver. */

@@ -60,6 +60,7 @@ static struct {
 	unsigned long random, seed, every;
 	uint32_t variants;
 	bool calls[NR_CALLS];
+	bool commands; /* one of the last two is one */
 } opt = { .length = 3, .min_length = 1, .jobs = 1, .nr_parts = 1, .examples = 30, .state = -1, .every = 1,
 	    .stride = 1 };
 
@@ -155,11 +156,19 @@ static uint64_t mixed(uint64_t nr)
 	return nr * 0x9e3779b97f4a7c15u >> 32;
 }
 
+/* The @back th from the end. */
+static bool is_command(const struct history *h, int back)
+{
+	return call_command((enum call)h->steps[h->nr - back].call) != NULL;
+}
+
 static void try_history(const struct history *h, const struct scene *sc)
 {
 	struct history whole = *h;
 	struct scene end = *sc;
 
+	if (opt.commands && (h->nr < h->nr_prefix + 2 || !(is_command(h, 1) || is_command(h, 2))))
+		return;
 	if (!is_mine())
 		return;
 	if (opt.kills || opt.beside || opt.crossed) {
@@ -365,6 +374,7 @@ static const struct option options[] = {
 	{ "crossed", required_argument, NULL, 'c' },
 	{ "stall", required_argument, NULL, 't' },
 	{ "stride", required_argument, NULL, 'i' },
+	{ "commands", no_argument, NULL, 'C' },
 	{ "one", no_argument, NULL, '1' },
 	{ "only", required_argument, NULL, 'o' },
 	{ "without", required_argument, NULL, 'w' },
@@ -396,6 +406,7 @@ static const char *take_options(int argc, char **argv)
 		case 'c': opt.crossed = (unsigned)atoi(optarg); break;
 		case 'i': opt.stride = atoi(optarg); break;
 		case 't': drive_stall(atoi(optarg)); break;
+		case 'C': opt.commands = true; break;
 		case '1': opt.one = true; break;
 		case 'S': opt.state = atoi(optarg); break;
 		case 'o': choose_calls(optarg, true); break;

@@ -29,7 +29,8 @@ enum call {
 	FORK, EXEC, DUP,
 	UNLINK, OVER, AWAY, LINK,
 	SWAP, CLOSE, EXIT, KILL,
-	PUNCH, ALLOC, COPY, FLATTEN, COMPACT, BOTH,
+	PUNCH, ALLOC, COPY, BOTH,
+	FLATTEN, COMPACT, REPAIR, DRAIN, COLLECT,
 	NR_CALLS, /* those from here on are the checker's own */
 	STAT_G = NR_CALLS, LOOK, LOOK_G, DONE, REMOVE, MANY, NR_ALL_CALLS
 };
@@ -127,6 +128,8 @@ const char *call_word(enum call call);
 /* The step as C, of the @i th step of a history. */
 void call_text(char *buf, size_t size, struct step step, int i);
 bool call_looks(enum call call); /* changes nothing that another process could see on a plain file */
+/* The arguments of the plfs command of a step, "f" for the file, "." for its directory; NULL: it is none. */
+const char *const *call_command(enum call call);
 /* The step is carried out in @scene. false: nothing could come of it, and @scene is as it was. */
 bool scene_step(struct scene *scene, struct step step);
 void history_text(char *buf, size_t size, const struct history *h);

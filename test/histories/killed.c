@@ -90,7 +90,8 @@ void killed_try(const struct variant *v, const struct history *h)
 	struct scene sc = { 0 };
 	bool done = false;
 
-	if (call == EXIT || call == KILL || call == FORK || call == BOTH || call_looks(call))
+	if (call == EXIT || call == KILL || call == FORK || call == BOTH || call_looks(call) ||
+	    call_command(call))
 		return;
 	for (int i = 0; i < last; i++)
 		scene_step(&sc, h->steps[i]);

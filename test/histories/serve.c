@@ -217,24 +217,47 @@ static void do_exec(struct outcome *o)
 	keep(o, -1);
 }
 
-/* What it says is for its user: it may refuse. */
-static void command(const char *verb)
+/* In the text of PLFS_MAP, of which it is cut out, the mapping that has f; NULL: there is none. */
+static char *mapping_of_f(char *map)
 {
-	const char *library = getenv("LD_PRELOAD");
-	char plfs[4096];
+	char *next;
+
+	for (; map; map = next) {
+		size_t len = strcspn(map, "=,{:");
+
+		next = strchr(map, ':');
+		if (next)
+			*next++ = 0;
+		if (!strncmp(b->f, map, len) && b->f[len] == '/')
+			return map;
+	}
+	return NULL;
+}
+
+/* What it says is for its user: it may refuse. */
+static void command(const char *const *args)
+{
+	const char *library = getenv("LD_PRELOAD"), *argv[10] = { "plfs" };
+	char plfs[4096], map[4096], dir[sizeof(b->f)];
 	pid_t pid;
 
 	if (!library)
 		return;
 	snprintf(plfs, sizeof(plfs), "%s", library);
 	strcpy(strrchr(plfs, '/'), "/plfs");
+	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(b->f, '/') - b->f), b->f);
+	for (int i = 0; args[i]; i++)
+		argv[i + 1] = !strcmp(args[i], "f") ? b->f : !strcmp(args[i], ".") ? dir : args[i];
+	snprintf(map, sizeof(map), "%s", getenv("PLFS_MAP"));
 	pid = fork();
 	if (!pid) {
 		int null = open("/dev/null", O_RDWR);
 
 		dup2(null, STDOUT_FILENO);
 		dup2(null, STDERR_FILENO);
-		execl(plfs, "plfs", verb, b->f, NULL);
+		unsetenv("LD_PRELOAD");
+		setenv("PLFS_MAP", mapping_of_f(map), 1);
+		execv(plfs, (char **)argv);
 		_exit(127);
 	}
 	waitpid(pid, NULL, 0);
@@ -263,29 +286,21 @@ int count_more_in(const char *dir)
 /* The backend of f is in the mapping; a process without the library sees it. */
 static void many(struct outcome *o)
 {
-	char map[4096], *entry, *next, *dir;
+	char map[4096], *entry, *dir;
 	int status = 0;
 
 	if (!getenv("LD_PRELOAD"))
 		return;
 	snprintf(map, sizeof(map), "%s", getenv("PLFS_MAP"));
-	for (entry = map; entry; entry = next) {
-		next = strchr(entry, ':');
-		if (next)
-			*next++ = 0;
-		entry[strcspn(entry, "{,")] = 0;
-		dir = strchr(entry, '=');
-		if (dir)
-			*dir++ = 0;
-		if (strncmp(b->f, entry, strlen(entry)) || b->f[strlen(entry)] != '/')
-			continue;
-		if (!fork()) {
-			unsetenv("LD_PRELOAD");
-			execl("/proc/self/exe", "histories", "--many", dir ? dir : entry, NULL);
-			_exit(127);
-		}
-		wait(&status);
+	entry = mapping_of_f(map);
+	entry[strcspn(entry, "{,")] = 0;
+	dir = strchr(entry, '=');
+	if (!fork()) {
+		unsetenv("LD_PRELOAD");
+		execl("/proc/self/exe", "histories", "--many", dir ? dir + 1 : entry, NULL);
+		_exit(127);
 	}
+	wait(&status);
 	o->err = status;
 }
 
@@ -366,10 +381,8 @@ static void on_name(struct outcome *o, enum call call, int i)
 		return do_exec(o);
 	case BOTH:
 		return do_both(o);
-	case FLATTEN:
-		return command("flatten");
-	case COMPACT:
-		return command("compact");
+	case FLATTEN: case COMPACT: case REPAIR: case DRAIN: case COLLECT:
+		return command(call_command(call));
 	case MANY:
 		return many(o);
 	case DONE:

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A step of a history, walked through call by call (ptrace): killed before one of its system calls, or
- * stopped there while the step of another process is carried out.
+ * stopped there while the step of another process is carried out. Of a step that is a command, it is the
+ * command's process that is walked with, from the first file of ours that it names.
  */
 #define _GNU_SOURCE
 #include "drive.h"
 
 #include <signal.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,6 +43,7 @@ struct walk {
 	pid_t pid;
 	int step, entries;
 	bool paused;
+	bool starts; /* a command that has named no file of ours yet */
 };
 
 enum arrival { AT_CALL, PAST, NOT_YET };
@@ -47,9 +51,13 @@ enum arrival { AT_CALL, PAST, NOT_YET };
 static struct walk walk_begin(struct board *b, struct process *p)
 {
 	struct walk w = { .pid = p->pid, .step = b->at };
+	long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC;
 	int status;
 
-	if (ptrace(PTRACE_SEIZE, w.pid, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC) ||
+	w.starts = call_command((enum call)b->steps[w.step].call) != NULL;
+	if (w.starts)
+		options |= PTRACE_O_TRACEFORK;
+	if (ptrace(PTRACE_SEIZE, w.pid, NULL, options) ||
 	    ptrace(PTRACE_INTERRUPT, w.pid, NULL, NULL) || !stopped(w.pid, &status, -1))
 		drive_fail("ptrace");
 	word_wake(&p->word);
@@ -69,6 +77,39 @@ static bool is_another(struct walk *w, uint64_t call)
 	return !asks && !w->paused;
 }
 
+/* From the one that makes the command's process to that. */
+static void follow(struct walk *w)
+{
+	unsigned long child;
+	int status;
+
+	ptrace(PTRACE_GETEVENTMSG, w->pid, NULL, &child);
+	ptrace(PTRACE_DETACH, w->pid, NULL, NULL);
+	w->pid = (pid_t)child;
+	if (!stopped(w->pid, &status, -1) || ptrace(PTRACE_SETOPTIONS, w->pid, NULL, PTRACE_O_TRACESYSGOOD))
+		drive_fail("ptrace");
+	ptrace(PTRACE_SYSCALL, w->pid, NULL, NULL);
+}
+
+/* Whether the call opens, or looks at, a file below our directory. */
+static bool names_ours(pid_t pid, uint64_t call, uint64_t path)
+{
+	char name[1024] = "";
+	size_t len = strlen(drive_dir());
+	struct iovec to = { name, len }, from = { (void *)(uintptr_t)path, len };
+
+	return (call == SYS_openat || call == SYS_openat2 || call == SYS_newfstatat || call == SYS_statx) &&
+	       len < sizeof(name) && process_vm_readv(pid, &to, 1, &from, 1, 0) == (ssize_t)len &&
+	       !memcmp(name, drive_dir(), len);
+}
+
+/* Whether a stop at the entry of this call is one. */
+static bool is_counted(struct board *b, struct walk *w, uint64_t call, uint64_t path)
+{
+	w->starts = w->starts && !names_ours(w->pid, call, path);
+	return b->begun[w->step] && !w->starts && is_another(w, call);
+}
+
 /* On to the @nr th call of the step, before which it is stopped. PAST: the step had fewer. */
 static enum arrival walk_to(struct board *b, struct walk *w, int nr, int timeout_ms)
 {
@@ -83,11 +124,15 @@ static enum arrival walk_to(struct board *b, struct walk *w, int nr, int timeout
 		if (call)
 			ptrace(PTRACE_GET_SYSCALL_INFO, w->pid, sizeof(info), &info);
 		entry = call && info.op == PTRACE_SYSCALL_INFO_ENTRY;
+		if (status >> 16 == PTRACE_EVENT_FORK && w->starts) {
+			follow(w);
+			continue;
+		}
 		if (b->done[w->step]) {
 			ptrace(PTRACE_DETACH, w->pid, NULL, sig);
 			return PAST;
 		}
-		if (entry && b->begun[w->step] && is_another(w, info.entry.nr) && ++w->entries == nr)
+		if (entry && is_counted(b, w, info.entry.nr, info.entry.args[1]) && ++w->entries == nr)
 			return AT_CALL;
 		ptrace(PTRACE_SYSCALL, w->pid, NULL, sig);
 		if (w->paused && timeout_ms >= 0)
@@ -96,17 +141,18 @@ static enum arrival walk_to(struct board *b, struct walk *w, int nr, int timeout
 	return timeout_ms < 0 ? PAST : NOT_YET;
 }
 
-static bool step_to(struct board *b, struct process *p, int nr)
+/* Who stands there then; 0: the step had fewer calls. */
+static pid_t step_to(struct board *b, struct process *p, int nr)
 {
 	struct walk w = walk_begin(b, p);
 
-	return walk_to(b, &w, nr, -1) == AT_CALL;
+	return walk_to(b, &w, nr, -1) == AT_CALL ? w.pid : 0;
 }
 
 static bool step_and_kill(struct board *b, struct process *p, int nr)
 {
 	int status, pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
-	bool killed = step_to(b, p, nr);
+	bool killed = step_to(b, p, nr) != 0;
 
 	if (killed) {
 		kill(p->pid, SIGKILL);
@@ -211,14 +257,14 @@ bool drive_beside(const struct variant *v, const struct history *h, int last, in
 	bool ok = begin_beside(env, v, h, last);
 
 	if (ok) {
-		struct process *p = process_of(b, last);
+		pid_t stands = step_to(b, process_of(b, last), nr);
 
-		*done = !step_to(b, p, nr);
+		*done = !stands;
 		b->at = last + 1;
 		word_wake(&process_of(b, last + 1)->word);
 		wait_for_ended(b, last + 1, *done ? TIMEOUT_MS : wait_ms);
-		if (!*done)
-			ptrace(PTRACE_DETACH, p->pid, NULL, NULL);
+		if (stands)
+			ptrace(PTRACE_DETACH, stands, NULL, NULL);
 	}
 	return end_beside(env, h, last, out, ok);
 }
@@ -231,16 +277,16 @@ bool drive_crossed(const struct variant *v, const struct history *h, int last, i
 	bool ok = begin_beside(env, v, h, last);
 
 	if (ok) {
-		struct process *p = process_of(b, last);
+		pid_t stands = step_to(b, process_of(b, last), nr);
 		struct walk next;
 		enum arrival at;
 
-		*done = !step_to(b, p, nr);
+		*done = !stands;
 		b->at = last + 1;
 		next = walk_begin(b, process_of(b, last + 1));
 		at = walk_to(b, &next, nr_next, *done ? -1 : wait_ms);
 		if (!*done)
-			ptrace(PTRACE_DETACH, p->pid, NULL, NULL);
+			ptrace(PTRACE_DETACH, stands, NULL, NULL);
 		wait_for_ended(b, last, at == AT_CALL ? wait_ms : TIMEOUT_MS);
 		if (at == NOT_YET) /* it waited for the other, which has ended */
 			at = walk_to(b, &next, nr_next, -1);

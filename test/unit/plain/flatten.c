@@ -1,82 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Making a plain file of a logical one in its place: what it keeps, whom it waits for, what others may do to
- * the name meanwhile, and that a failing call leaves a whole file.
+ * Making a plain file of a logical one in its place: what it keeps, whom it waits for, and that a failing
+ * call leaves a whole file.
  */
 #include "test/lib/scratch.h"
 
 #include "test/lib/calls.h"
+#include "test/lib/flattened.h"
 
 #include <criterion/criterion.h>
 
-#define LEN 100000
-
 TestSuite(flatten, .init = scratch_setup, .fini = scratch_remove);
-
-static char path[PATH_MAX];
-
-static void make(const char *name)
-{
-	struct lfile l = lopen(name, O_RDWR | O_CREAT);
-
-	if (lfill(&l, 0, LEN, 1) != LEN)
-		die("write");
-	lclose(&l);
-	lpath("a", path);
-}
-
-static int flatten(void)
-{
-	return plfs_flatten(AT_FDCWD, path, NULL);
-}
-
-static bool is_plain(void)
-{
-	struct stat st;
-
-	return !sys.fstatat(AT_FDCWD, path, &st, 0) && !plfs_maybe_stub(st.st_mode);
-}
-
-/* Whether /p/a, logical or plain, is what it was. */
-static bool is_whole(void)
-{
-	struct lfile l;
-	char *buf = malloc(LEN + 1);
-	ssize_t n;
-	bool ok;
-
-	if (ltry(&l, "a", O_RDONLY))
-		return false;
-	n = l.f ? plfs_pread(l.f, buf, LEN + 1, 0) : pread(l.fd, buf, LEN + 1, 0);
-	ok = n == LEN && pattern_check(buf, LEN, 0, 1) == LEN;
-	free(buf);
-	lclose(&l);
-	return ok;
-}
-
-static void assert_nothing_left(void)
-{
-	cr_assert_eq(count_files("data."), 0);
-	cr_assert_eq(count_files("index."), 0);
-	cr_assert_eq(count_files(".plfs-flatten"), 0);
-}
 
 Test(flatten, keeps_bytes_mode_and_times)
 {
 	const struct timespec times[2] = { { .tv_sec = 1000 }, { .tv_sec = 2000 } };
 	struct stat st;
 
-	make("a");
-	sys.fchmodat(AT_FDCWD, path, S_ISVTX | 04751, 0);
-	sys.utimensat(AT_FDCWD, path, times, 0);
-	cr_assert_eq(flatten(), 0);
-	cr_assert(is_plain());
-	sys.stat(path, &st);
+	make_a();
+	sys.fchmodat(AT_FDCWD, path_of_a, S_ISVTX | 04751, 0);
+	sys.utimensat(AT_FDCWD, path_of_a, times, 0);
+	cr_assert_eq(flatten_a(), 0);
+	cr_assert(a_is_plain());
+	sys.stat(path_of_a, &st);
 	cr_assert_eq(st.st_mode & 07777, 04751);
 	cr_assert_eq(st.st_mtime, 2000);
-	cr_assert(is_whole());
-	assert_nothing_left();
-	cr_assert_eq(flatten(), 0, "twice");
+	cr_assert(a_is_whole());
+	cr_assert(a_left_nothing());
+	cr_assert_eq(flatten_a(), 0, "twice");
 }
 
 Test(flatten, leaves_a_file_in_use_and_one_of_two_names_alone)
@@ -85,18 +36,18 @@ Test(flatten, leaves_a_file_in_use_and_one_of_two_names_alone)
 	struct lfile l;
 	struct plfs_progress watch = { .why = "" };
 
-	make("a");
+	make_a();
 	l = lopen("a", O_RDONLY);
-	cr_assert_eq(plfs_flatten(AT_FDCWD, path, &watch), -EBUSY);
+	cr_assert_eq(plfs_flatten(AT_FDCWD, path_of_a, &watch), -EBUSY);
 	cr_assert(strstr(watch.why, "open"));
 	lclose(&l);
-	snprintf(other, sizeof(other), "%s2", path);
-	cr_assert_eq(link(path, other), 0);
-	cr_assert_eq(flatten(), -EMLINK);
-	cr_assert(!is_plain() && is_whole());
+	snprintf(other, sizeof(other), "%s2", path_of_a);
+	cr_assert_eq(link(path_of_a, other), 0);
+	cr_assert_eq(flatten_a(), -EMLINK);
+	cr_assert(!a_is_plain() && a_is_whole());
 	unlink(other);
-	cr_assert_eq(flatten(), 0);
-	assert_nothing_left();
+	cr_assert_eq(flatten_a(), 0);
+	cr_assert(a_left_nothing());
 }
 
 /*
@@ -108,7 +59,7 @@ static int write_and_die(void *arg)
 	struct lfile l = lopen("a", O_RDWR | O_CREAT);
 
 	(void)arg;
-	if (!plfs_truncate(l.f, LEN) && lfill(&l, 0, LEN, 1) == LEN)
+	if (!plfs_truncate(l.f, LEN_OF_A) && lfill(&l, 0, LEN_OF_A, 1) == LEN_OF_A)
 		raise(SIGKILL);
 	return 1;
 }
@@ -145,16 +96,16 @@ Test(flatten, a_log_that_goes_meanwhile_does_not_become_zeros)
 	struct plfs_progress watch = { .why = "" };
 
 	in_child(write_and_die, NULL);
-	lpath("a", path);
-	cr_assert(is_whole());
+	lpath("a", path_of_a);
+	cr_assert(a_is_whole());
 	really_open2 = sys.openat2;
 	really_open = sys.openat;
 	sys.openat2 = open2_of_one_that_goes;
 	sys.openat = open_of_one_that_goes;
-	cr_assert_eq(plfs_flatten(AT_FDCWD, path, &watch), -EIO);
+	cr_assert_eq(plfs_flatten(AT_FDCWD, path_of_a, &watch), -EIO);
 	cr_assert_eq(sys.openat2, really_open2);
 	cr_assert(strstr(watch.why, "has gone"), "%s", watch.why);
-	cr_assert(!is_plain());
+	cr_assert(!a_is_plain());
 	cr_assert_eq(count_files(".plfs-flatten"), 0);
 }
 
@@ -162,7 +113,7 @@ Test(flatten, a_log_that_goes_meanwhile_does_not_become_zeros)
 static int flatten_it(void *arg)
 {
 	(void)arg;
-	return flatten();
+	return flatten_a();
 }
 
 static int make_and_flatten(int dirfd, const char *name, int flags, ...)
@@ -182,7 +133,7 @@ static void is_flattened_when_made(int flags)
 	struct lfile l;
 	struct stat st;
 
-	lpath("a", path);
+	lpath("a", path_of_a);
 	really_open = sys.openat;
 	sys.openat = make_and_flatten;
 	cr_assert_eq(ltry(&l, "a", O_RDWR | O_CREAT | flags), 0);
@@ -190,10 +141,10 @@ static void is_flattened_when_made(int flags)
 	cr_assert_null(l.f);
 	cr_assert_eq(write(l.fd, "hello", 5), 5);
 	lclose(&l);
-	cr_assert_eq(sys.stat(path, &st), 0);
-	cr_assert(is_plain());
+	cr_assert_eq(sys.stat(path_of_a, &st), 0);
+	cr_assert(a_is_plain());
 	cr_assert_eq(st.st_size, 5);
-	unlink(path);
+	unlink(path_of_a);
 }
 
 Test(flatten, an_empty_file_that_has_just_been_made_keeps_its_name)
@@ -220,163 +171,34 @@ Test(flatten, leaves_what_another_process_has_open_alone)
 	pid_t pid;
 	char c;
 
-	make("a");
+	make_a();
 	cr_assert(!pipe(pipes) && !pipe(pipes + 2));
 	pid = start_child(keep_open, (int[]){ pipes[0], pipes[1], pipes[2], pipes[3] });
 	cr_assert_eq(read(pipes[0], &c, 1), 1);
-	cr_assert_eq(flatten(), -EBUSY);
-	cr_assert(!is_plain());
+	cr_assert_eq(flatten_a(), -EBUSY);
+	cr_assert(!a_is_plain());
 	cr_assert_eq(write(pipes[3], "g", 1), 1);
 	cr_assert_eq(wait_child(pid), 0);
-	cr_assert_eq(flatten(), 0);
-	cr_assert(is_whole());
-}
-
-/* ---- what others do just before the name is taken ---- */
-
-static int (*real_renameat2)(int fromfd, const char *from, int tofd, const char *to, unsigned flags);
-static int (*meanwhile)(void *arg);
-static bool meanwhile_waits; /* perhaps for us: it need not be through before us */
-static pid_t child;
-
-static int rename_hook(int fromfd, const char *from, int tofd, const char *to, unsigned flags)
-{
-	int (*fn)(void *arg) = meanwhile;
-
-	meanwhile = NULL;
-	if (fn)
-		child = fork_child();
-	if (fn && !child)
-		_exit(fn(NULL)); /* with nothing of its parent's: as a stranger */
-	if (fn && meanwhile_waits)
-		usleep(20000);
-	else if (fn)
-		waitid(P_PID, (id_t)child, &(siginfo_t){ 0 }, WEXITED | WNOWAIT);
-	return real_renameat2(fromfd, from, tofd, to, flags);
-}
-
-static int write_to_it(void *arg);
-
-static int flatten_while(int (*fn)(void *arg))
-{
-	int ret;
-
-	make("a");
-	real_renameat2 = sys.renameat2;
-	sys.renameat2 = rename_hook;
-	meanwhile = fn;
-	meanwhile_waits = fn == write_to_it;
-	ret = flatten();
-	sys.renameat2 = real_renameat2;
-	cr_assert_gt(child, 0);
-	cr_assert_eq(wait_child(child), 0);
-	return ret;
-}
-
-static char *command(const char *format)
-{
-	static char text[4 * PATH_MAX];
-
-	snprintf(text, sizeof(text), format, path);
-	return text;
-}
-
-static int remove_it(void *arg)
-{
-	(void)arg;
-	return system(command("exec rm %1$s")) != 0;
-}
-
-static int replace_it(void *arg)
-{
-	(void)arg;
-	return system(command("echo other >%1$s.new && mv %1$s.new %1$s")) != 0;
-}
-
-static int change_mode(void *arg)
-{
-	(void)arg;
-	return system(command("chmod 1600 %1$s")) != 0;
-}
-
-/* Opens it as any process does; the descriptors that it has of the flattening are those of a fork. */
-static int write_to_it(void *arg)
-{
-	struct lfile l;
-	int ret;
-
-	(void)arg;
-	l = lopen("a", O_WRONLY);
-	ret = l.f ? lfill(&l, 0, 10, 2) != 10 : pwrite(l.fd, "0123456789", 10, 0) != 10;
-	if (l.f)
-		fprintf(stderr, "the writer found a logical file\n");
-	lclose(&l);
-	return ret || l.f;
-}
-
-Test(flatten, does_not_bring_a_removed_name_back)
-{
-	cr_assert_eq(flatten_while(remove_it), -ENOENT);
-	cr_assert(access(path, F_OK));
-	assert_nothing_left();
-}
-
-Test(flatten, does_not_replace_what_has_replaced_it)
-{
-	char text[10] = "";
-	int fd;
-
-	cr_assert_eq(flatten_while(replace_it), 0);
-	fd = open(path, O_RDONLY);
-	cr_assert_eq(read(fd, text, sizeof(text)), 6);
-	cr_assert_str_eq(text, "other\n");
-	close(fd);
-	assert_nothing_left();
-}
-
-Test(flatten, keeps_a_mode_that_changes_meanwhile)
-{
-	struct stat st;
-
-	cr_assert_eq(flatten_while(change_mode), 0);
-	cr_assert(is_plain() && is_whole());
-	sys.stat(path, &st);
-	cr_assert_eq(st.st_mode & 07777, 0600);
-	assert_nothing_left();
-}
-
-Test(flatten, a_process_that_opens_it_meanwhile_writes_to_the_plain_file)
-{
-	char *buf = malloc(LEN + 1);
-	int fd;
-
-	cr_assert_eq(flatten_while(write_to_it), 0);
-	cr_assert(is_plain());
-	fd = open(path, O_RDONLY);
-	cr_assert_eq(read(fd, buf, LEN + 1), LEN);
-	cr_assert(!memcmp(buf, "0123456789", 10));
-	cr_assert_eq(pattern_check(buf + 10, LEN - 10, 10, 1), LEN - 10);
-	close(fd);
-	free(buf);
-	assert_nothing_left();
+	cr_assert_eq(flatten_a(), 0);
+	cr_assert(a_is_whole());
 }
 
 static int flatten_too(void *arg)
 {
 	(void)arg;
-	return flatten() || !is_plain() || !is_whole();
+	return flatten_a() || !a_is_plain() || !a_is_whole();
 }
 
 Test(flatten, many_at_once_all_get_the_plain_file)
 {
 	pid_t pids[10];
 
-	make("a");
+	make_a();
 	for (size_t i = 0; i < ARRAY_SIZE(pids); i++)
 		pids[i] = start_child(flatten_too, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(pids); i++)
 		cr_assert_eq(wait_child(pids[i]), 0);
-	assert_nothing_left();
+	cr_assert(a_left_nothing());
 }
 
 /* ---- faults ---- */
@@ -399,8 +221,8 @@ Test(flatten, any_single_failing_call_leaves_a_whole_file, .timeout = 300)
 					   CALL_FSTATAT,   CALL_FCNTL, CALL_FUTIMENS, CALL_LSEEK };
 	int fds;
 
-	make("a");
-	is_whole();
+	make_a();
+	a_is_whole();
 	fds = count_fds();
 	calls_intercept();
 	for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {
@@ -410,16 +232,16 @@ Test(flatten, any_single_failing_call_leaves_a_whole_file, .timeout = 300)
 
 			on_call = NULL;
 			lunlink("a");
-			make("a");
+			make_a();
 			bad_call = kinds[k];
 			calls_left = n;
 			fired = 0;
 			on_call = fail_one;
-			ret = flatten();
+			ret = flatten_a();
 			on_call = NULL;
-			cr_assert(is_whole(), "%s %d", CALL_NAMES[bad_call], n);
+			cr_assert(a_is_whole(), "%s %d", CALL_NAMES[bad_call], n);
 			cr_assert(fired || !ret);
-			cr_assert(ret || is_plain());
+			cr_assert(ret || a_is_plain());
 			cr_assert_eq(count_fds(), fds, "%s %d", CALL_NAMES[bad_call], n);
 			cr_assert(bad_call == CALL_UNLINKAT || !count_files(".plfs-flatten"));
 		}
@@ -430,13 +252,13 @@ static int flatten_and_die(void *arg)
 {
 	(void)arg;
 	on_call = die_at_last;
-	return flatten();
+	return flatten_a();
 }
 
 static int look_and_flatten(void *arg)
 {
 	(void)arg;
-	return !is_whole() || flatten() || !is_plain() || !is_whole() || lunlink("a");
+	return !a_is_whole() || flatten_a() || !a_is_plain() || !a_is_whole() || lunlink("a");
 }
 
 static int move_into_body(void *arg)
@@ -459,16 +281,16 @@ static void kill_at_each(bool in_body)
 		char left[PATH_MAX];
 		bool plain;
 
-		make("a");
+		make_a();
 		if (in_body)
 			cr_assert_eq(in_child(move_into_body, NULL), 0);
 		calls_left = n;
 		code = in_child(flatten_and_die, NULL);
 		cr_assert(!code || code == 256 + SIGKILL, "call %d: exit code %d", n, code);
-		plain = is_plain();
+		plain = a_is_plain();
 		cr_assert_eq(in_child(look_and_flatten, NULL), 0, "killed at call %d", n);
 		if (!plain && !in_body)
-			assert_nothing_left();
+			cr_assert(a_left_nothing());
 		cr_assert(!find_file(".plfs-flatten", left) || strstr(left, "/.plfs/"),
 			  "killed at call %d: %s", n, left);
 	}
@@ -489,6 +311,7 @@ Test(flatten, a_kill_at_any_call_leaves_a_whole_file_that_was_in_its_body, .time
 
 static int (*real_fcntl)(int fd, int cmd, ...);
 static int map_pipes[4];
+static pid_t child;
 static bool mapped_it;
 
 /* A map needs no open file; that of a description which appends keeps no lock either. */
@@ -500,12 +323,12 @@ static int map_and_close(void *arg)
 	(void)arg;
 	if (!l.f || plfs_in_body(l.f, PLFS_MAP_WRITE) != 1)
 		return 1;
-	map = mmap(NULL, PLFS_BODY_OFF + LEN, PROT_READ | PROT_WRITE, MAP_SHARED, l.fd, 0);
+	map = mmap(NULL, PLFS_BODY_OFF + LEN_OF_A, PROT_READ | PROT_WRITE, MAP_SHARED, l.fd, 0);
 	lclose(&l);
 	if (map == MAP_FAILED || write(map_pipes[1], "m", 1) != 1 || read(map_pipes[2], &c, 1) != 1)
 		return 2;
 	memset(map + PLFS_BODY_OFF, 'm', 10);
-	return munmap(map, PLFS_BODY_OFF + LEN) != 0;
+	return munmap(map, PLFS_BODY_OFF + LEN_OF_A) != 0;
 }
 
 static int fcntl_hook(int fd, int cmd, ...)
@@ -536,27 +359,27 @@ static void map_it_in_the_gap(void)
 	cr_assert(!pipe(map_pipes) && !pipe(map_pipes + 2));
 	real_fcntl = sys.fcntl;
 	sys.fcntl = fcntl_hook;
-	cr_assert_eq(flatten(), -EBUSY);
-	cr_assert(mapped_it && !is_plain());
+	cr_assert_eq(flatten_a(), -EBUSY);
+	cr_assert(mapped_it && !a_is_plain());
 	cr_assert_eq(write(map_pipes[3], "g", 1), 1);
 	cr_assert_eq(wait_child(child), 0);
-	cr_assert_eq(flatten(), 0);
-	fd = open(path, O_RDONLY);
+	cr_assert_eq(flatten_a(), 0);
+	fd = open(path_of_a, O_RDONLY);
 	cr_assert_eq(read(fd, text, sizeof(text)), 10);
 	cr_assert(!memcmp(text, "mmmmmmmmmm", 10));
 	close(fd);
-	assert_nothing_left();
+	cr_assert(a_left_nothing());
 }
 
 Test(flatten, a_file_in_its_body_that_was_mapped_just_before_stays)
 {
-	make("a");
+	make_a();
 	cr_assert_eq(in_child(move_into_body, NULL), 0);
 	map_it_in_the_gap();
 }
 
 Test(flatten, a_file_that_was_mapped_just_before_stays)
 {
-	make("a");
+	make_a();
 	map_it_in_the_gap();
 }

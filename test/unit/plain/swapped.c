@@ -108,9 +108,31 @@ Test(swapped, links_in_the_place_of_both_directories_lead_nowhere)
 	cr_assert(holds("passwd", "root"), "the victim has been replaced");
 }
 
+/* The file becomes USER's, its container, and the directory of the dropping @inside there. */
+static void give(const char *inside)
+{
+	char up[PATH_MAX];
+
+	cr_assert(find_file(inside, up));
+	for (int i = 0; i < 4; i++) {
+		*strrchr(up, '/') = '\0';
+		cr_assert_eq(i < 2 ? chown(up, USER, USER) : chmod(up, 0755), 0);
+	}
+	cr_assert_eq(chmod(scratch, 0755), 0);
+	cr_assert_eq(chown(path, USER, USER), 0);
+	cr_assert_eq(chmod(path, S_ISVTX | 0644), 0);
+}
+
+/* Where the user could give it a name himself he may: in his own directory. */
 Test(swapped, another_file_in_the_place_of_the_temporary_one_gets_no_name)
 {
+	char dropping[PATH_MAX];
+
+	if (geteuid())
+		cr_skip_test("only root can be several users");
 	make();
+	give("data.");
+	cr_assert(find_file("data.", dropping) && !chown(dropping, USER, USER));
 	flatten_while("rm \"$2/$4\"; ln -s \"$3/passwd\" \"$2/$4\"");
 	cr_assert(!holds(path, "root"), "the name leads to the victim");
 	cr_assert(holds("passwd", "root"));
@@ -166,20 +188,12 @@ Test(swapped, root_may_do_no_more_than_the_owner_until_the_end)
 /* The file and its container become USER's, but for the dropping @prefix, which another user has closed. */
 static void give_all_but(const char *prefix)
 {
-	char dropping[PATH_MAX], *up;
+	char dropping[PATH_MAX];
 
 	cr_assert(find_file(prefix, dropping));
 	cr_assert_eq(chown(dropping, 41001, 41001), 0); /* as if moved there */
 	cr_assert_eq(chmod(dropping, 0600), 0);
-	up = strdup(dropping);
-	for (int i = 0; i < 2; i++) {
-		*strrchr(up, '/') = '\0';
-		cr_assert_eq(chown(up, USER, USER), 0);
-	}
-	free(up);
-	cr_assert_eq(chmod(scratch, 0755), 0);
-	cr_assert_eq(chown(path, USER, USER), 0);
-	cr_assert_eq(chmod(path, S_ISVTX | 0644), 0);
+	give(prefix);
 	cr_assert_eq(chown(dir, USER, USER), 0);
 }
 
