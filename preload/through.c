@@ -147,29 +147,8 @@ int path_before_open(struct where *w, int flags)
 	return path_is_undecided(r) ? path_look(w, flags) : 0;
 }
 
-/*
- * What a link or rename across the border of a mount answers: what the kernel finds wrong on its way to the
- * two comes first, but for the new name, which may be missing.
- */
-static int across(const struct where *a, const struct where *b)
-{
-	const struct where *both[] = {a, b};
-	struct stat st;
-	int saved = errno, r = -EXDEV;
-
-	for (unsigned i = 0; i < ARRAY_SIZE(both) && r == -EXDEV; i++) {
-		if (!*both[i]->path)
-			r = -ENOENT;
-		else if (sys.fstatat(both[i]->dirfd, both[i]->path, &st, AT_SYMLINK_NOFOLLOW) &&
-		         (i == 0 || errno != ENOENT))
-			r = -errno;
-	}
-	errno = saved;
-	return r;
-}
-
-int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b, int fd_b,
-                  const char *path_b)
+static int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b, int fd_b,
+			 const char *path_b)
 {
 	int r = path_find(a, fd_a, path_a);
 
@@ -183,9 +162,7 @@ int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b
 		r = path_follow(a, O_NOFOLLOW);
 	if (!r && a->m && !b->m)
 		r = path_before_open(b, O_CREAT | O_NOFOLLOW);
-	if (!r && a->m != b->m)
-		r = across(a, b);
-	return r;
+	return !r && a->m != b->m ? -EXDEV : r;
 }
 
 /* ---- renames of what a mount hangs on ---- */
@@ -240,6 +217,8 @@ static int parent_error(const struct where *w)
 	char dir[PATH_MAX];
 	struct stat st;
 
+	if (!len)
+		return -ENOENT;
 	while (len > 1 && w->path[len - 1] == '/')
 		len--;
 	while (len && w->path[len - 1] != '/')
@@ -258,6 +237,29 @@ static __attribute__((noinline, cold)) int refuse_move(const struct where *a, co
 	if (!r)
 		r = parent_error(b);
 	return r ? r : ret;
+}
+
+/* A link is made of a file, and where there is none; only then the kernel looks at the border. */
+static __attribute__((noinline, cold)) int refuse_link(const struct where *a, const struct where *b)
+{
+	int saved ERRNO_KEPT = errno;
+	struct stat st;
+	int r;
+
+	if (sys.fstatat(a->dirfd, a->path, &st, AT_SYMLINK_NOFOLLOW))
+		return -errno;
+	if (!sys.fstatat(b->dirfd, b->path, &st, AT_SYMLINK_NOFOLLOW))
+		return -EEXIST;
+	r = parent_error(b);
+	return r ? r : b->path[strlen(b->path) - 1] == '/' ? -ENOENT : -EXDEV;
+}
+
+int path_find_linked(struct where *a, int fd_a, const char *path_a, struct where *b, int fd_b,
+                     const char *path_b)
+{
+	int r = path_find_two(a, fd_a, path_a, b, fd_b, path_b);
+
+	return r == -EXDEV ? refuse_link(a, b) : r;
 }
 
 int path_find_moved(struct where *a, int fd_a, const char *path_a, struct where *b, int fd_b,

@@ -8,9 +8,9 @@
 
 #include "path.h"
 
-/* path_find() of two paths of one call. -EXDEV: different mounts, or only one is below a mount. */
-int path_find_two(struct where *a, int fd_a, const char *path_a, struct where *b, int fd_b,
-                  const char *path_b);
+/* path_find() of the two paths of link(). -EXDEV: different mounts, or only one is below a mount. */
+int path_find_linked(struct where *a, int fd_a, const char *path_a, struct where *b, int fd_b,
+                     const char *path_b);
 
 /*
  * The same for rename(). -EBUSY: one of them is what a mount hangs on, or a directory above that; then the

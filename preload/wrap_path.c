@@ -117,7 +117,7 @@ EXPORT int renameat2(int fromfd, const char *from, int tofd, const char *to, uns
 EXPORT int link(const char *from, const char *to)
 {
 	struct where a, b;
-	int r = path_find_two(&a, AT_FDCWD, from, &b, AT_FDCWD, to);
+	int r = path_find_linked(&a, AT_FDCWD, from, &b, AT_FDCWD, to);
 
 	if (r >= 0 && a.m)
 		r = plfs_link(a.m, a.dirfd, a.path, b.dirfd, b.path, 0);
@@ -137,7 +137,7 @@ EXPORT int linkat(int fromfd, const char *from, int tofd, const char *to, int fl
 		a.path = from;
 		r = path_find(&b, tofd, to);
 	} else {
-		r = path_find_two(&a, fromfd, from, &b, tofd, to);
+		r = path_find_linked(&a, fromfd, from, &b, tofd, to);
 		if (r >= 0 && a.m)
 			return (int)done(plfs_link(a.m, a.dirfd, a.path, b.dirfd, b.path, flags));
 	}

@@ -204,6 +204,36 @@ bind_mount_that_is_mapped() {
 		_is "what is read" "$(tr "\n" " " <"$W/out")" "2 Xa "'
 }
 
+# Across the border of a mapping link and rename find the same wrong as across that of a mounted file system.
+errors_across_the_border() {
+	_need_mounts
+	mkdir -p "$W/d" "$W/out.d"
+	cat >"$W/across.py" <<'PY'
+import ctypes, errno, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+inside, outside = sys.argv[1:]
+for top in inside, outside:
+    for name in "a", "b":
+        open(top + "/" + name, "w").write("x")
+    os.mkdir(top + "/dir")
+names = ("a", "b", "none", "none/x", "a/x", "dir", "none/", "")
+for near, far in (inside, outside), (outside, inside):
+    for old in names:
+        for new in names:
+            paths = [(top + "/" + name if name else "").encode() for top, name in ((near, old), (far, new))]
+            for call, flags in ("link", 0), ("rename", 0), ("rename", 1):
+                function, more = (libc.renameat2, [flags]) if call == "rename" else (libc.linkat, [flags])
+                r = function(-100, paths[0], -100, paths[1], *more)
+                print(["in", "out"][near == outside], call, flags, old or '""', new or '""',
+                      errno.errorcode[ctypes.get_errno()] if r else "done")
+PY
+	unshare -m bash -c 'mount -t tmpfs none "$W/d" && python3 "$W/across.py" "$W/d" "$W/out.d"' >"$W/want" || _fail "without the library"
+	rm -rf "$W/out.d"; mkdir "$W/out.d"
+	_under python3 "$W/across.py" "$PFX" "$W/out.d" >"$W/out"
+	_is "exit code" $rc 0
+	diff "$W/want" "$W/out" >"$W/diff" || _fail "$(cat "$W/diff")"
+}
+
 # One that is not: a stub there explains itself, and says so where it can be told.
 bind_mount_that_is_not_mapped() {
 	_need_mounts
