@@ -60,7 +60,7 @@ static struct {
 	unsigned long random, seed, every;
 	uint32_t variants;
 	bool calls[NR_CALLS];
-	bool commands; /* one of the last two is one */
+	bool commands; /* only with one: has_command() */
 } opt = { .length = 3, .min_length = 1, .jobs = 1, .nr_parts = 1, .examples = 30, .state = -1, .every = 1,
 	    .stride = 1 };
 
@@ -156,10 +156,15 @@ static uint64_t mixed(uint64_t nr)
 	return nr * 0x9e3779b97f4a7c15u >> 32;
 }
 
-/* The @back th from the end. */
-static bool is_command(const struct history *h, int back)
+/* A command is what is killed, or one of the two that are beside each other. */
+static bool has_command(const struct history *h)
 {
-	return call_command((enum call)h->steps[h->nr - back].call) != NULL;
+	int first = h->nr - (opt.kills ? 1 : 2);
+
+	for (int i = first; i >= h->nr_prefix && i < h->nr; i++)
+		if (call_command((enum call)h->steps[i].call))
+			return true;
+	return false;
 }
 
 static void try_history(const struct history *h, const struct scene *sc)
@@ -167,9 +172,7 @@ static void try_history(const struct history *h, const struct scene *sc)
 	struct history whole = *h;
 	struct scene end = *sc;
 
-	if (opt.commands && (h->nr < h->nr_prefix + 2 || !(is_command(h, 1) || is_command(h, 2))))
-		return;
-	if (!is_mine())
+	if ((opt.commands && !has_command(h)) || !is_mine())
 		return;
 	if (opt.kills || opt.beside || opt.crossed) {
 		for (int i = 1; i < nr_variants; i++)

@@ -163,6 +163,20 @@ static bool step_and_kill(struct board *b, struct process *p, int nr)
 	return killed;
 }
 
+/* At its @nr th call, while its parent waits for it. false: it had fewer. */
+static bool kill_command(struct board *b, int nr)
+{
+	struct part *part = &b->parts[b->steps[b->at].slot];
+	pid_t stands = step_to(b, &part->stack[part->depth], nr);
+	int status;
+
+	if (stands) {
+		kill(stands, SIGKILL);
+		waitpid(stands, &status, __WALL);
+	}
+	return stands != 0;
+}
+
 /* All before step @last, whose process there is. */
 static bool go_to(struct env *env, int last)
 {
@@ -186,7 +200,10 @@ bool drive_and_kill(const struct variant *v, const struct history *h, int last, 
 	*done = false;
 	ok = go_to(env, last);
 	b->nr_steps = last + 1;
-	if (ok) {
+	if (ok && call_command((enum call)h->steps[last].call)) {
+		*done = !kill_command(b, nr);
+		ok = board_wait_for_turn(b);
+	} else if (ok) {
 		struct part *part = &b->parts[h->steps[last].slot];
 
 		if ( !step_and_kill(b, &part->stack[part->depth], nr)) {
