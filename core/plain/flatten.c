@@ -5,17 +5,15 @@
  * the containers); it takes the file's name when all of it is on stable storage. So at any moment, and after
  * any error, the name leads to a whole file.
  *
- * Whoever owns the directory of the stub, or one above it, can put another thing in its place at any moment,
- * and root may be the one who flattens. So both directories are opened once, without following a link, and
- * names are changed in these alone; what gets the name is what was made here, and what loses it is the stub
- * that was read. Root reads and writes what is the owner's as the owner (as_owner.h): a log that he could not
- * read is not copied into his file.
+ * Root reads and writes what is the owner's as the owner (as_owner.h): a log that he could not read is not
+ * copied into his file.
  *
  * Meanwhile the stub's in-use byte is locked exclusively: an open waits, and then finds that the stub has no
  * name any more; a second flattening waits as well. A file that cannot be written to cannot be locked so. But
  * no process can change it either, and two that flatten it at the same time see each other and both give up.
  */
 #include "core/plain/copy_out.h"
+#include "core/plain/flatten_names.h"
 #include "core/backend/stub_known.h"
 #include "core/backend/stub_use.h"
 #include "core/base/as_owner.h"
@@ -70,192 +68,6 @@ static int copy_attributes(int from, int to, const struct stat *st)
 
 /* ---- one attempt ---- */
 
-struct flatten {
-	struct plfs_progress *watch;
-	char name[PATH_MAX]; /* what the kernel calls the stub, for messages */
-	int dir;             /* hidden, of the directory that the stub is in, or -1 */
-	const char *base;    /* its name there */
-	int temp_dir;        /* the same of the temporary file */
-	char temp[40];       /* its name there, "" while there is none */
-	struct plfs_mount *m;
-	int fd;     /* hidden, of the stub */
-	bool alone; /* with the in-use byte locked exclusively */
-	struct stat st, made; /* of the stub, and of the temporary file */
-	struct plfs_file *file;
-	struct as_owner owner;
-	uint64_t size;
-	int to;
-	int pin; /* hidden, of the temporary file when that is complete: for no more than its number */
-};
-
-static void tell_temp(const struct flatten *f, const char *dir)
-{
-	char path[PATH_MAX];
-
-	if (!f->watch || !f->watch->temp)
-		return;
-	snprintf(path, sizeof(path), "%s/%s", dir, f->temp);
-	f->watch->temp(f->watch->arg, *f->temp ? path : NULL);
-}
-
-static int make_in(struct flatten *f)
-{
-	int fd = io_openat(f->temp_dir, f->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-
-	f->to = sys_fd_hide(fd < 0 ? -errno : fd);
-	if (f->to < 0)
-		return f->to;
-	return sys.fstat(f->to, &f->made) ? -errno : f->made.st_dev == f->st.st_dev ? 0 : -EXDEV;
-}
-
-/* In the directory @fd, hidden, which this takes, or whose error it is; @dir: its name. */
-static int try_temp(struct flatten *f, int fd, const char *dir)
-{
-	uint64_t random = 0;
-
-	if (fd < 0)
-		return fd;
-	f->temp_dir = fd;
-	if (sys.getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		return -EIO;
-	snprintf(f->temp, sizeof(f->temp), ".plfs-flatten.%016llx", (unsigned long long)random);
-	tell_temp(f, dir);
-	return make_in(f);
-}
-
-static void drop_temp(struct flatten *f)
-{
-	sys_fd_close(&f->to);
-	if (*f->temp)
-		sys.unlinkat(f->temp_dir, f->temp, 0);
-	*f->temp = '\0';
-	sys_fd_close(&f->temp_dir);
-	tell_temp(f, "");
-}
-
-/*
- * In the container, or if it has none beside all of them; beside the file if that is not ours to write, or on
- * another file system. A directory that the owner of the stub may not write to is none in which he could
- * exchange names: there root makes it as root.
- */
-static int make_temp(struct flatten *f)
-{
-	const struct inode *ino = f->file->ino;
-	const struct plfs_mount *m = f->m;
-	char dir[PATH_MAX], rest[sizeof(ino->c.dir)];
-	int ret;
-
-	file_begin(f->file);
-	if (ino->v.stub.has_container)
-		m = ino->m;
-	snprintf(rest, sizeof(rest), "%s", ino->v.stub.has_container ? ino->c.dir : PLFS_DIR_NAME);
-	file_end(f->file);
-	ret = -ENAMETOOLONG;
-	if (snprintf(dir, sizeof(dir), "%s/%s", m->backend, rest) < (int)sizeof(dir))
-		ret = try_temp(f, sys_fd_hide(dirs_open(m->dirfd, rest)), dir);
-	if (!ret)
-		return 0;
-	drop_temp(f);
-	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(f->name, '/') - f->name), f->name);
-	ret = try_temp(f, sys_fd_dup(f->dir), dir);
-	if (ret == -EACCES && f->owner.is) {
-		as_owner_end(&f->owner);
-		ret = make_in(f);
-		as_owner_begin(&f->owner, f->st.st_uid, f->st.st_gid);
-	}
-	return ret ? progress_failed(f->watch, ret, "cannot make a file beside it") : 0;
-}
-
-/* Whether nothing that was copied from the stub has changed since, and @st is the stub. */
-static bool is_unchanged(const struct flatten *f, const struct stat *st)
-{
-	return st->st_dev == f->st.st_dev && st->st_ino == f->st.st_ino && st->st_nlink == 1 &&
-	       st->st_size == f->st.st_size && st->st_mode == f->st.st_mode && st->st_uid == f->st.st_uid &&
-	       st->st_gid == f->st.st_gid && st->st_mtim.tv_sec == f->st.st_mtim.tv_sec &&
-	       st->st_mtim.tv_nsec == f->st.st_mtim.tv_nsec;
-}
-
-static bool has_stub(const struct flatten *f, int dir, const char *name)
-{
-	struct stat st;
-
-	return !sys.fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && is_unchanged(f, &st);
-}
-
-/* f->pin keeps its number from being given again. */
-static bool has_made(const struct flatten *f, int dir, const char *name, struct stat *st)
-{
-	return !sys.fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW) && st->st_dev == f->made.st_dev &&
-	       st->st_ino == f->made.st_ino;
-}
-
-/* -EACCES, -EPERM of the owner: the directory is not his to change, and root may. */
-static int rename_temp(struct flatten *f, unsigned flags)
-{
-	int ret;
-
-	for (;;) {
-		if (flags)
-			ret = sys.renameat2(f->temp_dir, f->temp, f->dir, f->base, flags);
-		else
-			ret = sys.renameat(f->temp_dir, f->temp, f->dir, f->base);
-		ret = ret ? -errno : 0;
-		if ((ret != -EACCES && ret != -EPERM) || !f->owner.is)
-			return ret;
-		as_owner_end(&f->owner);
-	}
-}
-
-/*
- * Whether the exchange gave each name what it was to have. Who opens the file from then on has the plain one,
- * and may write to it, cut it off, replace or remove it. What has the name by now is of interest only where
- * the owner could not have put anything there himself.
- */
-static bool is_exchanged(const struct flatten *f)
-{
-	struct stat st;
-
-	return has_stub(f, f->temp_dir, f->temp) &&
-	       (as_owner_uid() == f->st.st_uid || has_made(f, f->dir, f->base, &st));
-}
-
-/* As before the exchange; but what another process has given the name since then has it. */
-static void exchange_back(struct flatten *f)
-{
-	struct stat st;
-
-	if (!rename_temp(f, RENAME_EXCHANGE) && as_owner_uid() == f->st.st_uid &&
-	    !has_made(f, f->temp_dir, f->temp, &st))
-		rename_temp(f, RENAME_EXCHANGE);
-}
-
-/*
- * The temporary file and the stub change names: so whatever happened to either name since they were looked at
- * shows before anything is lost. Where the file system cannot, the stub's is taken.
- */
-static int take_name(struct flatten *f)
-{
-	struct stat st;
-	int ret;
-
-	if (!has_stub(f, f->dir, f->base) || !has_made(f, f->temp_dir, f->temp, &st) ||
-	    st.st_size != (off_t)f->size)
-		return -EAGAIN;
-	ret = rename_temp(f, RENAME_EXCHANGE);
-	if (ret == -EINVAL || ret == -ENOSYS) {
-		ret = rename_temp(f, 0);
-		if (!ret)
-			*f->temp = '\0';
-		return ret ? progress_failed(f->watch, ret, "cannot replace it") : 0;
-	}
-	if (ret)
-		return ret == -ENOENT ? -EAGAIN : progress_failed(f->watch, ret, "cannot replace it");
-	if (is_exchanged(f))
-		return 0;
-	exchange_back(f);
-	return -EAGAIN;
-}
-
 /* An open from here on gets the plain file, and no process has the stub open. */
 static void drop_container(struct flatten *f)
 {
@@ -275,7 +87,6 @@ static void drop_container(struct flatten *f)
 static int open_dir(struct flatten *f)
 {
 	const char *path = f->name + f->m->backend_len;
-	struct stat st;
 
 	while (*path == '/')
 		path++;
@@ -284,7 +95,7 @@ static int open_dir(struct flatten *f)
 		return -EAGAIN;
 	if (f->dir < 0)
 		return progress_failed(f->watch, f->dir, "cannot open its directory");
-	return sys.fstatat(f->dir, f->base, &st, AT_SYMLINK_NOFOLLOW) || !is_unchanged(f, &st) ? -EAGAIN : 0;
+	return flatten_has_stub(f, f->dir, f->base) ? 0 : -EAGAIN;
 }
 
 /* As the owner: the size and the bytes, in a temporary file. */
@@ -295,7 +106,7 @@ static int copy(struct flatten *f)
 
 	as_owner_begin(&f->owner, f->st.st_uid, f->st.st_gid);
 	size = plfs_size(f->file);
-	ret = size < 0 ? progress_failed(f->watch, (int)size, "cannot read it") : make_temp(f);
+	ret = size < 0 ? progress_failed(f->watch, (int)size, "cannot read it") : flatten_make_temp(f);
 	f->size = ret ? 0 : (uint64_t)size;
 	if (!ret && f->alone)
 		ret = copy_locked(f->file, f->fd, f->to, f->size, f->watch);
@@ -341,7 +152,7 @@ static int flatten_open(struct flatten *f)
 	f->pin = stub_reopen(f->to, O_PATH);
 	sys_fd_close(&f->to);
 	as_owner_begin(&f->owner, f->st.st_uid, f->st.st_gid);
-	ret = take_name(f);
+	ret = flatten_take_name(f);
 	as_owner_end(&f->owner);
 	if (ret)
 		return ret;
@@ -478,7 +289,7 @@ static int flatten_once(struct flatten *f, int dirfd, const char *path)
 static void finish(struct flatten *f)
 {
 	as_owner_end(&f->owner);
-	drop_temp(f);
+	flatten_drop_temp(f);
 	sys_fd_close(&f->pin);
 	sys_fd_close(&f->dir);
 	if (f->fd >= 0)
