@@ -121,7 +121,7 @@ static const struct kind {
 	{ "purged", "has lost logs to a purge", "plfs check -r" },
 	{ "stranger", "was written without the library", "plfs check -r" },
 	{ "size", "has a shorter stub than it is long, after a kill", "plfs repair -r" },
-	{ "killed", "was not closed by a process that was killed; all of it can be read", "plfs repair -r" },
+	{ "killed", "was not closed by a process that was killed, by which nothing is lost", "plfs repair -r" },
 	{ "temporary", "has temporary files in its container", "plfs gc" },
 	{ "linked", "has files in its container with a second name: it is not written to", "plfs check -r" },
 };

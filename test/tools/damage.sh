@@ -320,6 +320,25 @@ check_missing_log() {
 	sound
 }
 
+# A killed process's: nothing can be closed, and the others are still repaired and counted.
+check_missing_log_of_a_killed() {
+	local log
+	damaged_file f kill
+	damaged_file g
+	c=$(container_of f)
+	log=$(first_log)
+	mv "$log" "$work/log.kept"
+	checks 1 'the log is missing'
+	! grep -F "live.${log#*/data.}" "$work/said" | grep 'can be read' || return 1
+	said 1 "$plfs" repair -r "$back"
+	grep '^2 logical files.*: 1 damaged, .* 0 failed' "$work/said"
+	grep 'f: remains: .*the log is missing' "$work/said"
+	[ "$(grep -c 'a killed process is closed' "$work/said")" = 3 ]
+	mv "$work/log.kept" "$log"
+	repairs 0 'a killed process is closed'
+	sound
+}
+
 # What a site's purge of files that nobody has accessed leaves, and that it does not come to that while the file is read.
 purged() {
 	local round

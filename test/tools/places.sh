@@ -290,6 +290,37 @@ lost_place() { # what was not drained is an error, named, and can be given up
 	"$plfs" check "$back/l"
 }
 
+checked_without_its_place() { # what is home is read, and its damage told
+	local map log
+	near_setup
+	head -c 1000000 /dev/urandom >"$work/plain/l"
+	"$plfs" run -m "/plfs=$back{small=0}" cp "$work/plain/l" /plfs/l
+	log=$(find "$back/.plfs" -name 'data.*')
+	! "$plfs" run -m "$map" sh -c 'dd if=/dev/zero of=/plfs/l bs=1M seek=1 count=1 conv=notrunc status=none
+		exec 3>>/plfs/l; echo more >&3; kill -9 $$' || return 1
+	mv "$near" "$near.aside"
+	"$plfs" run -m "/plfs=$back" head -c 1000000 /plfs/l | cmp - "$work/plain/l"
+	printf '\377\377\377\377' | dd of="$log" bs=1 seek=170000 conv=notrunc status=none
+	! "$plfs" check "$back/l" >"$work/out" || return 1
+	grep 'data.*do not match their checksums' "$work/out"
+	grep 'lost: bytes 65536 to 131071' "$work/out"
+	mv "$near.aside" "$near"
+	! "$plfs" check "$back/l" >"$work/out" || return 1
+	[ "$(grep -c 'lost: bytes' "$work/out")" = 1 ]
+}
+
+checked_of_many_appends() { # each a block of its own in the log: not each is looked for among all
+	local map
+	near_setup
+	"$plfs" run -m "$map" python3 -c "
+import os
+f = os.open('/plfs/text', os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+for i in range(60000):
+    os.write(f, b'%099d\n' % i)"
+	timeout 5 "$plfs" check "$back/text" | grep ' 0 damaged'
+	"$plfs" run -m "$map" sh -c 'seq -f %099.0f 0 59999 | cmp - /plfs/text'
+}
+
 places_of_removed_files() { # by a command that could not see the place
 	local map rc=0
 	near_setup

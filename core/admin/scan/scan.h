@@ -25,6 +25,7 @@ struct scan_log {
 	bool listed;         /* it is in its directory */
 	bool needed;         /* some index has a valid record of it */
 	bool complete;       /* it ends as a closed log does, or has a live file */
+	bool elsewhere;      /* what is not here may be in a place that is not on this host */
 	bool indexed;        /* a node index has a block of it */
 	bool heals;          /* it is damaged, and a copy of it is whole (scan_copies.h) */
 	bool rebuilds;       /* and that is made of parity (scan_parity.h) */

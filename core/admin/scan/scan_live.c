@@ -28,6 +28,15 @@ static enum scan_owner owner_of(const struct scan *l, const struct scan_live *li
 	return sys.fstatat(AT_FDCWD, proc, &st, 0) && errno == ENOENT ? OWNER_SEEMS_DEAD : OWNER_LIVES;
 }
 
+static int stat_log(const struct scan *l, const struct scan_live *live, struct stat *st)
+{
+	char log[CONTAINER_PATH_LEN], full[CONTAINER_PATH_LEN];
+
+	name_log_of_live(live->path, log);
+	container_path(l->c, log, full);
+	return l->c->store->ops->stat(l->c->store, full, st);
+}
+
 /*
  * Bytes in the log that its live file does not know, and so nobody: their process could not map files. The
  * first of them are written over a trailer of the last release, which is counted as known.
@@ -35,13 +44,9 @@ static enum scan_owner owner_of(const struct scan *l, const struct scan_live *li
 static uint64_t unplaced(const struct scan *l, const struct scan_live *live)
 {
 	uint64_t known = live->state.flushed_len + live->state.staged_len, len;
-	char log[CONTAINER_PATH_LEN], full[CONTAINER_PATH_LEN];
-	struct store *s = l->c->store;
 	struct stat st;
 
-	name_log_of_live(live->path, log);
-	container_path(l->c, log, full);
-	len = s->ops->stat(s, full, &st) ? 0 : datalog_len(&st);
+	len = stat_log(l, live, &st) ? 0 : datalog_len(&st);
 	return len - min_u64(len, known);
 }
 
@@ -55,6 +60,7 @@ static void report_owner(struct scan *l, const struct scan_live *live)
 	};
 	const char *repair = live->owner == OWNER_DEAD ? "; a repair closes it" : "";
 	const char *code = live->owner == OWNER_UNKNOWN ? "open" : "killed";
+	struct stat st;
 
 	if (live->state.stranded)
 		findings_add(l->found, PLFS_NOTED, "killed", live->path, 0,
@@ -65,6 +71,8 @@ static void report_owner(struct scan *l, const struct scan_live *live)
 			     "%s; it could not map files: everything that it had released can be read, and what it "
 			     "wrote later is lost, of which about %llu bytes are in the log%s",
 			     what[live->owner], (unsigned long long)live->unplaced, repair);
+	else if (live->owner != OWNER_LIVES && stat_log(l, live, &st) == -ENOENT)
+		findings_add(l->found, PLFS_NOTED, code, live->path, 0, "%s", what[live->owner]);
 	else if (live->owner != OWNER_LIVES)
 		findings_add(l->found, PLFS_NOTED, code, live->path, 0, "%s; %s can be read%s",
 			     what[live->owner], live->owner == OWNER_UNKNOWN ? "everything released" :

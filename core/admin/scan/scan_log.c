@@ -266,7 +266,7 @@ static int check_sums(struct log_scan *ll)
 	ll->tables_ok = true;
 	for (uint32_t i = 0; i < nr && !ret && ll->tables_ok; i++)
 		ret = check_table(ll, &tables[i]->block);
-	if (!ret && ll->tables_ok && ll->log->live == SCAN_NONE && ll->log->complete &&
+	if (!ret && ll->tables_ok && ll->log->live == SCAN_NONE && ll->log->complete && !ll->log->elsewhere &&
 	    ll->next_chunk * INDEX_CHUNK_LEN < ll->log->indexed_len)
 		findings_add(ll->l->found, scan_ends_synced(ll->l, ll->log) ? PLFS_NOTED : PLFS_DAMAGED,
 			     "unchecked", ll->log->path, ll->next_chunk,
@@ -439,7 +439,9 @@ static int scan_one(struct log_scan *ll)
 	if (!ret)
 		log->len = datalog_len(&st);
 	/* its live file is where all of it is */
-	if (!ret && log->live == SCAN_NONE && unlikely(placed_is_enabled(s)) && is_elsewhere(l, log, &p)) {
+	log->elsewhere = !ret && log->live == SCAN_NONE && unlikely(placed_is_enabled(s)) &&
+			 is_elsewhere(l, log, &p);
+	if (log->elsewhere && (!log->needed || log->records_end > log->len)) {
 		store_close(s, &ll->h);
 		return report_elsewhere(l, log, &p);
 	}

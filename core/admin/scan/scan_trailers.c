@@ -16,15 +16,43 @@ struct trailers_scan {
 	struct scan_log *log;
 	struct trailer_walk walk;
 	unsigned nr_missing; /* blocks that no node index has */
+	uint32_t *known;     /* the blocks that node indexes have, in their order */
+	uint32_t nr_known, at; /* at: the one that was found last */
 };
 
-static const struct scan_block *find_block(const struct scan *l, const struct scan_log *log, const void *buf,
-					   size_t len)
+static int list_known(struct trailers_scan *ll)
 {
-	for (uint32_t i = log->first_block; i != SCAN_NONE; i = l->blocks[i].next)
-		if (l->blocks[i].len == len && !memcmp(l->blocks[i].p, buf, len))
-			return &l->blocks[i];
-	return NULL;
+	const struct scan *l = ll->l;
+
+	ll->known = mem_alloc((ll->log->nr_blocks + (size_t)1) * sizeof(*ll->known));
+	if (!ll->known)
+		return -ENOMEM;
+	for (uint32_t i = ll->log->first_block; i != SCAN_NONE; i = l->blocks[i].next)
+		ll->known[ll->nr_known++] = i;
+	ll->at = ll->nr_known; /* as if behind the last */
+	return 0;
+}
+
+static bool is_block(const struct scan *l, uint32_t i, const void *buf, size_t len)
+{
+	return l->blocks[i].len == len && !memcmp(l->blocks[i].p, buf, len);
+}
+
+/* The log has its blocks in the order of the node index, and they are taken from the last to the first. */
+static bool has_block(struct trailers_scan *ll, const void *buf, size_t len)
+{
+	const struct scan *l = ll->l;
+
+	if (ll->at && is_block(l, ll->known[ll->at - 1], buf, len)) {
+		ll->at--;
+		return true;
+	}
+	for (uint32_t i = ll->log->first_block, nr = 0; i != SCAN_NONE; i = l->blocks[i].next, nr++)
+		if (is_block(l, i, buf, len)) {
+			ll->at = min_u64(nr, ll->nr_known);
+			return true;
+		}
+	return false;
 }
 
 static bool is_same(const struct index_record *a, const struct index_record *b)
@@ -177,8 +205,8 @@ static int take_trailer(struct trailers_scan *ll, const struct index_trailer *t)
 		return 0;
 	}
 	check_gap(ll, t, &block);
-	told = has_records(l, ll->log, &block);
-	if (find_block(l, ll->log, buf, (size_t)n) || (told && !block.chunks_off)) {
+	told = has_block(ll, buf, (size_t)n);
+	if (told || ((told = has_records(l, ll->log, &block)) && !block.chunks_off)) {
 		mem_free(buf);
 		return 0;
 	}
@@ -294,7 +322,7 @@ int scan_trailers(struct scan *l, struct scan_log *log, int h)
 	struct trailers_scan ll = { .l = l, .log = log };
 	uint32_t known = log->nr_blocks;
 	struct index_trailer t;
-	int ret;
+	int ret, n;
 
 	ll.walk = (struct trailer_walk){ .s = l->c->store, .h = h, .id = l->c->id };
 	ret = find_last(&ll, &t);
@@ -302,8 +330,10 @@ int scan_trailers(struct scan *l, struct scan_log *log, int h)
 		log->complete = true;
 		return 0;
 	}
-	log->complete = !ret || log->live != SCAN_NONE;
-	ret = take_all(&ll, &t, ret);
+	log->complete = !ret || log->live != SCAN_NONE || log->elsewhere;
+	n = list_known(&ll);
+	ret = n ? n : take_all(&ll, &t, ret);
+	mem_free(ll.known);
 	if (ret)
 		return ret;
 	report_missing(&ll, known);
