@@ -194,6 +194,12 @@ off_t plfs_size(struct plfs_file *f);
 int plfs_truncate(struct plfs_file *f, off_t size);
 
 /*
+ * truncate(2) of what (dirfd, path) below @m names, logical or not. The record locks that this process has on
+ * the file stay.
+ */
+int plfs_truncate_at(struct plfs_mount *m, int dirfd, const char *path, off_t size);
+
+/*
  * fallocate(2): modes 0 and FALLOC_FL_KEEP_SIZE (space is not reserved), PUNCH_HOLE|KEEP_SIZE and ZERO_RANGE
  * (written zeros); COLLAPSE_RANGE and INSERT_RANGE have the file moved into its body. Of that the kernel does
  * what it can; others -EOPNOTSUPP.

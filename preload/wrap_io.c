@@ -198,22 +198,6 @@ EXPORT int ftruncate(int fd, off_t len)
 }
 ALIAS(ftruncate64, ftruncate);
 
-/* Opened for as long as it takes; what turns out to be no logical file is left to the kernel. */
-static int truncate_mapped(const struct where *w, off_t len)
-{
-	bool section CRITICAL = critical_begin();
-	struct plfs_file *file = NULL;
-	int fd, err, r;
-
-	fd = plfs_open(w->m, w->dirfd, w->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0, &file);
-	if (fd < 0)
-		return fd == -ENXIO ? -EINVAL : fd; /* a fifo that nobody reads */
-	r = file ? plfs_truncate(file, len) : sys.truncate(w->path, len) ? -errno : 0;
-	sys.close(fd);
-	err = file ? plfs_close(file) : 0;
-	return r ? r : err;
-}
-
 EXPORT int truncate(const char *path, off_t len)
 {
 	struct where w;
@@ -223,7 +207,7 @@ EXPORT int truncate(const char *path, off_t len)
 		r = path_through(&w, 0);
 	if (r < 0)
 		return (int)done(r);
-	return w.m ? (int)done(truncate_mapped(&w, len)) : sys.truncate(w.path, len);
+	return w.m ? (int)done(plfs_truncate_at(w.m, w.dirfd, w.path, len)) : sys.truncate(w.path, len);
 }
 ALIAS(truncate64, truncate);
 

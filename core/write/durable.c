@@ -29,6 +29,12 @@ int durable_sync_way(const struct container *c)
 	return ret ? ret : store_sync_parents(c->store, c->dir);
 }
 
+/* Why a process that may not write cannot note what it has synced. */
+static bool may_only_read(int ret)
+{
+	return ret == -EACCES || ret == -EPERM || ret == -EROFS;
+}
+
 /* ---- what others have in their live files ---- */
 
 /* The end, in the log, of what the records speak of. */
@@ -140,7 +146,7 @@ static int adopt_entry(void *arg, const char *name)
 	    snprintf(path, sizeof(path), "%s/%s", aa->hostdir, name) >= (int)sizeof(path))
 		return 0;
 	ret = adopt_live(aa->c, path);
-	if (!aa->all && (ret == -EACCES || ret == -EPERM))
+	if (!aa->all && may_only_read(ret))
 		ret = 0;
 	aa->ret = aa->ret ? aa->ret : ret;
 	return 0;
@@ -292,7 +298,7 @@ static int sync_log(const struct container *c, const char *index, const struct s
 	}
 	ret = add_to_index(c, &block, indexed_len);
 	/* Who may only read cannot note it. The bytes are safe all the same, and their checksums tell so. */
-	return !own && (ret == -EACCES || ret == -EPERM) ? 0 : ret;
+	return !own && may_only_read(ret) ? 0 : ret;
 }
 
 /* Returns whether there were any. */

@@ -98,6 +98,30 @@ CASE(locks_survive_reads_writes_and_syncs)
 	IN_CHILD(fl = lock(F_WRLCK, 0, 0); T(fcntl(fd, F_SETLK, &fl)));
 }
 
+CASE(locks_survive_a_truncation_by_name)
+{
+	struct flock fl = lock(F_WRLCK, 0, 0);
+	struct stat st;
+	int fd = T(rw("f"));
+
+	T(write(fd, "0123456789", 10));
+	T(fcntl(fd, F_SETLK, &fl));
+	T(truncate(at("f"), 5));
+	T(truncate(at("f"), 100000));
+	T(truncate(at("f"), -1));
+	T(fstat(fd, &st));
+	say("size %ld\n", (long)st.st_size);
+	IN_CHILD(fl = lock(F_WRLCK, 0, 0); T(fcntl(fd, F_SETLK, &fl)); T(truncate(at("f"), 7)));
+	T(fstat(fd, &st));
+	say("size %ld\n", (long)st.st_size);
+	T(truncate(at("f/x"), 1));
+	T(truncate(at("none"), 1));
+	T(truncate(at("."), 1));
+	T(symlink("f", at("l")));
+	T(truncate(at("l"), 3));
+	IN_CHILD(fl = lock(F_WRLCK, 0, 0); T(fcntl(fd, F_SETLK, &fl)));
+}
+
 CASE(waiting_locks_order_a_counter)
 {
 	char buf[16];

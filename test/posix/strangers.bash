@@ -234,6 +234,19 @@ PY
 	diff "$W/want" "$W/out" >"$W/diff" || _fail "$(cat "$W/diff")"
 }
 
+# What was mounted anew for reading alone is read and synced as any file.
+sync_of_a_file_mounted_read_only() {
+	_need_mounts
+	MAP="$PFX=$B{small=0}"
+	unshare -m bash -c '. "$HERE/alone.bash"; mount -t tmpfs none "$B" || exit 77
+		_under sh -c "seq 50000 >$PFX/a; seq 10 >$PFX/b; (seq 20000; kill -9 \$\$) >$PFX/k"
+		mount -o remount,ro "$B" || exit 77
+		_under sh -c "sync $PFX/a && sync -d $PFX/b && sync $PFX/k && md5sum <$PFX/a && wc -l <$PFX/k" >"$W/out"
+		_is "exit code" $rc 0
+		[ ! -s "$W/err" ] || _fail "$(cat "$W/err")"
+		_is "what is read" "$(cat "$W/out")" "$(seq 50000 | md5sum; echo 20000)"'
+}
+
 # One that is not: a stub there explains itself, and says so where it can be told.
 bind_mount_that_is_not_mapped() {
 	_need_mounts
