@@ -423,6 +423,14 @@ void stub_touch(int fd)
 		sys.futimens(fd, NULL); /* not the owner: both times or none */
 }
 
+bool stub_set_mtime(int fd, const struct timespec *mtime)
+{
+	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, *mtime };
+	int saved ERRNO_KEPT = errno;
+
+	return !sys.futimens(fd, times);
+}
+
 int stub_reopen(int fd, int flags)
 {
 	char link[64];

@@ -214,6 +214,9 @@ int stub_extend(int fd, uint64_t end);
 /* Set the time of modification to now. Best effort; errno is kept. */
 void stub_touch(int fd);
 
+/* Set it to @mtime. Only the owner can: false. errno is kept. */
+bool stub_set_mtime(int fd, const struct timespec *mtime);
+
 /* Open the file of @fd anew, with a description of its own. A hidden descriptor; -errno. */
 int stub_reopen(int fd, int flags);
 

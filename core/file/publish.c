@@ -16,6 +16,8 @@
 #include "core/store/dirs.h"
 #include "core/write/durable.h"
 
+#define LATE_NS 20000000 /* a time of modification that is so much later than the write is put right */
+
 /*
  * The rest of publish_extend(), when the length has just been looked at. Others may have written and cut the
  * file, or moved it into its body, since then, which stub_extend() allows for.
@@ -111,9 +113,32 @@ static void tell_stamps(struct inode *ino, int fd, uint64_t *ctime_ns)
 	inode_unlock_end(ino);
 }
 
-static void date(struct inode *ino, int fd, uint64_t *ctime_ns)
+/*
+ * When the file was written last, if that is some time ago: *@mtime is what its time of modification is to be.
+ * Another process may have written it since, or set another time: then that stays. Where hosts share the file
+ * its server says what the time is.
+ */
+static bool was_written_before(const struct inode *ino, int fd, struct timespec *mtime)
 {
-	stub_touch(fd);
+	uint64_t age_ns = stamp_coarse_ns() - ino->w.last_write_ns, written_ns;
+	struct timespec now;
+	struct stat st;
+
+	if (!ino->writing || ino->m->store.remote || age_ns < LATE_NS || sys.fstat(fd, &st) ||
+	    sys.clock_gettime(CLOCK_REALTIME, &now))
+		return false;
+	written_ns = dirs_time_ns(&now) - age_ns;
+	*mtime = (struct timespec){ (time_t)(written_ns / 1000000000), (long)(written_ns % 1000000000) };
+	if (dirs_time_ns(&st.st_ctim) >= written_ns && dirs_time_ns(&st.st_mtim) >= written_ns)
+		*mtime = st.st_mtim;
+	return true;
+}
+
+/* @mtime: NULL, or as above. */
+static void date(struct inode *ino, int fd, const struct timespec *mtime, uint64_t *ctime_ns)
+{
+	if (!mtime || !stub_set_mtime(fd, mtime))
+		stub_touch(fd);
 	ino->v.dated_ns = stamp_coarse_ns();
 	accessed_daily(ino, fd);
 	tell_stamps(ino, fd, ctime_ns);
@@ -123,7 +148,7 @@ void publish_date(struct inode *ino, int fd)
 {
 	uint64_t ctime_ns = 0;
 
-	date(ino, fd, &ctime_ns);
+	date(ino, fd, NULL, &ctime_ns);
 }
 
 /* A sync or a close may come through @fd, a description that only reads. */
@@ -162,6 +187,8 @@ static int publish(struct inode *ino, int fd, struct published *p, bool *all)
 {
 	uint64_t generation_ns = ino->v.stub.generation_ns, was = ino->v.told_len;
 	bool looked = ino->v.own_end, telling = ino->writing && looked && tells(ino, true);
+	struct timespec mtime;
+	bool late = view_is_unpublished(&ino->v) && was_written_before(ino, fd, &mtime);
 	uint64_t before;
 	int ret = 0;
 
@@ -187,10 +214,13 @@ static int publish(struct inode *ino, int fd, struct published *p, bool *all)
 		return ret;
 	*p = (struct published){ p->begun, generation_ns, ino->v.told_len, 0, owner_of(ino), p->turn };
 	*all = looked && (ino->v.told_len != before || ino->v.touched);
-	if (ino->v.told_len != before)
+	if (ino->v.told_len != before) {
+		if (late)
+			stub_set_mtime(fd, &mtime); /* else it is now */
 		tell_stamps(ino, fd, &p->ctime_ns);
-	else if (ino->v.touched)
-		date(ino, fd, &p->ctime_ns);
+	} else if (ino->v.touched) {
+		date(ino, fd, late ? &mtime : NULL, &p->ctime_ns);
+	}
 	*all &= ino->v.stub.generation_ns == generation_ns && !ino->v.stub.cut_ns;
 	note_published(ino, fd);
 	return 0;

@@ -194,3 +194,61 @@ CASE(a_growth_after_50_ms_shows_in_the_time_of_modification_though_its_writer_is
 	T(stat(at("f"), &st));
 	say("%jd bytes, %s\n", (intmax_t)st.st_size, st.st_mtime == 1000000000 ? "old" : "new");
 }
+
+/* Whether "f" is older than a file that is made now, before @fd is closed. */
+static void marker_after(int fd, bool looked_at)
+{
+	struct stat st, marker;
+
+	usleep(100000);
+	make("marker", "");
+	usleep(50000);
+	if (looked_at)
+		stat(at("f"), &st);
+	close(fd);
+	stat(at("f"), &st);
+	stat(at("marker"), &marker);
+	say("%s\n", st.st_mtim.tv_sec < marker.st_mtim.tv_sec ||
+			    (st.st_mtim.tv_sec == marker.st_mtim.tv_sec &&
+			     st.st_mtim.tv_nsec < marker.st_mtim.tv_nsec) ?
+			    "older" : "newer");
+	unlink(at("marker"));
+}
+
+CASE(the_time_of_modification_is_that_of_the_last_write)
+{
+	static char buf[500000];
+	int fd;
+
+	for (int looked_at = 0; looked_at < 2; looked_at++) {
+		fd = open(at("f"), O_RDWR | O_CREAT | O_TRUNC, 0644);
+		for (int i = 0; i < 20; i++)
+			T(write(fd, buf, sizeof(buf)));
+		marker_after(fd, looked_at);
+		fd = open(at("f"), O_RDWR);
+		T(pwrite(fd, "over", 4, 6000000));
+		marker_after(fd, looked_at);
+		fd = open(at("f"), O_WRONLY | O_APPEND);
+		T(write(fd, "line", 4));
+		marker_after(fd, looked_at);
+	}
+}
+
+CASE(the_time_of_modification_of_two_writers_is_the_later_one)
+{
+	struct stat st, then;
+	int fd;
+
+	make("f", "");
+	T(truncate(at("f"), 6 << 20));
+	fd = T(open(at("f"), O_RDWR));
+	T(pwrite(fd, "here", 4, 5 << 20));
+	usleep(100000);
+	IN_CHILD(close(fd); fd = open(at("f"), O_RDWR); pwrite(fd, "there", 5, (5 << 20) + 100000); close(fd));
+	T(stat(at("f"), &then));
+	usleep(100000);
+	T(close(fd));
+	T(stat(at("f"), &st));
+	say("%s\n", st.st_mtim.tv_sec == then.st_mtim.tv_sec && st.st_mtim.tv_nsec == then.st_mtim.tv_nsec ?
+			    "as the other left it" : "another");
+}
