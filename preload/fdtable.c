@@ -141,6 +141,15 @@ static void each(void (*fn)(struct ofile *f, int fd))
 
 void fd_share_all(void) { each(ofile_share); }
 
+bool fd_is_any_logical(void)
+{
+	unsigned fd = 0, top = __atomic_load_n(&fdtable_top, __ATOMIC_RELAXED);
+
+	while (fd < top && !fd_is_logical((int)fd))
+		fd++;
+	return fd < top;
+}
+
 static void refresh(struct ofile *f, int fd)
 {
 	(void)fd;

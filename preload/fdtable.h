@@ -163,6 +163,9 @@ void fd_freeze(void);
 void fd_disown(void);
 void fd_thaw(void);
 
+/* Whether a logical file is open. */
+bool fd_is_any_logical(void);
+
 /* Acquire all open logical files: data that other processes released can be read. */
 void fd_refresh_all(void);
 

@@ -7,6 +7,7 @@
  * in it, but if it has descriptors of its own it must not close or replace those of logical files.
  */
 #include "bynumber.h"
+#include "fdtable.h"
 #include "proc.h"
 
 #include <sched.h>
@@ -69,3 +70,14 @@ EXPORT int clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 	return pid;
 }
 ALIAS(__clone, clone);
+
+/*
+ * Of several threads one would get descriptors of its own, but there is one table: what it closed would be no
+ * logical file to the others either, and their next calls would reach the stub.
+ */
+EXPORT int unshare(int flags)
+{
+	if (flags & CLONE_FILES && shim_on() && !__libc_single_threaded && fd_is_any_logical())
+		return (int)done(-EINVAL);
+	return (int)sys.syscall(SYS_unshare, flags);
+}

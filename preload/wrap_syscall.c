@@ -294,6 +294,8 @@ static long mapped_syscall(long nr, long a, long b, long c, long d, long e, long
 		if (e)
 			break;
 		return waitid(a, b, P(c), d);
+	case SYS_unshare:
+		return unshare((int)a);
 	case SYS_clone:
 		if (!is_fork(a, b))
 			break;

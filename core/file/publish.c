@@ -114,9 +114,9 @@ static void tell_stamps(struct inode *ino, int fd, uint64_t *ctime_ns)
 }
 
 /*
- * When the file was written last, if that is some time ago: *@mtime is what its time of modification is to be.
- * Another process may have written it since, or set another time: then that stays. Where hosts share the file
- * its server says what the time is.
+ * When the file was written last, if that is some time ago: *@mtime is what its time of modification is to
+ * be. Another process may have written it since, or set another time: then that stays. Where hosts share the
+ * file its server says what the time is.
  */
 static bool was_written_before(const struct inode *ino, int fd, struct timespec *mtime)
 {

@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-/* By a description that this process has. -ENOENT: there is none, or no lock. @name: of the file, for the kernel. */
+/* By a description that this process has. -ENOENT: there is none, or no lock. @name: the kernel's. */
 static int truncate_locked(const struct stat *st, const char *name, off_t size)
 {
 	struct inode *ino = inode_find(st->st_dev, st->st_ino);

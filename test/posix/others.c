@@ -244,7 +244,8 @@ CASE(the_time_of_modification_of_two_writers_is_the_later_one)
 	fd = T(open(at("f"), O_RDWR));
 	T(pwrite(fd, "here", 4, 5 << 20));
 	usleep(100000);
-	IN_CHILD(close(fd); fd = open(at("f"), O_RDWR); pwrite(fd, "there", 5, (5 << 20) + 100000); close(fd));
+	IN_CHILD(close(fd); fd = open(at("f"), O_RDWR); pwrite(fd, "there", 5, (5 << 20) + 100000);
+		 close(fd));
 	T(stat(at("f"), &then));
 	usleep(100000);
 	T(close(fd));

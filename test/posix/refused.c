@@ -11,6 +11,8 @@
 #include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <linux/loop.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <wchar.h>
 
@@ -162,6 +164,31 @@ CASE(shared_map)
 		msync(p, sizeof text, MS_SYNC);
 		outcome("shared, written", true, !strncmp(p, "012X", 4), 0);
 	}
+	show("f");
+}
+
+static void *take_apart(void *arg)
+{
+	int fd = *(int *)arg, n = unshare(CLONE_FILES);
+
+	outcome("descriptors of a thread's own", n >= 0, true, errno);
+	if (n >= 0)
+		close(fd);
+	return NULL;
+}
+
+CASE(a_thread_with_descriptors_of_its_own)
+{
+	int fd = given("f");
+	char buf[64] = "";
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, take_apart, &fd);
+	pthread_join(thread, NULL);
+	T(pread(fd, buf, 36, 0));
+	say("%s\n", buf);
+	T(pwrite(fd, "main", 4, 0));
+	T(close(fd));
 	show("f");
 }
 
