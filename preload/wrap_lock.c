@@ -42,9 +42,7 @@ static int to_stub(struct ofile *f, int fd, const struct flock *fl, struct flock
 		return -EINVAL;
 	if (len && len - 1 > OFF_MAX - start)
 		return -EOVERFLOW;
-	if (start > OFF_MAX - PLFS_BODY_OFF)
-		return -EOVERFLOW;
-	start += PLFS_BODY_OFF;
+	start = start > OFF_MAX - PLFS_BODY_OFF ? OFF_MAX : start + PLFS_BODY_OFF; /* the last few are one */
 	if (len - 1 > OFF_MAX - start)
 		len = 0; /* to the end of what can be locked, which is where it ends anyway */
 	*out = *fl;

@@ -18,7 +18,9 @@
 #include <sys/xattr.h>
 
 #define P(arg) ((void *)(arg))
-#define SYS_LANDLOCK 444 /* landlock_create_ruleset(2), which old headers lack; on all machines */
+/* Which old headers lack; on all machines. */
+#define SYS_LANDLOCK 444 /* landlock_create_ruleset(2) */
+#define SYS_FCHMODAT2 452
 
 #if defined(__has_attribute)
 #if __has_attribute(musttail)
@@ -263,10 +265,8 @@ static long mapped_syscall(long nr, long a, long b, long c, long d, long e, long
 		return fchmod(a, b);
 	case SYS_fchmodat:
 		return fchmodat(a, P(b), c, 0);
-#ifdef SYS_fchmodat2
-	case SYS_fchmodat2:
+	case SYS_FCHMODAT2:
 		return d & AT_EMPTY_PATH && b && !*(char *)P(b) ? fchmod(a, c) : fchmodat(a, P(b), c, d);
-#endif
 	case SYS_fchown:
 		return fchown(a, b, c);
 	case SYS_fchownat:

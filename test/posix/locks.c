@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Advisory locks of all kinds between processes, and what a lock makes visible. */
 #include "posix.h"
+#include <limits.h>
 
 static struct flock lock(int type, off_t start, off_t len)
 {
@@ -58,6 +59,13 @@ CASE(locks_relative_to_the_offset_and_the_end)
 	T(fcntl(fd, F_SETLK, &fl));
 	fl = (struct flock){.l_type = F_WRLCK, .l_whence = 9};
 	T(fcntl(fd, F_SETLK, &fl));
+	fl = lock(F_WRLCK, LONG_MAX, 1);
+	T(fcntl(fd, F_SETLK, &fl));
+	IN_CHILD(fl = lock(F_WRLCK, LONG_MAX, 1); T(fcntl(fd, F_SETLK, &fl));
+		 fl = lock(F_WRLCK, LONG_MAX - 5000, 1); T(fcntl(fd, F_SETLK, &fl)));
+	fl = lock(F_UNLCK, LONG_MAX, 1);
+	T(fcntl(fd, F_SETLK, &fl));
+	IN_CHILD(fl = lock(F_WRLCK, LONG_MAX, 1); T(fcntl(fd, F_SETLK, &fl)));
 	fl = (struct flock){.l_type = 9};
 	T(fcntl(fd, F_SETLK, &fl));
 	T(fcntl(fd, F_SETLK, NULL));

@@ -155,6 +155,10 @@ CASE(names_by_number)
 	T(syscall(SYS_faccessat2, AT_FDCWD, at("f"), R_OK, AT_EACCESS));
 	T(syscall(SYS_faccessat, AT_FDCWD, at("g"), R_OK));
 	T(syscall(SYS_fchmodat, AT_FDCWD, at("f"), 0600));
+	if (syscall(452 /* fchmodat2, of Linux 6.6 */, AT_FDCWD, at("f"), 0620, 0) && errno == ENOSYS)
+		T(chmod(at("f"), 0620));
+	T(stat(at("f"), &st));
+	say_stat(&st);
 	T(syscall(SYS_fchmod, fd, 0604));
 	T(syscall(SYS_fchownat, AT_FDCWD, at("f"), -1, -1, 0));
 	T(syscall(SYS_fchown, fd, -1, -1));
