@@ -223,10 +223,10 @@ static int parent_error(const struct where *w)
 		len--;
 	while (len && w->path[len - 1] != '/')
 		len--;
-	if (!len || len >= sizeof(dir))
+	if (len >= sizeof(dir))
 		return 0;
-	memcpy(dir, w->path, len);
-	dir[len] = '\0';
+	memcpy(dir, len ? w->path : ".", len ? len : 1);
+	dir[len ? len : 1] = '\0';
 	return sys.fstatat(w->dirfd, dir, &st, 0) ? -errno : 0;
 }
 
