@@ -5,6 +5,7 @@
 #include "core/dropping/lease.h"
 
 #include "core/base/guard.h"
+#include "core/base/pause.h"
 #include "core/base/stamp.h"
 #include "core/base/sys.h"
 
@@ -28,6 +29,7 @@ static_assert(offsetof(struct lease_table, slots) == 64, "as does the head");
 
 static_assert(sizeof(struct lease_table) == LEASE_TABLE_LEN, "its length is that of a notice");
 
+#define MOMENT_NS 400000000ULL /* of pauses */
 #define MAP_LEN (LEASE_TABLE_OFF + sizeof(struct lease_table))
 
 static struct lease_table *table_of(const struct lease *l)
@@ -82,6 +84,37 @@ static int make_room(struct lease *l, struct lease_slot *slot)
 	return guard_is_broken(l->map) ? -ENOSPC : 0;
 }
 
+/*
+ * A client of CephFS may believe for a moment that the file ends before its table, which another process has
+ * just made room for: then the map breaks as on a full file system.
+ */
+static bool may_be_of_a_moment(const struct store *store, int ret, struct pause *p)
+{
+	if (ret != -ENOSPC || !store->remote || p->slept_ns > MOMENT_NS)
+		return false;
+	pause_before_asking(p);
+	return true;
+}
+
+/* The table in the open notice @h becomes @l's. 0: l->map is NULL where files cannot be mapped. */
+static int map_table(struct lease *l, struct store *store, int h)
+{
+	struct pause p = { 0 };
+	int ret;
+
+	do {
+		l->map = store_map(store, h, MAP_LEN, true);
+		if (!l->map)
+			return 0;
+		ret = make_table(store, h);
+		if (!ret)
+			ret = make_room(l, &table_of(l)->slots[0]);
+		if (ret)
+			lease_abandon(l);
+	} while (may_be_of_a_moment(store, ret, &p));
+	return ret;
+}
+
 static bool take(struct lease *l, struct lease_slot *slot, uint32_t owner, uint32_t space)
 {
 	if (!__atomic_compare_exchange_n(&slot->pid, &owner, (uint32_t)sys.getpid(), false, __ATOMIC_SEQ_CST,
@@ -94,16 +127,14 @@ static bool take(struct lease *l, struct lease_slot *slot, uint32_t owner, uint3
 }
 
 /* A free slot, or else that of a dead process; -EUSERS: all belong to others. */
-static int take_slot(struct lease *l, int h)
+static int take_slot(struct lease *l)
 {
 	struct lease_table *t = table_of(l);
 	uint32_t space = pid_space();
-	int ret = make_table(l->store, h);
+	int ret;
 
-	if (ret)
-		return ret;
 	for (unsigned i = 0; i < LEASE_SLOTS; i++) {
-		if (i == 0 || (i + 1) % (LEASE_PAGE_LEN / sizeof(*t->slots)) == 0) {
+		if ((i + 1) % (LEASE_PAGE_LEN / sizeof(*t->slots)) == 0) {
 			ret = make_room(l, &t->slots[i]);
 			if (ret)
 				return ret;
@@ -131,10 +162,10 @@ int lease_open(struct lease *l, struct store *store, int h)
 	l->store = store;
 	l->slot = &l->alone;
 	l->turn = HELD_NEVER;
-	l->map = store_map(store, h, MAP_LEN, true);
-	if (!l->map)
-		return 0;
-	ret = take_slot(l, h);
+	ret = map_table(l, store, h);
+	if (ret || !l->map)
+		return ret;
+	ret = take_slot(l);
 	if (!ret || ret == -EUSERS) /* then each write has a stamp of its own */
 		return 0;
 	lease_abandon(l);
@@ -181,9 +212,8 @@ uint64_t lease_stamp(struct lease *l)
 /* The table in the open notice @h, without a slot. l->map NULL: there is none, and no room for one. */
 static void look_at(struct lease *l, struct store *store, int h)
 {
-	*l = (struct lease){ .store = store, .map = store_map(store, h, MAP_LEN, true) };
-	if (l->map && make_table(store, h))
-		lease_abandon(l);
+	*l = (struct lease){ .store = store };
+	map_table(l, store, h);
 }
 
 static void raise_floor(uint64_t *floor_ns, uint64_t stamp_ns)

@@ -208,7 +208,8 @@ static int finish_logs(struct repair *r)
 
 		if (live->ret || (live->state.stranded && l->logs[live->log]->records_end > live->sure_len))
 			continue; /* the lost bytes would read as a hole, or as others */
-		if (l->logs[live->log]->needed && l->logs[live->log]->state == -ENOENT)
+		if (live->log != SCAN_NONE && l->logs[live->log]->needed &&
+		    l->logs[live->log]->state == -ENOENT)
 			continue; /* the log is missing, which was told: nothing can be closed */
 		if (l->c->store->remote) { /* its owner may be on another host, and then holds this lock */
 			bool locked;

@@ -70,6 +70,50 @@ Test(lease, is_ended_by_a_write_that_takes_none)
 	lease_close(&b);
 }
 
+static int nr_short; /* so many maps are of a file that ends before its table */
+
+static void *map_of_a_moment(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+{
+	void *p;
+
+	if (nr_short-- <= 0)
+		return mmap(addr, len, prot, flags, fd, off);
+	fd = memfd_create("short", 0);
+	cr_assert_eq(ftruncate(fd, LEASE_TABLE_OFF), 0);
+	p = mmap(addr, len, prot, flags, fd, off);
+	close(fd);
+	return p;
+}
+
+static int open_when_short(bool remote, int nr)
+{
+	char path[PATH_MAX];
+	struct lease l;
+	int fd, ret;
+
+	snprintf(path, sizeof(path), "%s/short", scratch);
+	fd = open(path, O_RDWR | O_CREAT, 0600);
+	sys.mmap = map_of_a_moment;
+	store.remote = remote;
+	nr_short = nr;
+	ret = lease_open(&l, &store, fd);
+	if (!ret) {
+		cr_assert(l.map);
+		begin(&l, 0, 10, 1000);
+		cr_assert(lease_is_held(&l));
+		lease_close(&l);
+	}
+	close(fd);
+	return ret;
+}
+
+Test(lease, is_had_where_a_client_believes_for_a_moment_that_the_table_has_no_room)
+{
+	cr_assert_eq(open_when_short(true, 3), 0);
+	cr_assert_eq(open_when_short(true, 1000), -ENOSPC);
+	cr_assert_eq(open_when_short(false, 1), -ENOSPC);
+}
+
 Test(lease, that_is_closed_or_given_back_is_in_nobodys_way)
 {
 	struct lease a, b, c;
