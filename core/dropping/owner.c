@@ -18,6 +18,7 @@
 #include "core/base/io.h"
 #include "core/base/msg.h"
 #include "core/base/settle.h"
+#include "core/store/posix_acl.h"
 #include "core/dropping/node_index.h"
 #include "core/dropping/notice.h"
 
@@ -31,6 +32,7 @@ static mode_t dir_mode_now(const struct container *c)
 struct change_arg {
 	const struct container *c;
 	mode_t old_mode; /* of the stub */
+	bool drops_lists;
 	bool owner;
 	uid_t uid;
 	gid_t gid;
@@ -121,6 +123,41 @@ static enum look look_patiently(struct change_arg *ca, const char *name, bool to
 
 /* ---- changing it ---- */
 
+/*
+ * Another user's file stays as it is. One that more may write than may write the stub then would be taken for
+ * a stranger's.
+ */
+static bool is_written_by_more(const char *name, const struct stat *st, mode_t mode)
+{
+	return name && name_kind_to_be(name) == DROPPING_INDEX && st->st_mode & ~mode & 022;
+}
+
+static int change_mode(const struct change_arg *ca, int h, const char *name, const struct stat *st,
+		       mode_t mode)
+{
+	int fd = ca->drops_lists ? store_fd(ca->c->store, h) : -1;
+	int ret = fd < 0 ? 0 : acl_set(fd, NULL, 0, 0, false);
+
+	return ret ? ret : store_chmod(ca->c->store, h, mode | (name ? st->st_mode & CONTAINER_UNBORN : 0));
+}
+
+/*
+ * The container has the list that the stub had when it was made, or none. Where only one of both has one now:
+ * without a list the mode's bits for the group are the group's, and not those of all who are named.
+ */
+static void heed_list(struct change_arg *ca, struct container *c)
+{
+	int h = store_open(c->store, c->dir, O_RDONLY | STORE_BRIEFLY | O_DIRECTORY, 0);
+	int fd = h < 0 ? -1 : store_fd(c->store, h);
+	bool has = fd >= 0 && acl_is_there(fd);
+
+	if (c->group > 0 && fd >= 0 && !has)
+		c->mode &= ~(mode_t)070 | (mode_t)(c->group - 1) << 3;
+	ca->drops_lists = c->group < 0 && has;
+	if (h >= 0)
+		store_close(c->store, &h);
+}
+
 /* @rest: relative to the container. @name: of a file; NULL: a directory. */
 static void change(struct change_arg *ca, const char *rest, const char *name, mode_t mode)
 {
@@ -145,11 +182,12 @@ static void change(struct change_arg *ca, const char *rest, const char *name, mo
 		ret = -EIO;
 	}
 	if (!ret)
-		ret = ca->owner ? store_chown(s, h, ca->uid, ca->gid) :
-				  store_chmod(s, h, mode | (name ? st.st_mode & CONTAINER_UNBORN : 0));
+		ret = ca->owner ? store_chown(s, h, ca->uid, ca->gid) : change_mode(ca, h, name, &st, mode);
 	if (h >= 0)
 		store_close(s, &h);
-	if (ret && ret != -ENOENT && ret != -EPERM && !ca->ret)
+	if (ret == -EPERM && !is_written_by_more(name, &st, mode))
+		ret = 0;
+	if (ret && ret != -ENOENT && !ca->ret)
 		ca->ret = ret;
 }
 
@@ -223,6 +261,7 @@ int container_chmod(struct container *c, mode_t mode)
 	if (c->give && !container_chown(c, c->uid, c->gid))
 		c->owner = c->uid;
 	c->mode = mode & 0777;
+	heed_list(&ca, c);
 	do {
 		ret = change_all(&ca);
 		if (ret || c->store->ops->stat(c->store, c->dir, &dir) ||

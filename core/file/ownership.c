@@ -5,6 +5,7 @@
 #include "core/file/file.h"
 #include "core/file/owned.h"
 #include "core/base/io.h"
+#include "core/store/posix_acl.h"
 #include "core/base/msg.h"
 #include "core/dropping/owner.h"
 #include "core/backend/nested.h"
@@ -32,6 +33,15 @@ static int stat_and_know(int dirfd, const char *path, struct stat *st, int at_fl
 	return ret;
 }
 
+/* As struct container has it. */
+static int group_of(int fd)
+{
+	int perm = acl_group(fd);
+
+	return perm < 0 ? -1 : perm + 1;
+}
+
+
 /*
  * The container of a stub, by the inode that is open here or by its header. @changed: the stub has got the
  * attributes @st just now; who is giving it a container may not have seen that, and is waited for. False:
@@ -54,6 +64,7 @@ static bool find_container(int dirfd, const char *path, const struct stat *st, i
 		found = ino->v.stub.has_container;
 		if (found)
 			*c = ino->c;
+		c->group = fd >= 0 ? group_of(fd) : 0;
 		mutex_unlock(&ino->lock);
 		if (found && st->st_uid != c->uid)
 			container_set_stub(c, st);
@@ -79,6 +90,7 @@ static bool find_container(int dirfd, const char *path, const struct stat *st, i
 			stub.has_container;
 		if (found)
 			nested_init_container(m, c, fd, &stub, st);
+		c->group = group_of(fd);
 		sys_fd_close(&fd);
 	}
 	return found;
@@ -200,7 +212,7 @@ static int chmod_stub(int dirfd, const char *path, mode_t mode, int at_flags)
 static int chmod_both(struct container *c, int dirfd, const char *path, const struct stat *st, mode_t mode,
 		      int at_flags)
 {
-	mode_t before = st->st_mode & 07777;
+	mode_t before = st->st_mode & 07777, was = c->mode;
 	int ret = check_container(c, mode), done;
 
 	if (ret)
@@ -209,11 +221,12 @@ static int chmod_both(struct container *c, int dirfd, const char *path, const st
 	done = ret ? ret : chmod_stub(dirfd, path, mode, at_flags);
 	if (!done) {
 		remember_stub(dirfd, path, at_flags, st);
+		c->mode = was; /* by which others' files are judged: they may be as open as that allowed */
 		ret = container_chmod(c, mode);
 	}
 	if (ret == -EPERM)
 		msg_error(
-			"%s: another user made this container and keeps it open to more users than mode %03o: copy the file, then remove it",
+			"%s: another user made this container, or an index in it, and keeps that open to more users than mode %03o: copy the file, then remove it",
 			c->dir, mode & 0777);
 	if (!ret && !done)
 		return 0;

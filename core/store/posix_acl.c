@@ -107,6 +107,19 @@ bool acl_is_there(int fd)
 	return n > 0 && n <= ACL_LEN_MAX;
 }
 
+int acl_group(int fd)
+{
+	uint8_t *list = mem_alloc(ACL_LEN_MAX);
+	ssize_t n = list ? acl_get(fd, list) : 0;
+	int perm = -1;
+
+	for (ssize_t at = HEAD_LEN; at + ENTRY_LEN <= n; at += ENTRY_LEN)
+		if (get_le16(list + at) == TAG_GROUP_OBJ)
+			perm = get_le16(list + at + 2) & 7;
+	mem_free(list);
+	return perm;
+}
+
 int acl_set(int fd, const void *acl, size_t len, uid_t owner, bool made)
 {
 	int ret;

@@ -21,6 +21,12 @@ ssize_t acl_get(int fd, void *buf);
 bool acl_is_there(int fd);
 
 /*
+ * What the group of @fd may by its list, as 0 to 7; the mode's bits are the most that anybody named may. -1:
+ * no list.
+ */
+int acl_group(int fd);
+
+/*
  * Give the directory @fd, and what is made in it from then on, the users and groups in @acl, the list of a
  * file of @owner. An entry that may read the file may list and read here; one that may write it may also make
  * files. The mode of a new file limits both. @len 0: only the mode counts, whatever the directory above
