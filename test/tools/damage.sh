@@ -339,6 +339,27 @@ check_missing_log_of_a_killed() {
 	sound
 }
 
+# A live file without contents: of a process that was killed just then, or lost in a crash, when its log has bytes.
+check_emptied_live_file() {
+	local block=20000
+	"$plfs" run -m "$map" sh -c 'printf abc >/plfs/f; kill -9 $$' || [ $? = 137 ]
+	printf abc >"$work/plain/f"
+	"$plfs" run -m "$map" sh -c 'exec 3<>/plfs/f; printf abc >&3; kill -9 $$' || [ $? = 137 ]
+	c=$(container_of f)
+	truncate -s 0 "$c"/hostdir.*/live.*
+	"$plfs" repair -n "$back/f"
+	repairs 0 'a killed process is closed'
+	sound
+	damaged_file g kill
+	truncate -s 0 "$c"/hostdir.*/live.*
+	said 1 "$plfs" repair "$back/g"
+	[ "$(grep -c 'remains: .*the place of its .* in the file is not known' "$work/said")" = 4 ]
+	[ "$(find "$c" -name 'data.*' | wc -l)" = 4 ]
+	fails_to_read g
+}
+
+fails_to_read() { ! "$plfs" run -m "$map" cat "/plfs/$1" >/dev/null 2>&1; }
+
 # What a site's purge of files that nobody has accessed leaves, and that it does not come to that while the file is read.
 purged() {
 	local round

@@ -464,6 +464,27 @@ static int has_no_block(struct finish *f)
 	return ret < 0 ? ret : !ret;
 }
 
+/*
+ * Whether the log has bytes though its live file has not even a name in it: then that has lost its contents,
+ * for a process names the log before it writes to it.
+ */
+static bool has_lost_live(struct finish *f)
+{
+	struct store *s = f->c->store;
+	struct stat st = { .st_size = 0 };
+	int h;
+
+	if (*f->state.log_name || f->state.stranded)
+		return false;
+	h = datalog_open(f->c, f->log, false);
+	if (h < 0)
+		return false;
+	if (s->ops->fstat(s, h, &st))
+		st.st_size = 0;
+	store_close(s, &h);
+	return datalog_len(&st) > 0;
+}
+
 int finish_log(const struct container *c, const char *live, uint64_t sure_len, struct finished *how)
 {
 	struct finish f = { .c = c, .live = live, .h = -1 };
@@ -475,7 +496,7 @@ int finish_log(const struct container *c, const char *live, uint64_t sure_len, s
 	else if (!ret)
 		ret = f.state.stranded ? 1 : has_no_block(&f);
 	if (ret > 0)
-		ret = remove_log(&f);
+		ret = has_lost_live(&f) ? -ENODATA : remove_log(&f);
 	if (f.state.stranded && (ret == -ENOENT || ret == -EIO)) /* the log never reached the disk */
 		ret = -ENODATA;
 	if (!ret && f.h >= 0)

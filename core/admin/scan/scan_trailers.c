@@ -16,6 +16,7 @@ struct trailers_scan {
 	struct scan_log *log;
 	struct trailer_walk walk;
 	unsigned nr_missing; /* blocks that no node index has */
+	uint64_t missing_at; /* the first of them: a writer adds others while it is scanned, and that is none */
 	uint32_t *known;     /* the blocks that node indexes have, in their order */
 	uint32_t nr_known, at; /* at: the one that was found last */
 };
@@ -210,7 +211,10 @@ static int take_trailer(struct trailers_scan *ll, const struct index_trailer *t)
 		mem_free(buf);
 		return 0;
 	}
-	ll->nr_missing += !told;
+	if (!told) {
+		ll->missing_at = ll->nr_missing ? min_u64(ll->missing_at, t->self) : t->self;
+		ll->nr_missing++;
+	}
 	if (scan_keep(l, buf))
 		return -ENOMEM;
 	n = scan_add_block(l, SCAN_NONE, ll->log, buf, (size_t)n, &block);
@@ -231,11 +235,11 @@ static void report_missing(struct trailers_scan *ll, uint32_t known)
 	unsigned missing = ll->nr_missing;
 
 	if (missing && !known)
-		findings_add(ll->l->found, PLFS_DAMAGED, "no-index", ll->log->path, 0,
+		findings_add(ll->l->found, PLFS_DAMAGED, "no-index", ll->log->path, ll->missing_at,
 			     "no index has it: the file cannot be read; plfs repair restores the index from "
 			     "the log");
 	else if (missing)
-		findings_add(ll->l->found, PLFS_DAMAGED, "index-missing", ll->log->path, 0,
+		findings_add(ll->l->found, PLFS_DAMAGED, "index-missing", ll->log->path, ll->missing_at,
 			     "the node index lacks %u blocks that the log has: parts of the file read as "
 			     "never written; plfs repair restores them", missing);
 }
