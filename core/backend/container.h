@@ -55,7 +55,7 @@ struct container {
 	 * The stub has an access control list: the group's permissions are the most that any user in it has.
 	 */
 	bool listed;
-	/* The stub's, for container_chmod(). -1: it has no list; else 1 more than acl_group(); 0: not known */
+	/* The stub's, for container_chmod(). 0: not known; -1: it has no list; else acl_group() + 1 */
 	int group;
 	const void *acl;      /* the stub's access control list, while the container is made */
 	size_t acl_len;
