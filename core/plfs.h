@@ -195,7 +195,7 @@ int plfs_truncate(struct plfs_file *f, off_t size);
 
 /*
  * truncate(2) of what (dirfd, path) below @m names, logical or not. The record locks that this process has on
- * the file stay.
+ * the file stay, if it has it open to write.
  */
 int plfs_truncate_at(struct plfs_mount *m, int dirfd, const char *path, off_t size);
 
@@ -350,6 +350,9 @@ int plfs_link(struct plfs_mount *m, int fromfd, const char *from, int tofd, cons
  * -EMFILE.
  */
 int plfs_free_number(int fd);
+
+/* Whether this process has one thread. May take a system call. */
+bool plfs_is_single_threaded(void);
 
 /*
  * Around fork(): commit and lock everything; unlock; and in the child: give the parent's logs back, unlock.

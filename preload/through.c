@@ -244,14 +244,19 @@ static __attribute__((noinline, cold)) int refuse_link(const struct where *a, co
 {
 	int saved ERRNO_KEPT = errno;
 	struct stat st;
-	int r;
+	int r, err;
 
 	if (sys.fstatat(a->dirfd, a->path, &st, AT_SYMLINK_NOFOLLOW))
 		return -errno;
 	if (!sys.fstatat(b->dirfd, b->path, &st, AT_SYMLINK_NOFOLLOW))
 		return -EEXIST;
+	err = errno;
 	r = parent_error(b);
-	return r ? r : b->path[strlen(b->path) - 1] == '/' ? -ENOENT : -EXDEV;
+	if (r)
+		return r;
+	if (b->path[strlen(b->path) - 1] == '/')
+		return err == ENOTDIR ? -EEXIST : -ENOENT;
+	return err == ENOENT ? -EXDEV : -err;
 }
 
 int path_find_linked(struct where *a, int fd_a, const char *path_a, struct where *b, int fd_b,

@@ -77,7 +77,7 @@ ALIAS(__clone, clone);
  */
 EXPORT int unshare(int flags)
 {
-	if (flags & CLONE_FILES && shim_on() && !__libc_single_threaded && fd_is_any_logical())
+	if (flags & CLONE_FILES && shim_on() && !plfs_is_single_threaded() && fd_is_any_logical())
 		return (int)done(-EINVAL);
 	return (int)sys.syscall(SYS_unshare, flags);
 }

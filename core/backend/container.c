@@ -44,6 +44,13 @@ void container_look_at_list(struct container *c, int fd)
 		c->listed = acl_is_there(fd);
 }
 
+void container_look_at_group(struct container *c, int fd)
+{
+	int perm = fd < 0 ? fd : acl_group(fd);
+
+	c->list_group = perm >= 0 ? perm + 1 : perm == -ENODATA ? -1 : 0;
+}
+
 void container_init_for(struct container *c, struct store *store, const uint8_t *id, const struct stat *stub)
 {
 	container_init(c, store, id, 0);

@@ -55,8 +55,8 @@ struct container {
 	 * The stub has an access control list: the group's permissions are the most that any user in it has.
 	 */
 	bool listed;
-	/* The stub's, for container_chmod(). 0: not known; -1: it has no list; else acl_group() + 1 */
-	int group;
+	/* Of the stub, for container_chmod(). 0: not known; -1: it has no list; else acl_group() + 1 */
+	int list_group;
 	const void *acl;      /* the stub's access control list, while the container is made */
 	size_t acl_len;
 };
@@ -82,6 +82,9 @@ bool container_is_as(const struct container *c, const struct stat *stub);
  * To be called after these; @fd is the stub. It reads the stub's list only where container_check() needs it.
  */
 void container_look_at_list(struct container *c, int fd);
+
+/* Before container_chmod(): set c->list_group by the stub @fd; negative: there is no descriptor of it. */
+void container_look_at_group(struct container *c, int fd);
 
 /*
  * Whether the container belongs to this stub. The stub's header names it, and a user who may write the stub

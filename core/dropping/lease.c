@@ -88,9 +88,9 @@ static int make_room(struct lease *l, struct lease_slot *slot)
  * A client of CephFS may believe for a moment that the file ends before its table, which another process has
  * just made room for: then the map breaks as on a full file system.
  */
-static bool may_be_of_a_moment(const struct store *store, int ret, struct pause *p)
+static bool may_be_of_a_moment(const struct store *store, struct pause *p)
 {
-	if (ret != -ENOSPC || !store->remote || p->slept_ns > MOMENT_NS)
+	if (!store->remote || p->slept_ns > MOMENT_NS)
 		return false;
 	pause_before_asking(p);
 	return true;
@@ -100,6 +100,7 @@ static bool may_be_of_a_moment(const struct store *store, int ret, struct pause 
 static int map_table(struct lease *l, struct store *store, int h)
 {
 	struct pause p = { 0 };
+	bool broken;
 	int ret;
 
 	do {
@@ -107,11 +108,10 @@ static int map_table(struct lease *l, struct store *store, int h)
 		if (!l->map)
 			return 0;
 		ret = make_table(store, h);
-		if (!ret)
-			ret = make_room(l, &table_of(l)->slots[0]);
+		broken = !ret && (ret = make_room(l, &table_of(l)->slots[0]));
 		if (ret)
 			lease_abandon(l);
-	} while (may_be_of_a_moment(store, ret, &p));
+	} while (broken && may_be_of_a_moment(store, &p));
 	return ret;
 }
 

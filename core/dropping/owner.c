@@ -124,8 +124,8 @@ static enum look look_patiently(struct change_arg *ca, const char *name, bool to
 /* ---- changing it ---- */
 
 /*
- * Another user's file stays as it is. One that more may write than may write the stub then would be taken for
- * a stranger's.
+ * Another user's file stays as it is. An index that users may write who may no longer write the stub would be
+ * taken for a stranger's.
  */
 static bool is_written_by_more(const char *name, const struct stat *st, mode_t mode)
 {
@@ -136,9 +136,9 @@ static int change_mode(const struct change_arg *ca, int h, const char *name, con
 		       mode_t mode)
 {
 	int fd = ca->drops_lists ? store_fd(ca->c->store, h) : -1;
-	int ret = fd < 0 ? 0 : acl_set(fd, NULL, 0, 0, false);
+	int ret = store_chmod(ca->c->store, h, mode | (name ? st->st_mode & CONTAINER_UNBORN : 0));
 
-	return ret ? ret : store_chmod(ca->c->store, h, mode | (name ? st->st_mode & CONTAINER_UNBORN : 0));
+	return ret || fd < 0 ? ret : acl_set(fd, NULL, 0, 0, false);
 }
 
 /*
@@ -151,9 +151,9 @@ static void heed_list(struct change_arg *ca, struct container *c)
 	int fd = h < 0 ? -1 : store_fd(c->store, h);
 	bool has = fd >= 0 && acl_is_there(fd);
 
-	if (c->group > 0 && fd >= 0 && !has)
-		c->mode &= ~(mode_t)070 | (mode_t)(c->group - 1) << 3;
-	ca->drops_lists = c->group < 0 && has;
+	if (c->list_group > 0 && fd >= 0 && !has)
+		c->mode &= ~(mode_t)070 | (mode_t)(c->list_group - 1) << 3;
+	ca->drops_lists = c->list_group < 0 && has;
 	if (h >= 0)
 		store_close(c->store, &h);
 }

@@ -17,6 +17,7 @@ void owned_follow(struct container *c, int fd, struct stat *st)
 		if (likely(owned_is_same(&now, st)))
 			return;
 		c->told = true;
+		container_look_at_group(c, fd);
 		container_follow(c, st, &now);
 		c->told = told;
 		*st = now;

@@ -5,7 +5,6 @@
 #include "core/file/file.h"
 #include "core/file/owned.h"
 #include "core/base/io.h"
-#include "core/store/posix_acl.h"
 #include "core/base/msg.h"
 #include "core/dropping/owner.h"
 #include "core/backend/nested.h"
@@ -33,15 +32,6 @@ static int stat_and_know(int dirfd, const char *path, struct stat *st, int at_fl
 	return ret;
 }
 
-/* As struct container has it. */
-static int group_of(int fd)
-{
-	int perm = acl_group(fd);
-
-	return perm < 0 ? -1 : perm + 1;
-}
-
-
 /*
  * The container of a stub, by the inode that is open here or by its header. @changed: the stub has got the
  * attributes @st just now; who is giving it a container may not have seen that, and is waited for. False:
@@ -64,7 +54,7 @@ static bool find_container(int dirfd, const char *path, const struct stat *st, i
 		found = ino->v.stub.has_container;
 		if (found)
 			*c = ino->c;
-		c->group = fd >= 0 ? group_of(fd) : 0;
+		container_look_at_group(c, fd);
 		mutex_unlock(&ino->lock);
 		if (found && st->st_uid != c->uid)
 			container_set_stub(c, st);
@@ -90,7 +80,7 @@ static bool find_container(int dirfd, const char *path, const struct stat *st, i
 			stub.has_container;
 		if (found)
 			nested_init_container(m, c, fd, &stub, st);
-		c->group = group_of(fd);
+		container_look_at_group(c, fd);
 		sys_fd_close(&fd);
 	}
 	return found;

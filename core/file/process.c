@@ -2,6 +2,7 @@
 /*
  * All files of this process at once: sync(2), fork, exec and exit.
  */
+#include "core/base/single.h"
 #include "core/file/dispatch.h"
 #include "core/file/file.h"
 #include "core/file/logged.h"
@@ -126,3 +127,5 @@ int plfs_free_number(int fd)
 	}
 	return ret;
 }
+
+bool plfs_is_single_threaded(void) { return is_single_threaded(); }

@@ -124,8 +124,9 @@ static bool was_written_before(const struct inode *ino, int fd, struct timespec 
 	struct timespec now;
 	struct stat st;
 
-	if (!ino->writing || ino->m->store.remote || age_ns < LATE_NS || sys.fstat(fd, &st) ||
-	    sys.clock_gettime(CLOCK_REALTIME, &now))
+	if (!ino->writing || !ino->w.last_write_ns || ino->m->store.remote || age_ns < LATE_NS)
+		return false;
+	if (sys.fstat(fd, &st) || sys.clock_gettime(CLOCK_REALTIME, &now))
 		return false;
 	written_ns = dirs_time_ns(&now) - age_ns;
 	*mtime = (struct timespec){ (time_t)(written_ns / 1000000000), (long)(written_ns % 1000000000) };
@@ -134,10 +135,19 @@ static bool was_written_before(const struct inode *ino, int fd, struct timespec 
 	return true;
 }
 
+/* Another process may have written since that look, and set its time. */
+static bool is_later_by_now(int fd, const struct timespec *mtime)
+{
+	struct stat st;
+
+	return !sys.fstat(fd, &st) && dirs_time_ns(&st.st_mtim) > dirs_time_ns(mtime) &&
+	       dirs_time_ns(&st.st_ctim) > dirs_time_ns(mtime);
+}
+
 /* @mtime: NULL, or as above. */
 static void date(struct inode *ino, int fd, const struct timespec *mtime, uint64_t *ctime_ns)
 {
-	if (!mtime || !stub_set_mtime(fd, mtime))
+	if (!mtime || is_later_by_now(fd, mtime) || !stub_set_mtime(fd, mtime))
 		stub_touch(fd);
 	ino->v.dated_ns = stamp_coarse_ns();
 	accessed_daily(ino, fd);
@@ -188,7 +198,7 @@ static int publish(struct inode *ino, int fd, struct published *p, bool *all)
 	uint64_t generation_ns = ino->v.stub.generation_ns, was = ino->v.told_len;
 	bool looked = ino->v.own_end, telling = ino->writing && looked && tells(ino, true);
 	struct timespec mtime;
-	bool late = view_is_unpublished(&ino->v) && was_written_before(ino, fd, &mtime);
+	bool late = false;
 	uint64_t before;
 	int ret = 0;
 
@@ -202,6 +212,8 @@ static int publish(struct inode *ino, int fd, struct published *p, bool *all)
 		ret = inode_check_stub(ino, fd);
 	if (!ret && ino->writing && ino->v.own_end > ino->v.told_len)
 		ret = writer_tell(&ino->w);
+	if (!ret && view_is_unpublished(&ino->v))
+		late = was_written_before(ino, fd, &mtime);
 	if (!ret)
 		ret = extend(ino, fd, ino->v.own_end);
 	if (ret == -EBADF) /* what may write is closed, and that close could not publish it */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * truncate(2). A file on which this process has record locks is not opened: they would go at the close.
+ * truncate(2). A file on which this process has record locks is not opened, since they would go at the close;
+ * unless it has it open only to read.
  */
 #include "core/file/file.h"
 
@@ -29,10 +30,10 @@ static int truncate_locked(const struct stat *st, const char *name, off_t size)
 		mutex_unlock(&ino->lock);
 	} else {
 		seen_begin(&call, ino->tally, SEEN_TRUNCATE);
-		if ((uint64_t)size > FORM_SIZE_MAX)
-			ret = -EFBIG;
-		else if (sys.faccessat(AT_FDCWD, name, W_OK, AT_EACCESS))
+		if (sys.faccessat(AT_FDCWD, name, W_OK, AT_EACCESS))
 			ret = -errno;
+		else if ((uint64_t)size > FORM_SIZE_MAX)
+			ret = -EFBIG;
 		else
 			ret = dispatch_truncate(ino, f->fd, (uint64_t)size);
 		ret = (int)file_end_store(f, ret);

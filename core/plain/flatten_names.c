@@ -128,8 +128,8 @@ static int rename_temp(struct flatten *f, unsigned flags)
 
 /*
  * Whether the exchange gave each name what it was to have. Who opens the file from then on has the plain one,
- * and may write to it, cut it off, replace or remove it. What has the name by now is of interest only where
- * the owner could not have put anything there himself.
+ * and may write to it, cut it off, replace or remove it. Only where the owner could have put nothing there
+ * himself is the name looked at again: root is not to give it to what the owner has exchanged.
  */
 static bool is_exchanged(const struct flatten *f)
 {
@@ -137,6 +137,25 @@ static bool is_exchanged(const struct flatten *f)
 
 	return flatten_has_stub(f, f->temp_dir, f->temp) &&
 	       (as_owner_uid() == f->st.st_uid || has_made(f, f->dir, f->base, &st));
+}
+
+/* Whether others have written to the plain file since it got its name, or cut it off. */
+static bool is_changed(const struct flatten *f)
+{
+	struct stat st;
+
+	return has_made(f, f->dir, f->base, &st) &&
+	       (st.st_size != (off_t)f->size || st.st_mtim.tv_sec != f->st.st_mtim.tv_sec ||
+		st.st_mtim.tv_nsec != f->st.st_mtim.tv_nsec);
+}
+
+/* The stub, whatever its attributes are by now. */
+static bool has_stub_still(const struct flatten *f)
+{
+	struct stat st;
+
+	return !sys.fstatat(f->temp_dir, f->temp, &st, AT_SYMLINK_NOFOLLOW) && st.st_dev == f->st.st_dev &&
+	       st.st_ino == f->st.st_ino;
 }
 
 /* As before the exchange; but what another process has given the name since then has it. */
@@ -166,7 +185,7 @@ int flatten_take_name(struct flatten *f)
 	}
 	if (ret)
 		return ret == -ENOENT ? -EAGAIN : progress_failed(f->watch, ret, "cannot replace it");
-	if (is_exchanged(f))
+	if (is_exchanged(f) || (has_stub_still(f) && is_changed(f))) /* bytes count more than a mode */
 		return 0;
 	exchange_back(f);
 	return -EAGAIN;

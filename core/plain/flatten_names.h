@@ -48,7 +48,8 @@ bool flatten_has_stub(const struct flatten *f, int dir, const char *name);
 /*
  * The temporary file and the stub change names: so whatever happened to either name since they were looked at
  * shows before anything is lost. Where the file system cannot, the stub's is taken. 0; -EAGAIN: all is as it
- * was, and nothing is lost of what others did meanwhile; another -errno, which has been told.
+ * was, and what others did meanwhile stays, but for a file that they put in the place of one that only root
+ * could replace; another -errno, which has been told.
  */
 int flatten_take_name(struct flatten *f);
 

@@ -110,8 +110,8 @@ bool acl_is_there(int fd)
 int acl_group(int fd)
 {
 	uint8_t *list = mem_alloc(ACL_LEN_MAX);
-	ssize_t n = list ? acl_get(fd, list) : 0;
-	int perm = -1;
+	ssize_t n = list ? acl_get(fd, list) : -ENOMEM;
+	int perm = n < 0 ? (int)n : -ENODATA;
 
 	for (ssize_t at = HEAD_LEN; at + ENTRY_LEN <= n; at += ENTRY_LEN)
 		if (get_le16(list + at) == TAG_GROUP_OBJ)

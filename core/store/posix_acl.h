@@ -21,8 +21,8 @@ ssize_t acl_get(int fd, void *buf);
 bool acl_is_there(int fd);
 
 /*
- * What the group of @fd may by its list, as 0 to 7; the mode's bits are the most that anybody named may. -1:
- * no list.
+ * What the group of @fd may by its list, as 0 to 7; the mode's bits are the most that anybody named may.
+ * -ENODATA: there is no list; another -errno.
  */
 int acl_group(int fd);
 

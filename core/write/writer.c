@@ -469,6 +469,7 @@ int writer_truncate(struct writer *w, uint64_t size, uint64_t stamp_ns)
 	writer_break(w);
 	add_record(w, &rec);
 	writer_break(w);
+	w->last_write_ns = stamp_coarse_ns();
 	return 0;
 }
 

@@ -21,7 +21,7 @@ struct writer {
 	 * to next_end.
 	 */
 	uint64_t next_off, next_len, next_end;
-	uint64_t last_write_ns;  /* coarse, as is the next */
+	uint64_t last_write_ns;  /* or truncation; coarse, as is the next. 0: none yet */
 	/* @last grows no longer than this: what other hosts write later has a later stamp */
 	uint64_t grows_until_ns;
 	struct leased leased;    /* where @last may grow, and be folded into @prev */

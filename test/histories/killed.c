@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CALLS_MAX = 120, COMMAND_CALLS_MAX = 600, BYTES_MAX = 4096 };
+enum { CALLS_MAX = 120, COMMAND_CALLS_MAX = 1500, BYTES_MAX = 4096 };
 
 static struct outcome before[STEPS_MAX], after[STEPS_MAX], got[STEPS_MAX];
 

@@ -235,10 +235,11 @@ static char *mapping_of_f(char *map)
 }
 
 /* What it says is for its user: it may refuse. */
-static void command(const char *const *args)
+static void command(struct outcome *o, const char *const *args)
 {
 	const char *library = getenv("LD_PRELOAD"), *argv[10] = { "plfs" };
 	char plfs[4096], map[4096], dir[sizeof(b->f)];
+	int status = 0;
 	pid_t pid;
 
 	if (!library)
@@ -260,7 +261,9 @@ static void command(const char *const *args)
 		execv(plfs, (char **)argv);
 		_exit(127);
 	}
-	waitpid(pid, NULL, 0);
+	waitpid(pid, &status, 0);
+	if (WIFEXITED(status) && WEXITSTATUS(status) > 100) /* it could not be run */
+		o->err = status;
 }
 
 /* Of logs of little that were closed, in the notice of each container (core/dropping/lease.h). */
@@ -382,7 +385,7 @@ static void on_name(struct outcome *o, enum call call, int i)
 	case BOTH:
 		return do_both(o);
 	case FLATTEN: case COMPACT: case REPAIR: case DRAIN: case COLLECT:
-		return command(call_command(call));
+		return command(o, call_command(call));
 	case MANY:
 		return many(o);
 	case DONE:

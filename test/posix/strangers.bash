@@ -216,7 +216,7 @@ for top in inside, outside:
     for name in "a", "b":
         open(top + "/" + name, "w").write("x")
     os.mkdir(top + "/dir")
-names = ("a", "b", "none", "none/x", "a/x", "dir", "none/", "")
+names = ("a", "b", "none", "none/x", "a/x", "dir", "none/", "a/", "", "n" * 256)
 for near, far in (inside, outside), (outside, inside):
     for old in names:
         for new in names:

@@ -465,24 +465,23 @@ static int has_no_block(struct finish *f)
 }
 
 /*
- * Whether the log has bytes though its live file has not even a name in it: then that has lost its contents,
- * for a process names the log before it writes to it.
+ * Whether the log has bytes, or may have, though its live file has not even a name in it: then that has lost
+ * its contents, for a process names the log before it writes to it.
  */
 static bool has_lost_live(struct finish *f)
 {
 	struct store *s = f->c->store;
-	struct stat st = { .st_size = 0 };
-	int h;
+	struct stat st;
+	int h, ret;
 
 	if (*f->state.log_name || f->state.stranded)
 		return false;
 	h = datalog_open(f->c, f->log, false);
 	if (h < 0)
-		return false;
-	if (s->ops->fstat(s, h, &st))
-		st.st_size = 0;
+		return h != -ENOENT && h != -EIO; /* EIO: it has no header yet either */
+	ret = s->ops->fstat(s, h, &st);
 	store_close(s, &h);
-	return datalog_len(&st) > 0;
+	return ret || datalog_len(&st) > 0;
 }
 
 int finish_log(const struct container *c, const char *live, uint64_t sure_len, struct finished *how)

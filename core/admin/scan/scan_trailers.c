@@ -16,7 +16,7 @@ struct trailers_scan {
 	struct scan_log *log;
 	struct trailer_walk walk;
 	unsigned nr_missing; /* blocks that no node index has */
-	uint64_t missing_at; /* the first of them, where it is another at a second look, is being written */
+	uint64_t missing_at; /* the first of them; at a second look another, if the log is being written */
 	uint32_t *known;     /* the blocks that node indexes have, in their order */
 	uint32_t nr_known, at; /* at: the one that was found last */
 };

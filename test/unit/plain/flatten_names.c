@@ -141,12 +141,16 @@ Test(flatten_names, a_process_that_opens_it_meanwhile_writes_to_the_plain_file)
 /* ---- just after ---- */
 
 static void (*afterwards)(void);
+static bool mode_changes; /* just before */
 
 static int rename_then(int fromfd, const char *from, int tofd, const char *to, unsigned flags)
 {
 	void (*fn)(void) = afterwards;
-	int ret = real_renameat2(fromfd, from, tofd, to, flags);
+	int ret;
 
+	if (mode_changes && fn)
+		cr_assert_eq(change_mode(NULL), 0);
+	ret = real_renameat2(fromfd, from, tofd, to, flags);
 	afterwards = NULL;
 	if (fn && !ret)
 		fn();
@@ -199,6 +203,13 @@ Test(flatten_names, what_is_emptied_then_is_empty)
 
 Test(flatten_names, what_is_appended_then_is_there)
 {
+	flatten_and_then(append);
+	cr_assert_eq(size_of(path_of_a), LEN_OF_A + 10);
+}
+
+Test(flatten_names, what_is_appended_then_is_there_though_its_mode_was_changed_before)
+{
+	mode_changes = true;
 	flatten_and_then(append);
 	cr_assert_eq(size_of(path_of_a), LEN_OF_A + 10);
 }
