@@ -262,8 +262,8 @@ static void command(struct outcome *o, const char *const *args)
 		_exit(127);
 	}
 	waitpid(pid, &status, 0);
-	if (WIFEXITED(status) && WEXITSTATUS(status) > 100) /* it could not be run */
-		o->err = status;
+	if (WIFEXITED(status) ? WEXITSTATUS(status) > 100 : WTERMSIG(status) != SIGKILL)
+		o->err = status; /* it could not be run, or crashed */
 }
 
 /* Of logs of little that were closed, in the notice of each container (core/dropping/lease.h). */
