@@ -100,7 +100,6 @@ static bool may_be_of_a_moment(const struct store *store, struct pause *p)
 static int map_table(struct lease *l, struct store *store, int h)
 {
 	struct pause p = { 0 };
-	bool broken;
 	int ret;
 
 	do {
@@ -108,10 +107,15 @@ static int map_table(struct lease *l, struct store *store, int h)
 		if (!l->map)
 			return 0;
 		ret = make_table(store, h);
-		broken = !ret && (ret = make_room(l, &table_of(l)->slots[0]));
-		if (ret)
+		if (ret) {
 			lease_abandon(l);
-	} while (broken && may_be_of_a_moment(store, &p));
+			return ret;
+		}
+		ret = make_room(l, &table_of(l)->slots[0]);
+		if (!ret)
+			return 0;
+		lease_abandon(l);
+	} while (may_be_of_a_moment(store, &p));
 	return ret;
 }
 

@@ -147,7 +147,7 @@ static int change_mode(const struct change_arg *ca, int h, const char *name, con
  */
 static void heed_list(struct change_arg *ca, struct container *c)
 {
-	int h = store_open(c->store, c->dir, O_RDONLY | STORE_BRIEFLY | O_DIRECTORY, 0);
+	int h = c->list_group ? store_open(c->store, c->dir, O_RDONLY | STORE_BRIEFLY | O_DIRECTORY, 0) : -1;
 	int fd = h < 0 ? -1 : store_fd(c->store, h);
 	bool has = fd >= 0 && acl_is_there(fd);
 

@@ -478,7 +478,7 @@ static bool has_lost_live(struct finish *f)
 		return false;
 	h = datalog_open(f->c, f->log, false);
 	if (h < 0)
-		return h != -ENOENT && h != -EIO; /* EIO: it has no header yet either */
+		return h != -ENOENT;
 	ret = s->ops->fstat(s, h, &st);
 	store_close(s, &h);
 	return ret || datalog_len(&st) > 0;
