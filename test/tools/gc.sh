@@ -177,7 +177,7 @@ gc_while_jobs_run() {
 	job_of_files b & pids+=($!)
 	until [ -e "$back/.plfs/format" ]; do sleep 0.01; done # before that it is no backend
 	while [ $SECONDS -lt $end ]; do
-		"$plfs" gc --age 0 -j 2 "$back" >"$work/got" 2>&1 || [ $? = 1 ]
+		"$plfs" gc --age 0 -j 2 "$back" >"$work/got" 2>&1 || [ $? = 1 ] || { cat "$work/got"; return 1; }
 	done
 	for pid in "${pids[@]}"; do
 		wait "$pid" || rc=$?

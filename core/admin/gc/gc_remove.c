@@ -325,7 +325,10 @@ void gc_remove_container(struct gc_run *run, const struct gc_container *c)
 		spread_tops_close(others, path, ret ? NULL : container_has);
 		item.fate = PLFS_GC_REMOVED;
 	}
-	if (ret < 0) {
+	if (ret == -ENOTEMPTY && !sum.nr_files) {
+		snprintf(why, sizeof(why), "a process has just begun to write in it");
+		item.fate = PLFS_GC_KEPT;
+	} else if (ret < 0) {
 		snprintf(why, sizeof(why), "cannot be removed: %s", strerror(-ret));
 		item.fate = PLFS_GC_FAILED;
 	}
