@@ -66,39 +66,6 @@ static bool collected_at(long call)
 	return WIFSTOPPED(status);
 }
 
-#define EMPTY "ab000000000000000000000000000001"
-
-static char begun[200]; /* a hostdir that is made in it before it is removed */
-
-static int unlinkat_meanwhile(int dirfd, const char *path, int flags)
-{
-	if (strstr(path, EMPTY) && *begun) {
-		cr_assert_eq(mkdir(begun, 0700), 0);
-		*begun = '\0';
-	}
-	return unlinkat(dirfd, path, flags);
-}
-
-Test(gc_claims, an_empty_container_that_a_process_begins_to_write_in_is_kept)
-{
-	struct plfs_gc gc = { .age_ns = 0, .nr_threads = 1 };
-	char path[PATH_MAX], c[150];
-	struct lfile l = made("a");
-
-	cr_assert_eq(lfill(&l, 0, LEN, 1), LEN);
-	lclose(&l);
-	snprintf(c, sizeof(c), "%s/.plfs/ab/" EMPTY, scratch);
-	shell("mkdir -p %s", c);
-	usleep(50000);
-	snprintf(begun, sizeof(begun), "%s/hostdir.1", c);
-	sys.unlinkat = unlinkat_meanwhile;
-	cr_assert_eq(plfs_gc(lpath("", path), &gc), 0);
-	cr_assert(!*begun);
-	cr_assert_eq(gc.nr_failed, 0);
-	cr_assert_eq(gc.nr_left, 1);
-	cr_assert_eq(access(c, F_OK), 0);
-}
-
 static void collected_at_each(bool appends)
 {
 	long call = 1;
