@@ -358,6 +358,21 @@ check_emptied_live_file() {
 	fails_to_read g
 }
 
+# A live file without its end, as of a copy that a full disk or a quota ended.
+check_cut_live_file() {
+	damaged_file f kill
+	for live in "$c"/hostdir.*/live.*; do truncate -s $((49152 + 20000)) "$live"; done
+	checks 1 'too short: the index has 50000 bytes of its data, the log 20000'
+	[ "$(grep -c 'damage: .*live.*cut short: the last 30000 bytes' "$work/said")" = 4 ]
+	grep 'f: lost: bytes 80000 to 199999$' "$work/said"
+	! grep -E 'can be read|closes it' "$work/said" || return 1
+	repairs 1 'cut short' -n
+	! grep 'is closed' "$work/said" || return 1
+	repairs 1 'remains: hostdir'
+	[ "$(find "$c" -name 'live.*' | wc -l)" = 4 ]
+	fails_to_read f
+}
+
 fails_to_read() { ! "$plfs" run -m "$map" cat "/plfs/$1" >/dev/null 2>&1; }
 
 # What a site's purge of files that nobody has accessed leaves, and that it does not come to that while the file is read.

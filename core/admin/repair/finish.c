@@ -69,7 +69,7 @@ static int load(struct finish *f, uint64_t sure_len)
 	if (!f->state.staged_len)
 		return 0;
 	n = live_load_bytes(f->c, f->live, f->state.flushed_len, f->staged, f->state.staged_len);
-	return n == (ssize_t)f->state.staged_len ? 0 : n < 0 ? (int)n : -EBADMSG;
+	return n == (ssize_t)f->state.staged_len ? 0 : n < 0 ? (int)n : -ENODATA;
 }
 
 static int open_log(struct finish *f)

@@ -194,6 +194,15 @@ static void report_finished(struct repair *r, int ret, const struct scan_live *l
 	repair_report(r, ret, how->at_home ? "finished-home" : "finished", live->path, text);
 }
 
+/* What its log lost would read as a hole, or as others; it is reported already. */
+static bool has_lost_bytes(const struct scan *l, const struct scan_live *live)
+{
+	const struct scan_log *log = live->log == SCAN_NONE ? NULL : l->logs[live->log];
+
+	return log && (log->records_end > (live->state.stranded ? live->sure_len : live->readable_len) ||
+		       (log->needed && log->state == -ENOENT));
+}
+
 static int finish_logs(struct repair *r)
 {
 	struct scan *l = r->l;
@@ -206,11 +215,8 @@ static int finish_logs(struct repair *r)
 		char full[CONTAINER_PATH_LEN];
 		int h, one;
 
-		if (live->ret || (live->state.stranded && l->logs[live->log]->records_end > live->sure_len))
-			continue; /* the lost bytes would read as a hole, or as others */
-		if (live->log != SCAN_NONE && l->logs[live->log]->needed &&
-		    l->logs[live->log]->state == -ENOENT)
-			continue; /* the log is missing, which was told: nothing can be closed */
+		if (live->ret || has_lost_bytes(l, live))
+			continue;
 		if (l->c->store->remote) { /* its owner may be on another host, and then holds this lock */
 			bool locked;
 

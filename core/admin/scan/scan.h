@@ -66,6 +66,7 @@ struct scan_live {
 	bool unmapped;     /* its process could not map files: it has what was released alone */
 	uint64_t unplaced; /* so many bytes of the log were written later: nobody knows their places */
 	uint64_t sure_len; /* stranded: the bytes of the log that survived its host's restart for certain */
+	uint64_t readable_len; /* of the log, staged bytes included */
 	struct live_state state;
 	struct index_record *records;
 };

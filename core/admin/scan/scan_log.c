@@ -288,7 +288,7 @@ static uint64_t readable_len(const struct scan *l, const struct scan_log *log)
 
 	if (live && live->state.stranded)
 		return live->sure_len;
-	return max_u64(log->len, live && !live->ret ? live->state.flushed_len + live->state.staged_len : 0);
+	return max_u64(log->len, live ? live->readable_len : 0);
 }
 
 static int check_length(struct scan *l, struct scan_log *log)
