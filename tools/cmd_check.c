@@ -154,7 +154,7 @@ static void find_place(struct job *job, struct place *p)
 {
 	char path[PATH_MAX];
 
-	if (!target_find(p->name, path, &p->m))
+	if (!target_follow(p->name, path, &p->m))
 		job->check.nr_failed++;
 	else if (!p->m)
 		failed(job, p->name,
@@ -181,8 +181,7 @@ static void check_place(struct job *job, const struct place *p)
 		return;
 	}
 	if (!S_ISREG(st.st_mode)) {
-		failed(job, p->name, S_ISLNK(st.st_mode) ? "a symbolic link: name the file it leads to" :
-		       "not a regular file");
+		failed(job, p->name, "not a regular file");
 		return;
 	}
 	job->now_bytes = (uint64_t)st.st_size;

@@ -20,6 +20,7 @@ struct wanted {
 	char *name, *path;
 	struct plfs_mount *m; /* NULL: its backend is not there */
 	bool is_place, is_below; /* of a directory that was named: it may be gone meanwhile */
+	bool is_gone;
 	uint64_t nr_left; /* by the last pass; also what is elsewhere, and what could not be looked at */
 };
 
@@ -35,7 +36,7 @@ struct run {
 	char why[2 * PATH_MAX]; /* with --wait: the last trouble of the last pass */
 	char **named; /* with --auto: the arguments */
 	int nr_named; /* -1: there is no --auto */
-	bool failed, gone; /* something could not be looked at; will never be */
+	bool failed, gone; /* something could not be looked at; is not there */
 	bool misused; /* a backend of spread= was named */
 };
 
@@ -152,9 +153,10 @@ static void drain_one(struct run *r, struct wanted *t)
 	t->nr_left = d->nr_left - left + d->nr_elsewhere - elsewhere + (ret != 0);
 	if (!ret)
 		return;
-	r->failed = true;
-	r->gone |= ret == -ENOENT && !t->is_place;
-	if (r->w.waits && !r->gone) {
+	t->is_gone = ret == -ENOENT && !t->is_place;
+	r->gone |= t->is_gone;
+	r->failed |= !t->is_gone;
+	if (r->w.waits && !t->is_gone) {
 		snprintf(r->why, sizeof(r->why), "%s: %s", t->name, strerror(-ret));
 		return;
 	}
@@ -172,8 +174,11 @@ static int drain_all(struct run *r)
 	r->failed = false;
 	*r->why = '\0';
 	for (size_t i = 0; i < r->nr; i++)
-		drain_one(r, &r->v[i]);
-	return d->nr_lost ? DRAIN_LOST : r->failed || d->nr_left || d->nr_elsewhere ? DRAIN_LEFT : TOOL_OK;
+		if (!r->v[i].is_gone)
+			drain_one(r, &r->v[i]);
+	return d->nr_lost				     ? DRAIN_LOST :
+	       r->failed || d->nr_left || d->nr_elsewhere ? DRAIN_LEFT :
+	       r->gone					     ? TOOL_FAILED : TOOL_OK;
 }
 
 static int drain_and_wait(struct run *r)
@@ -183,16 +188,16 @@ static int drain_and_wait(struct run *r)
 
 	r->drain.closed_only = r->w.waits;
 	r->drain.until_ns = r->w.until_ns;
-	while ((rc = drain_all(r)) == DRAIN_LEFT && !r->gone && waiting_pause(&r->w)) {
+	while ((rc = drain_all(r)) == DRAIN_LEFT && waiting_pause(&r->w)) {
 		if (r->drain.nr_logs != logs)
 			waiting_restart(&r->w);
 		logs = r->drain.nr_logs;
 	}
-	if (rc != DRAIN_LEFT || !r->w.waits || r->gone)
+	if (rc != DRAIN_LEFT || !r->w.waits)
 		return rc;
 	progress_hide(&r->progress);
 	for (size_t i = 0; i < r->nr; i++)
-		if (r->v[i].nr_left)
+		if (r->v[i].nr_left && !r->v[i].is_gone)
 			tool_error("%s: not all is in the backend", r->v[i].name);
 	if (*r->why)
 		tool_error("%s", r->why);
@@ -301,7 +306,8 @@ static int run_drain(const struct verb *v, int argc, char **argv)
 	ret = places_each(&r.places);
 	rc = drain_watched(&r);
 	r.misused |= ret == -EISDIR;
-	rc = ret && ret != -EISDIR && rc == TOOL_OK ? DRAIN_LEFT : rc;
+	if (rc == TOOL_OK && ret && ret != -EISDIR)
+		rc = ret == -EINVAL ? TOOL_FAILED : DRAIN_LEFT;
 	print_drained(&r, rc);
 	return tool_finish(rc == TOOL_OK && r.misused ? TOOL_USAGE : rc);
 }
@@ -313,7 +319,8 @@ const struct verb verb_drain = {
 	.arguments = "NEAR|FILE|DIRECTORY...\n--auto [NEAR|FILE|DIRECTORY...]",
 	.about = "Move the closed logs of files, or all that this user has in the place NEAR (near= in libplfs(7)),\n"
 		 "to the backend. Killed at any moment, it loses nothing, and goes on when it is run again.\n",
-	.end = "Exit status: 0 all is in the backend; 75 something is not yet, try again; 1 something is damaged.\n",
+	.end = "Exit status: 0 all is in the backend; 75 something is not yet, try again; 1 something is\n"
+	       "damaged, or there is no such file.\n",
 	.options = (const struct verb_option[]){
 		{ 'r', "recursive", NULL, "take directories for all below them, up to whole backends" },
 		{ OPT_AUTO, "auto", NULL, "drain also the directories of this node that near=auto may have taken" },

@@ -51,6 +51,8 @@ static int visit(const char *path, const struct stat *st, int type, struct FTW *
 
 	if (type == FTW_D && !strcmp(path + ftw->base, PLFS_DIR_NAME))
 		return FTW_SKIP_SUBTREE;
+	if (type == FTW_NS && errno == ENOENT)
+		return FTW_CONTINUE; /* removed meanwhile */
 	if (type == FTW_NS || type == FTW_DNR) {
 		tool_error("%s: %s", path, strerror(errno));
 		one = -EIO;
@@ -85,7 +87,7 @@ static int each_file(struct places *p, const char *name, bool given)
 	struct plfs_mount *m;
 	char path[PATH_MAX];
 
-	if (!target_find(name, path, &m))
+	if (!target_follow(name, path, &m))
 		return -EINVAL;
 	if (m)
 		return is_dir(path) ? each_below(p, name, path, m) : p->file(p->arg, name, path, m);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #define LIBRARY "libplfs.so"
+#define MAX_LINKS 40 /* as the kernel */
 
 /* ---- the library in front of the command ---- */
 
@@ -293,6 +294,38 @@ bool target_find(const char *name, char *path, struct plfs_mount **m)
 		strcpy(path, full);
 	}
 	return ret >= 0;
+}
+
+/* The path that the link @path holds, absolute, into @full. 0; -errno. */
+static int read_link(const char *path, char *full)
+{
+	char dir[PATH_MAX], to[PATH_MAX];
+	ssize_t n = readlink(path, to, sizeof(to) - 1);
+
+	if (n < 0)
+		return -errno;
+	to[n] = '\0';
+	snprintf(dir, sizeof(dir), "%s", *to == '/' ? "" : path);
+	*(*dir ? strrchr(dir, '/') + 1 : dir) = '\0';
+	return snprintf(full, PATH_MAX, "%s%s", dir, to) < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+bool target_follow(const char *name, char *path, struct plfs_mount **m)
+{
+	char full[PATH_MAX];
+	struct stat st;
+	int ret = 0;
+
+	if (!target_find(name, path, m))
+		return false;
+	for (int i = 0; *m && !ret && !lstat(path, &st) && S_ISLNK(st.st_mode); i++) {
+		ret = i < MAX_LINKS ? read_link(path, full) : -ELOOP;
+		if (!ret && !target_find(full, path, m))
+			return false;
+	}
+	if (ret)
+		tool_error("%s: %s", name, strerror(-ret));
+	return !ret;
 }
 
 const char *target_unmapped(const char *path, const char *otherwise)

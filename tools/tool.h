@@ -86,6 +86,9 @@ void target_setup_directory(const char *map, char *name);
  */
 bool target_find(const char *name, char *path, struct plfs_mount **m);
 
+/* The same of the file or directory that it leads to, if it is a symbolic link in a backend. */
+bool target_follow(const char *name, char *path, struct plfs_mount **m);
+
 /*
  * Why @path, an absolute path below no mapping, cannot be had: nothing is there, and there is no mapping; or
  * else @otherwise.

@@ -87,8 +87,6 @@ check_wrong() {
 	wrong 2 "No such file" "$plfs" check "$back/none"
 	wrong 2 "use -r" "$plfs" check "$back"
 	wrong 2 "not on a backend" "$plfs" check "$work/plain/f"
-	ln -s f "$back/link"
-	wrong 2 "a symbolic link" "$plfs" check "$back/link"
 	wrong 78 "nonsense" "$plfs" check -m nonsense "$back/f"
 }
 
