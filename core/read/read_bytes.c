@@ -71,7 +71,7 @@ static int read_body(struct reader *r, int stub_fd, void *buf, size_t len, uint6
 	if (unlikely(r->lacks_hosts))
 		return -EIO;
 	if (logical_off < end)
-		n = io_pread_all(stub_fd, buf, (size_t)min_u64(len, end - logical_off),
+		n = io_pread_all(r->body_fd ? r->body_fd(r, stub_fd) : stub_fd, buf, (size_t)min_u64(len, end - logical_off),
 				 PLFS_BODY_OFF + logical_off);
 	if (n < 0)
 		return (int)n;

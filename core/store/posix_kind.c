@@ -4,7 +4,10 @@
  */
 #include "core/store/posix_kind.h"
 
+#include "core/base/sys.h"
+
 #include <linux/magic.h>
+#include <stdio.h>
 #include <sys/vfs.h>
 
 /* The kernel headers of Debian 11 and RHEL 8 have neither. */
@@ -67,6 +70,21 @@ static bool shares_names(const struct statfs *sf)
 	return is_one_of(sf, types, ARRAY_SIZE(types));
 }
 
+/*
+ * CephFS, mounted by the kernel or by ceph-fuse. As soon as a second client opens a file to write it, all
+ * write each piece to the servers, and read it there: no page of one hides what another has written. All its
+ * directories have this attribute.
+ */
+static bool is_ceph(const struct store *s, const struct statfs *fs)
+{
+	char root[32], value[32];
+
+	snprintf(root, sizeof(root), "/proc/self/fd/%d", s->root);
+	return fs->f_type == CEPH_SUPER_MAGIC ||
+	       (fs->f_type == FUSE_SUPER_MAGIC &&
+		sys.getxattr(root, "ceph.dir.entries", value, sizeof(value)) > 0);
+}
+
 bool store_kind_set(struct store *s, const struct statfs *fs)
 {
 	bool fuse = fs->f_type == FUSE_SUPER_MAGIC;
@@ -74,6 +92,7 @@ bool store_kind_set(struct store *s, const struct statfs *fs)
 	s->remote = !is_local(fs);
 	s->keeps_order = has_one_order(fs);
 	s->coherent = !s->remote || shares_names(fs);
+	s->shares_small = is_ceph(s, fs);
 	s->zeros_reserve = fs->f_type == EXT4_SUPER_MAGIC || fs->f_type == XFS_SUPER_MAGIC;
 	s->allocates_ahead = fs->f_type == EXT4_SUPER_MAGIC;
 	/*
