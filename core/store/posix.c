@@ -11,6 +11,7 @@
 #include "core/store/posix_names.h"
 #include "core/base/sys.h"
 
+#include <stdio.h>
 #include <sys/vfs.h>
 
 /* Some store here is remote. */
@@ -229,10 +230,22 @@ static int posix_identify(struct store *s, int h, struct store_identity *id)
 	return 0;
 }
 
+/*
+ * The size that a file has got here becomes the one that listings tell. On a dispersed volume of GlusterFS a
+ * client keeps the size of what it changes to itself for a second or more, and yet hands the kernel those of
+ * the servers with each listing of the directory: then the file ends there, for the kernel, and what was
+ * stored in its maps behind that is lost, and SIGBUS the next time.
+ */
+static int settle_size(struct store *s, int h)
+{
+	return s->late_sizes ? err(io_fdatasync(h)) : 0;
+}
+
 static int posix_truncate(struct store *s, int h, uint64_t len)
 {
-	(void)s;
-	return err(sys.ftruncate(h, (off_t)len));
+	int ret = err(sys.ftruncate(h, (off_t)len));
+
+	return ret ? ret : settle_size(s, h);
 }
 
 static int posix_sync(struct store *s, int h, bool dir)
@@ -258,8 +271,10 @@ static int posix_reserve(struct store *s, int h, uint64_t off, uint64_t len)
 		ret = io_fallocate(h, 0, (off_t)off, (off_t)len);
 	} while (ret < 0 && errno == EINTR);
 	if (ret && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL))
-		return store_write_zeros(s, h, off, len);
-	return err(ret);
+		ret = store_write_zeros(s, h, off, len);
+	else
+		ret = err(ret);
+	return ret ? ret : settle_size(s, h);
 }
 
 /*
@@ -478,10 +493,22 @@ static const struct store_ops posix_ops = {
 	.chown = posix_chown,
 };
 
+/* Only GlusterFS has such names for its files. */
+static bool is_gluster(int root)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", root);
+	return sys.getxattr(path, "glusterfs.gfid", NULL, 0) > 0;
+}
+
 static void set_kind(struct store *s, const struct statfs *fs)
 {
-	any_fuse |= store_kind_set(s, fs);
+	bool fuse = store_kind_set(s, fs);
+
+	any_fuse |= fuse;
 	any_remote |= s->remote;
+	s->late_sizes = fuse && is_gluster(s->root);
 }
 
 void store_posix_set_kind(struct store *s)
@@ -500,6 +527,7 @@ void store_posix_join(struct store *s, const struct store *other, bool one)
 	s->keeps_order &= other->keeps_order && one;
 	s->zeros_reserve &= other->zeros_reserve;
 	s->allocates_ahead &= other->allocates_ahead;
+	s->late_sizes |= other->late_sizes;
 }
 
 int store_posix_open(struct store *s, const char *path)

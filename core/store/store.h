@@ -36,6 +36,7 @@ struct store {
 	/* Of the store on a directory (posix.c) alone. */
 	bool zeros_reserve, allocates_ahead;
 	bool uncached_works; /* it has been tried */
+	bool late_sizes;     /* a listing may tell the kernel an old size of what has grown */
 	bool no_openat2;     /* the kernel has none */
 	/* Of a store whose logs may lie in other places as well (backend/placed.h). */
 	const struct store_ops *under;      /* the functions for what is at home; NULL: there are no places */

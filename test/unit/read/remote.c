@@ -311,3 +311,77 @@ Test(remote_fuse, no_process_waits_for_a_lock_in_the_kernel, .fini = scratch_rem
 	cr_assert_geq(nr_refused, 3); /* in use, the header, the end */
 	cr_assert_eq(nr_waits, 0);
 }
+
+/* ---- on GlusterFS ---- */
+
+static int grown = -1, nr_settled;
+
+static ssize_t gluster_names(const char *path, const char *name, void *value, size_t len)
+{
+	(void)path, (void)value, (void)len;
+	if (!strcmp(name, "glusterfs.gfid"))
+		return 16;
+	errno = EOPNOTSUPP;
+	return -1;
+}
+
+/* Only what is mapped to be stored into has to have its size. */
+static void note_grown(int fd)
+{
+	char link[32], path[PATH_MAX] = "";
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	cr_assert_gt(readlink(link, path, sizeof(path) - 1), 0);
+	if (strstr(path, "/live.") || strstr(path, "/notice."))
+		grown = fd;
+}
+
+static int growing_fallocate(int fd, int mode, off_t off, off_t len)
+{
+	note_grown(fd);
+	return fallocate(fd, mode, off, len);
+}
+
+static int growing_ftruncate(int fd, off_t len)
+{
+	note_grown(fd);
+	return ftruncate(fd, len);
+}
+
+static int settling_fdatasync(int fd)
+{
+	nr_settled += fd == grown;
+	grown = fd == grown ? -1 : grown;
+	return 0;
+}
+
+/* The kernel may be told the size of before by the listing that follows. */
+static ssize_t listing_getdents64(int fd, void *buf, size_t len)
+{
+	cr_expect_eq(grown, -1);
+	return getdents64(fd, buf, len);
+}
+
+Test(remote_fuse, what_has_grown_is_synced_before_a_listing, .fini = scratch_remove, .timeout = 300)
+{
+	struct lfile l;
+
+	sys_init();
+	real_statfs = sys.statfs;
+	sys.statfs = as_fuse;
+	sys.getxattr = gluster_names;
+	sys.fallocate = growing_fallocate;
+	sys.ftruncate = growing_ftruncate;
+	sys.fdatasync = settling_fdatasync;
+	sys.getdents64 = listing_getdents64;
+	scratch_map("{small=0}");
+	l = lopen("f", O_RDWR | O_CREAT);
+	for (int i = 0; i < 100; i++) {
+		cr_assert_eq(lfill(&l, i * 5000, 5000, 1), 5000);
+		cr_assert_eq(grown, -1);
+	}
+	cr_assert_eq(plfs_commit(l.f), 0);
+	cr_assert_eq(lcheck(&l, 0, 500000, 1), 0);
+	cr_assert_eq(lclose(&l), 0);
+	cr_assert_geq(nr_settled, 3); /* the live file: its index, its stage, more of that */
+}
