@@ -256,8 +256,8 @@ static inline int inode_check_stub(struct inode *ino, int fd)
 
 /*
  * By what header and body of a small file are read that hosts share: @fd, or a description of the inode's own
- * that goes past the kernel's cache and that of the file system's client. A page that ceph-fuse has read ahead
- * may come after a write by this host, and hide it. -errno: none can be had.
+ * that goes past the kernel's cache and that of the file system's client. A page that ceph-fuse has read
+ * ahead may come after a write by this host, and hide it. -errno: none can be had.
  */
 int inode_uncached_fd(struct inode *ino, int fd);
 

@@ -11,7 +11,6 @@
 #include "core/store/posix_names.h"
 #include "core/base/sys.h"
 
-#include <stdio.h>
 #include <sys/vfs.h>
 
 /* Some store here is remote. */
@@ -493,22 +492,10 @@ static const struct store_ops posix_ops = {
 	.chown = posix_chown,
 };
 
-/* Only GlusterFS has such names for its files. */
-static bool is_gluster(int root)
-{
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", root);
-	return sys.getxattr(path, "glusterfs.gfid", NULL, 0) > 0;
-}
-
 static void set_kind(struct store *s, const struct statfs *fs)
 {
-	bool fuse = store_kind_set(s, fs);
-
-	any_fuse |= fuse;
+	any_fuse |= store_kind_set(s, fs);
 	any_remote |= s->remote;
-	s->late_sizes = fuse && is_gluster(s->root);
 }
 
 void store_posix_set_kind(struct store *s)

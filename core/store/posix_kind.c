@@ -70,6 +70,17 @@ static bool shares_names(const struct statfs *sf)
 	return is_one_of(sf, types, ARRAY_SIZE(types));
 }
 
+static bool is_fuse(const struct statfs *fs) { return fs->f_type == FUSE_SUPER_MAGIC; }
+
+/* Whether the root has an attribute that only one kind of file system has. */
+static bool has_attribute(const struct store *s, const char *name)
+{
+	char root[32];
+
+	snprintf(root, sizeof(root), "/proc/self/fd/%d", s->root);
+	return sys.getxattr(root, name, NULL, 0) > 0;
+}
+
 /*
  * CephFS, mounted by the kernel or by ceph-fuse. As soon as a second client opens a file to write it, all
  * write each piece to the servers, and read it there: no page of one hides what another has written. All its
@@ -77,22 +88,24 @@ static bool shares_names(const struct statfs *sf)
  */
 static bool is_ceph(const struct store *s, const struct statfs *fs)
 {
-	char root[32], value[32];
+	return fs->f_type == CEPH_SUPER_MAGIC || (is_fuse(fs) && has_attribute(s, "ceph.dir.entries"));
+}
 
-	snprintf(root, sizeof(root), "/proc/self/fd/%d", s->root);
-	return fs->f_type == CEPH_SUPER_MAGIC ||
-	       (fs->f_type == FUSE_SUPER_MAGIC &&
-		sys.getxattr(root, "ceph.dir.entries", value, sizeof(value)) > 0);
+/* Its own name of each file. */
+static bool is_gluster(const struct store *s, const struct statfs *fs)
+{
+	return is_fuse(fs) && has_attribute(s, "glusterfs.gfid");
 }
 
 bool store_kind_set(struct store *s, const struct statfs *fs)
 {
-	bool fuse = fs->f_type == FUSE_SUPER_MAGIC;
+	bool fuse = is_fuse(fs);
 
 	s->remote = !is_local(fs);
 	s->keeps_order = has_one_order(fs);
 	s->coherent = !s->remote || shares_names(fs);
 	s->shares_small = is_ceph(s, fs);
+	s->late_sizes = is_gluster(s, fs);
 	s->zeros_reserve = fs->f_type == EXT4_SUPER_MAGIC || fs->f_type == XFS_SUPER_MAGIC;
 	s->allocates_ahead = fs->f_type == EXT4_SUPER_MAGIC;
 	/*
