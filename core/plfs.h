@@ -236,6 +236,13 @@ int plfs_before_user(struct plfs_file *f, uid_t uid);
 void plfs_note_record_lock(struct plfs_file *f);
 
 /*
+ * flock(2) of the description @fd, where the file system's own would lock bytes that the library needs.
+ * plfs_flocks(): whether it is so for the file. 0; -EOPNOTSUPP: the file system's own it is; -errno.
+ */
+bool plfs_flocks(const struct plfs_file *f);
+int plfs_flock(int fd, int op);
+
+/*
  * Release: what this process wrote is visible to everybody who acquires afterwards. (Unlock, close, fork,
  * before utimes.)
  */

@@ -118,18 +118,27 @@ int lock_fcntl(struct ofile *f, int fd, int cmd, struct flock *fl)
 	return get || fl->l_type == F_UNLCK ? 0 : acquired(fd);
 }
 
+static int lock_whole(int fd, int op, bool ours)
+{
+	int r = ours ? plfs_flock(fd, op) : -EOPNOTSUPP;
+
+	return r != -EOPNOTSUPP ? r : sys.flock(fd, op) ? -errno : 0;
+}
+
 EXPORT int flock(int fd, int op)
 {
 	struct ofile *f = fd_get(&fd);
 	int r = 0, what = op & ~LOCK_NB;
+	bool ours;
 
 	if (!f)
 		return sys.flock(fd, op);
 	if (what != LOCK_EX)
 		r = plfs_commit(f->file);
+	ours = plfs_flocks(f->file);
 	fd_put(f); /* nothing is held while the kernel waits */
-	if (!r && sys.flock(fd, op) < 0)
-		return -1;
+	if (!r)
+		r = lock_whole(fd, op, ours);
 	return (int)done(r || what == LOCK_UN ? r : acquired(fd));
 }
 

@@ -6,14 +6,17 @@
 
 #include "core/backend/stub.h"
 #include "core/backend/stub_byte.h"
+#include "core/base/io.h"
 #include "core/base/msg.h"
 #include "core/base/pause.h"
 #include "core/base/stamp.h"
 #include "core/base/sys.h"
 
+#include <sys/file.h>
 #include <unistd.h>
 
 #define LOCK_IN_USE 2
+#define LOCK_FLOCK 3
 
 /* So long another user is waited for, whose lock may be one that he never gives back. */
 #define PATIENCE_NS 5000000000ULL
@@ -171,4 +174,20 @@ int stub_lock_alone(int fd)
 	int ret = stub_byte_lock(fd, F_OFD_SETLK, LOCK_IN_USE, F_WRLCK);
 
 	return !ret || ret == -EBUSY ? ret : -EOPNOTSUPP;
+}
+
+/* A signal may end the wait, as in flock(). */
+int stub_flock(int fd, int op)
+{
+	short type = (op & ~LOCK_NB) == LOCK_SH ? F_RDLCK :
+		     (op & ~LOCK_NB) == LOCK_EX ? F_WRLCK :
+		     (op & ~LOCK_NB) == LOCK_UN ? F_UNLCK : -1;
+	struct flock lk = { .l_type = type, .l_whence = SEEK_SET, .l_start = LOCK_FLOCK, .l_len = 1 };
+
+	if (type < 0)
+		return -EINVAL;
+	if (!io_fcntl(fd, op & LOCK_NB ? F_OFD_SETLK : F_OFD_SETLKW, &lk))
+		return 0;
+	return errno == EACCES			      ? -EWOULDBLOCK :
+	       errno == EINVAL || errno == ENOSYS ? -EOPNOTSUPP : -errno;
 }

@@ -32,6 +32,12 @@ void stub_show_work(int fd, uint64_t *shown_ns);
 /* Remove the mark, for all descriptors of the description. */
 void stub_unmark_in_use(int fd);
 
+/*
+ * flock(2) of the description @fd, by byte 3: where flock() itself would lock byte 0 and byte 2, also against
+ * this process. 0; -EOPNOTSUPP: such locks do not work there; -errno, as of flock(2).
+ */
+int stub_flock(int fd, int op);
+
 /* Whether another description marks the file as in use. Without working locks: false. */
 bool stub_in_use(int fd);
 

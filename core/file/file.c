@@ -404,6 +404,15 @@ int plfs_before_user(struct plfs_file *f, uid_t uid)
 	return ret;
 }
 
+bool plfs_flocks(const struct plfs_file *f) { return f->ino->m->store.flock_is_range; }
+
+int plfs_flock(int fd, int op)
+{
+	int saved ERRNO_KEPT = errno;
+
+	return stub_flock(fd, op);
+}
+
 int plfs_commit(struct plfs_file *f)
 {
 	int saved ERRNO_KEPT = errno;

@@ -106,6 +106,8 @@ bool store_kind_set(struct store *s, const struct statfs *fs)
 	s->coherent = !s->remote || shares_names(fs);
 	s->shares_small = is_ceph(s, fs);
 	s->late_sizes = is_gluster(s, fs);
+	/* NFS, Lustre, GlusterFS; CephFS keeps the two apart. Of others it is not known. */
+	s->flock_is_range = s->remote && !s->shares_small;
 	s->zeros_reserve = fs->f_type == EXT4_SUPER_MAGIC || fs->f_type == XFS_SUPER_MAGIC;
 	s->allocates_ahead = fs->f_type == EXT4_SUPER_MAGIC;
 	/*

@@ -13,6 +13,7 @@
 
 #include <criterion/criterion.h>
 #include <linux/magic.h>
+#include <sys/file.h>
 #include <sys/vfs.h>
 
 #ifndef FUSE_SUPER_MAGIC
@@ -310,6 +311,33 @@ Test(remote_fuse, no_process_waits_for_a_lock_in_the_kernel, .fini = scratch_rem
 	cr_assert_eq(lclose(&l), 0);
 	cr_assert_geq(nr_refused, 3); /* in use, the header, the end */
 	cr_assert_eq(nr_waits, 0);
+}
+
+/* A lock of all bytes would keep the process itself from the header, and others from opening the file. */
+Test(remote_fuse, flock_locks_no_byte_that_the_library_needs, .fini = scratch_remove)
+{
+	struct lfile l, other;
+	struct flock header = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
+
+	sys_init();
+	real_statfs = sys.statfs;
+	sys.statfs = as_fuse;
+	scratch_map("{small=0}");
+	l = lopen("f", O_RDWR | O_CREAT);
+	cr_assert(plfs_flocks(l.f));
+	cr_assert_eq(plfs_flock(l.fd, LOCK_EX | LOCK_NB), 0);
+	cr_assert(!fcntl(l.fd, F_GETLK, &header) && header.l_type == F_UNLCK);
+	other = lopen("f", O_RDWR);
+	cr_assert_eq(plfs_flock(other.fd, LOCK_SH | LOCK_NB), -EWOULDBLOCK);
+	cr_assert_eq(lfill(&other, 0, 100, 1), 100);
+	cr_assert_eq(plfs_flock(l.fd, LOCK_SH), 0);
+	cr_assert_eq(plfs_flock(other.fd, LOCK_SH | LOCK_NB), 0);
+	cr_assert_eq(plfs_flock(l.fd, LOCK_UN), 0);
+	cr_assert_eq(plfs_flock(other.fd, LOCK_EX | LOCK_NB), 0);
+	cr_assert_eq(plfs_flock(l.fd, 99), -EINVAL);
+	lclose(&other);
+	cr_assert_eq(plfs_flock(l.fd, LOCK_EX | LOCK_NB), 0);
+	lclose(&l);
 }
 
 /* ---- on GlusterFS ---- */
