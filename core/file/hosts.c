@@ -164,23 +164,22 @@ bool hosts_enter(struct inode *ino)
 	uint64_t generation_ns = max_u64(ino->v.stub.generation_ns, ino->settled_ns);
 	const struct plfs_file *f;
 	struct stub stub;
-	bool entered;
+	bool wrote = false;
 
 	if (likely(ino->entered == generation_ns + 1))
 		return false;
 	f = writable(ino);
 	if (!f)
 		return false;
-	entered = lease_host_is_entered(&ino->w.leased.lease, generation_ns);
-	if (!entered) {
+	if (!lease_host_is_entered(&ino->w.leased.lease, generation_ns)) {
 		/* after a power failure it must not seem to have lost what never reached the disk */
 		if (stub_is_synced(f->fd) && durable_sync_names(&ino->c))
 			return false;
 		stub = ino->v.stub;
 		stub.generation_ns = generation_ns;
-		stub_hosts_enter(f->fd, &stub, ino->w.tail.log_name);
+		wrote = stub_hosts_enter(f->fd, &stub, ino->w.tail.log_name);
 		lease_host_entered(&ino->w.leased.lease, generation_ns);
 	}
 	ino->entered = generation_ns + 1;
-	return !entered;
+	return wrote;
 }
