@@ -9,12 +9,24 @@
 
 /* ---- unlink and rmdir ---- */
 
+/* Whether the last name in @path is "." or "..": the kernel refuses these, and removes nothing. */
+static bool ends_in_dots(const char *path)
+{
+	size_t len = strlen(path);
+
+	while (len && path[len - 1] == '/')
+		len--;
+	for (int dots = 0; len && path[len - 1] == '.' && dots < 2; dots++)
+		len--;
+	return path[len] == '.' && (!len || path[len - 1] == '/');
+}
+
 /* A backend's root is where a mount hangs: busy, whatever is in it. */
 static int rmdir_mapped(const struct where *w)
 {
 	struct stat st;
 
-	if (!sys.fstatat(w->dirfd, w->path, &st, AT_SYMLINK_NOFOLLOW) && plfs_is_root(st.st_dev, st.st_ino))
+	if (!ends_in_dots(w->path) && !sys.fstatat(w->dirfd, w->path, &st, AT_SYMLINK_NOFOLLOW) && plfs_is_root(st.st_dev, st.st_ino))
 		return -EBUSY;
 	return sys.unlinkat(w->dirfd, w->path, AT_REMOVEDIR) ? -errno : 0;
 }

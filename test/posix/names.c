@@ -183,6 +183,9 @@ CASE(removals)
 	T(unlink(at("d/x")));
 	T(mkdir(at("d/"), 0700));
 	T(rmdir(at("d/.")));
+	T(rmdir(at(".")));
+	T(rmdir(at("./")));
+	T(rmdir(at("d/..")));
 	T(rmdir(at("d/")));
 	T(mkdir(at("x/y"), 0700));
 	T(mkdirat(AT_FDCWD, at("m"), 0751));
