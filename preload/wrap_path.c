@@ -26,7 +26,8 @@ static int rmdir_mapped(const struct where *w)
 {
 	struct stat st;
 
-	if (!ends_in_dots(w->path) && !sys.fstatat(w->dirfd, w->path, &st, AT_SYMLINK_NOFOLLOW) && plfs_is_root(st.st_dev, st.st_ino))
+	if (!ends_in_dots(w->path) && !sys.fstatat(w->dirfd, w->path, &st, AT_SYMLINK_NOFOLLOW) &&
+	    plfs_is_root(st.st_dev, st.st_ino))
 		return -EBUSY;
 	return sys.unlinkat(w->dirfd, w->path, AT_REMOVEDIR) ? -errno : 0;
 }

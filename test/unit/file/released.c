@@ -326,7 +326,7 @@ static int writes_later(void *arg)
 	return lclose(&l);
 }
 
-/* On CephFS the host's entry into the stub sets the time; this host is entered, but a purge has its notice. */
+/* On CephFS the host's entry into the stub sets the time. This host is entered; its notice is purged. */
 Test(released, a_file_that_is_written_again_has_that_time_whoever_knows_of_the_host)
 {
 	char path[PATH_MAX], notice[PATH_MAX];
