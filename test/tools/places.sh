@@ -317,7 +317,10 @@ import os
 f = os.open('/plfs/text', os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 for i in range(60000):
     os.write(f, b'%099d\n' % i)"
-	timeout 5 "$plfs" check "$back/text" | grep ' 0 damaged'
+	timeout 20 "$plfs" check "$back/text" | grep ' 0 damaged'
+	find "$back" -name 'index.*' -delete # and none of those that are missing among all
+	timeout 20 "$plfs" check "$back/text" | grep ' 1 damaged'
+	timeout 20 "$plfs" repair "$back/text" | grep 'rebuilt with 60000 blocks, 60000 of them from the logs'
 	"$plfs" run -m "$map" sh -c 'seq -f %099.0f 0 59999 | cmp - /plfs/text'
 }
 

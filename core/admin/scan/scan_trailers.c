@@ -4,6 +4,7 @@
  */
 #include "core/admin/scan/scan_trailers.h"
 
+#include "core/admin/scan/digests.h"
 #include "core/dropping/datalog.h"
 #include "core/backend/names.h"
 #include "core/admin/scan/mend.h"
@@ -19,6 +20,8 @@ struct trailers_scan {
 	uint64_t missing_at; /* the first of them; at a second look another, if the log is being written */
 	uint32_t *known;     /* the blocks that node indexes have, in their order */
 	uint32_t nr_known, at; /* at: the one that was found last */
+	struct digests digests; /* of all known blocks and their records; digested: since one was missing */
+	bool digested;
 };
 
 static int list_known(struct trailers_scan *ll)
@@ -39,15 +42,56 @@ static bool is_block(const struct scan *l, uint32_t i, const void *buf, size_t l
 	return l->blocks[i].len == len && !memcmp(l->blocks[i].p, buf, len);
 }
 
+static uint64_t record_digest(const struct index_record *r)
+{
+	const uint64_t all[] = {
+		r->type,  r->stamp_ns, r->logical_off, r->log_off,	r->length,
+		r->count, (uint64_t)r->stride, r->outer_count, (uint64_t)r->outer_stride,
+	};
+
+	return digest_of(all, sizeof(all));
+}
+
+static int digest_block(struct trailers_scan *ll, const struct scan_block *b)
+{
+	struct index_cursor cur = { 0 };
+	struct index_record rec;
+	int ret = digests_add(&ll->digests, digest_of(b->p, b->len));
+
+	while (!ret && index_block_record(&b->block, &cur, &rec) > 0)
+		ret = digests_add(&ll->digests, record_digest(&rec));
+	return ret;
+}
+
+static int digest_known(struct trailers_scan *ll)
+{
+	const struct scan *l = ll->l;
+	const struct scan_live *live = ll->log->live == SCAN_NONE ? NULL : &l->lives[ll->log->live];
+	int ret = 0;
+
+	ll->digested = true;
+	for (uint32_t i = ll->log->first_block; i != SCAN_NONE && !ret; i = l->blocks[i].next)
+		ret = digest_block(ll, &l->blocks[i]);
+	for (uint64_t i = 0; live && !live->ret && i < live->state.nr_records && !ret; i++)
+		ret = digests_add(&ll->digests, record_digest(&live->records[i]));
+	return ret;
+}
+
 /* The log has its blocks in the order of the node index, and they are taken from the last to the first. */
+static bool is_next_block(struct trailers_scan *ll, const void *buf, size_t len)
+{
+	if (!ll->at || !is_block(ll->l, ll->known[ll->at - 1], buf, len))
+		return false;
+	ll->at--;
+	return true;
+}
+
 static bool has_block(struct trailers_scan *ll, const void *buf, size_t len)
 {
 	const struct scan *l = ll->l;
 
-	if (ll->at && is_block(l, ll->known[ll->at - 1], buf, len)) {
-		ll->at--;
-		return true;
-	}
+	if (!digests_have(&ll->digests, digest_of(buf, len)))
+		return false;
 	for (uint32_t i = ll->log->first_block, nr = 0; i != SCAN_NONE; i = l->blocks[i].next, nr++)
 		if (is_block(l, i, buf, len)) {
 			ll->at = min_u64(nr, ll->nr_known);
@@ -64,10 +108,14 @@ static bool is_same(const struct index_record *a, const struct index_record *b)
 	       a->outer_count == b->outer_count && a->outer_stride == b->outer_stride;
 }
 
-static bool has_record(const struct scan *l, const struct scan_log *log, const struct index_record *want)
+static bool has_record(const struct trailers_scan *ll, const struct index_record *want)
 {
+	const struct scan *l = ll->l;
+	const struct scan_log *log = ll->log;
 	const struct scan_live *live = log->live == SCAN_NONE ? NULL : &l->lives[log->live];
 
+	if (!digests_have(&ll->digests, record_digest(want)))
+		return false;
 	for (uint32_t i = log->first_block; i != SCAN_NONE; i = l->blocks[i].next) {
 		struct index_cursor cur = { 0 };
 		struct index_record rec;
@@ -88,13 +136,13 @@ static bool has_record(const struct scan *l, const struct scan_log *log, const s
  * Whether all records are known. If appending a block to the node index failed, a later block has its
  * records.
  */
-static bool has_records(const struct scan *l, const struct scan_log *log, const struct index_block *block)
+static bool has_records(const struct trailers_scan *ll, const struct index_block *block)
 {
 	struct index_cursor cur = { 0 };
 	struct index_record rec;
 
 	while (index_block_record(block, &cur, &rec) > 0)
-		if (rec.stamp_ns > l->stub.generation_ns && !has_record(l, log, &rec))
+		if (rec.stamp_ns > ll->l->stub.generation_ns && !has_record(ll, &rec))
 			return false;
 	return true;
 }
@@ -206,8 +254,12 @@ static int take_trailer(struct trailers_scan *ll, const struct index_trailer *t)
 		return 0;
 	}
 	check_gap(ll, t, &block);
-	told = has_block(ll, buf, (size_t)n);
-	if (told || ((told = has_records(l, ll->log, &block)) && !block.chunks_off)) {
+	told = is_next_block(ll, buf, (size_t)n);
+	if (!told && !ll->digested && digest_known(ll)) {
+		mem_free(buf);
+		return -ENOMEM;
+	}
+	if (told || has_block(ll, buf, (size_t)n) || ((told = has_records(ll, &block)) && !block.chunks_off)) {
 		mem_free(buf);
 		return 0;
 	}
@@ -221,6 +273,7 @@ static int take_trailer(struct trailers_scan *ll, const struct index_trailer *t)
 	if (!n) {
 		l->blocks[l->nr_blocks - 1].told = told;
 		ll->log->nr_told += told;
+		n = digest_block(ll, &l->blocks[l->nr_blocks - 1]);
 	}
 	return (int)n;
 }
@@ -338,6 +391,7 @@ int scan_trailers(struct scan *l, struct scan_log *log, int h)
 	n = list_known(&ll);
 	ret = n ? n : take_all(&ll, &t, ret);
 	mem_free(ll.known);
+	digests_free(&ll.digests);
 	if (ret)
 		return ret;
 	report_missing(&ll, known);

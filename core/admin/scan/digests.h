@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A set of 64-bit digests, which tells at once that something is not among a million others. What it may be
+ * among is to be compared.
+ */
+#ifndef PLFS_DIGESTS_H
+#define PLFS_DIGESTS_H
+
+#include "core/base/base.h"
+
+/* All zeros to begin with. */
+struct digests {
+	uint64_t *slots; /* 0: free; mem_alloc()ed */
+	size_t nr, cap;  /* cap: a power of 2 */
+};
+
+/* The digest of @len bytes. */
+uint64_t digest_of(const void *p, size_t len);
+
+/* 0; -ENOMEM. */
+int digests_add(struct digests *d, uint64_t digest);
+
+/* False: what has this digest was not added. */
+bool digests_have(const struct digests *d, uint64_t digest);
+
+void digests_free(struct digests *d);
+
+#endif
