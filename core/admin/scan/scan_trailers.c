@@ -259,7 +259,8 @@ static int take_trailer(struct trailers_scan *ll, const struct index_trailer *t)
 		mem_free(buf);
 		return -ENOMEM;
 	}
-	if (told || has_block(ll, buf, (size_t)n) || ((told = has_records(ll, &block)) && !block.chunks_off)) {
+	if (told || has_block(ll, buf, (size_t)n) ||
+	    ((told = has_records(ll, &block)) && !block.chunks_off)) {
 		mem_free(buf);
 		return 0;
 	}
