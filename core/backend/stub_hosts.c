@@ -91,29 +91,30 @@ static unsigned find(const struct stub_hosts *hosts, uint32_t host)
 	return i;
 }
 
-/* Not in a place of @others, if not NULL: these are of another generation. Whether it was written. */
-static bool enter(int fd, const struct stub *stub, uint32_t host, const struct stub_hosts *others)
+/* Not in a place of @others, if not NULL: these are of another generation. */
+static void enter(int fd, const struct stub *stub, uint32_t host, const struct stub_hosts *others)
 {
 	uint8_t table[STUB_HOSTS_LEN], entry[ENTRY_LEN];
 	struct stub_hosts hosts;
 	int place;
 
 	if (io_pread_all(fd, table, sizeof(table), STUB_HOSTS_OFF) != sizeof(table))
-		return false;
+		return;
 	decode(stub, table, &hosts);
 	if (find(&hosts, host) < hosts.nr)
-		return false;
+		return;
 	place = place_for(&hosts, others, host);
 	encode(stub, host, entry);
-	return place >= 0 && io_pwrite_all(fd, entry, ENTRY_LEN,
-					   STUB_HOSTS_OFF + (uint64_t)place * ENTRY_LEN) == ENTRY_LEN;
+	if (place >= 0)
+		io_pwrite_all(fd, entry, ENTRY_LEN, STUB_HOSTS_OFF + (uint64_t)place * ENTRY_LEN);
 }
 
-bool stub_hosts_enter(int fd, const struct stub *stub, const char *name)
+void stub_hosts_enter(int fd, const struct stub *stub, const char *name)
 {
 	uint32_t host = key_in(name);
 
-	return host && enter(fd, stub, host, NULL);
+	if (host)
+		enter(fd, stub, host, NULL);
 }
 
 void stub_hosts_enter_loss(int fd, const struct stub *stub, const char *name)

@@ -43,10 +43,9 @@ struct stub_hosts {
 int stub_hosts_read(int fd, struct stub *stub, struct stub_hosts *hosts);
 
 /*
- * Enter the host of the dropping @name, unless it is there. @fd is writable, without O_APPEND. Best effort:
- * whether it was written now.
+ * Enter the host of the dropping @name, unless it is there. @fd is writable, without O_APPEND. Best effort.
  */
-bool stub_hosts_enter(int fd, const struct stub *stub, const char *name);
+void stub_hosts_enter(int fd, const struct stub *stub, const char *name);
 
 /*
  * The entry of the host of the dropping @name; NULL: it is not entered. stub_hosts_enter_loss(): what it

@@ -29,37 +29,31 @@ static bool is_small(const struct inode *ino, uint64_t logical_off, uint64_t len
 
 /*
  * Whether a write may stay in the body: it is small, or one of the few of this process in a file that is not.
- * *@cost: what it takes of those. Where hosts share the file even small ones are counted, as long as other
- * processes have it open.
+ * *@cost: what it takes of those.
  */
-static bool may_stay(struct inode *ino, int fd, uint64_t logical_off, uint64_t len, uint64_t *cost)
+static bool may_stay(const struct inode *ino, uint64_t logical_off, uint64_t len, uint64_t *cost)
 {
-	const struct store *s = &ino->m->store;
 	uint64_t small = ino->m->spec->small;
-	bool fits = is_small(ino, logical_off, len);
 
 	*cost = 0;
-	if (s->remote ? !s->shares_small : fits)
-		return fits;
+	if (is_small(ino, logical_off, len))
+		return true;
 	*cost = max_u64(len, small / BARE_FEW);
-	if (fits && *cost > small - ino->bare_spent && stub_is_alone(inode_marked_fd(ino, fd)))
-		ino->bare_spent = 0;
-	return logical_off + len <= BARE_SHARED * small && *cost <= small - ino->bare_spent;
+	return !ino->m->store.remote && logical_off + len <= BARE_SHARED * small &&
+	       *cost <= small - ino->bare_spent;
 }
 
-/* Where what other hosts have written is seen late, the first write must find nobody else. */
+/* On a store that other hosts share, the first write must find nobody else. */
 static bool may_write(struct inode *ino, int fd, uint64_t logical_off, uint64_t len)
 {
-	const struct store *s = &ino->m->store;
 	uint64_t cost;
 
-	if (inode_uncached_fd(ino, fd) < 0 || !may_stay(ino, fd, logical_off, len, &cost))
+	if (!may_stay(ino, logical_off, len, &cost))
 		return false;
 	ino->bare_spent += cost;
-	if (!s->remote || s->shares_small)
-		return true;
-	ino->bare_writer = ino->bare_writer || stub_is_alone(inode_marked_fd(ino, fd));
-	return ino->bare_writer;
+	if (ino->m->store.remote && !ino->bare_writer)
+		ino->bare_writer = stub_is_alone(inode_marked_fd(ino, fd));
+	return !ino->m->store.remote || ino->bare_writer;
 }
 
 static ssize_t bare_write(struct inode *ino, int fd, const void *buf, size_t len, uint64_t logical_off)
@@ -85,29 +79,10 @@ static ssize_t bare_write(struct inode *ino, int fd, const void *buf, size_t len
 	return n;
 }
 
-/*
- * Past the cache, and no further than the file was long before: ceph-fuse gives zeros for what is appended
- * while it asks its servers.
- */
-static ssize_t read_uncached(struct inode *ino, int uncached, void *buf, size_t len, uint64_t logical_off)
-{
-	struct stat st;
-
-	if (logical_off + len > ino->v.told_len) {
-		if (sys.fstat(uncached, &st))
-			return -errno;
-		ino->v.told_len = stub_body_len(st.st_size);
-	}
-	len = min_u64(len, ino->v.told_len - min_u64(ino->v.told_len, logical_off));
-	return len ? body_read(uncached, buf, len, logical_off) : 0;
-}
-
 static ssize_t bare_begin_read(struct inode *ino, int fd, void *buf, size_t len, uint64_t logical_off,
 			       struct read_rest *rd)
 {
-	int uncached = inode_uncached_fd(ino, fd);
-	ssize_t n = uncached < 0 || uncached == fd ? body_read(fd, buf, len, logical_off) :
-						     read_uncached(ino, uncached, buf, len, logical_off);
+	ssize_t n = body_read(fd, buf, len, logical_off);
 	/*
 	 * After it: as soon as a process claims the file, others may write to logs and make the stub longer,
 	 * whose body has a hole there.
@@ -133,7 +108,7 @@ static ssize_t bare_append(struct inode *ino, int fd, const struct iovec *iov, i
 	ssize_t n;
 	int ret;
 
-	if (ino->m->store.remote || !may_stay(ino, fd, ino->v.told_len, len, &cost) || !is_single_threaded())
+	if (ino->m->store.remote || !may_stay(ino, ino->v.told_len, len, &cost) || !is_single_threaded())
 		return -EREMCHG;
 	ret = mount_prepare(ino->m);
 	if (ret)
@@ -142,7 +117,7 @@ static ssize_t bare_append(struct inode *ino, int fd, const struct iovec *iov, i
 		return -EREMCHG;
 	n = -EOPNOTSUPP;
 	if (!now.has_container && !now.claim && !now.in_body && !now.moving && !sys.fstat(fd, &st) &&
-	    may_stay(ino, fd, stub_body_len(st.st_size), len, &cost)) {
+	    may_stay(ino, stub_body_len(st.st_size), len, &cost)) {
 		n = stub_fill_header(fd, &st);
 		if (!n)
 			n = inode_explain(ino, fd);

@@ -31,10 +31,7 @@
  *
  * Where other hosts share the store, small= is 0 unless it is set. There only a process that finds nobody
  * else at its first write writes to the body, and up to small= alone: what one host writes between two looks
- * of another, that one may see late. On CephFS (store.h: shares_small) all processes may, but those that are
- * not alone have only the few: each write is a message there, and a log takes none. Its bytes are read past
- * all caches, which is why (inode_uncached_fd()). No append is made there: it needs the end that another host
- * has just made, and its kernel may not know that.
+ * of another, that one may see late. No append is made to the body there.
  *
  * Allocation: the kernel does what it can with the body.
  */

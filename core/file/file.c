@@ -379,8 +379,6 @@ int plfs_in_body(struct plfs_file *f, enum plfs_map_use use)
 				move_unseen(ino, fd);
 			use = inode_look_bare(ino, fd) > 0 || ino->v.stub.in_body ? PLFS_MAP_READ :
 										    PLFS_MAP_COPY;
-			if (!ino->v.stub.in_body && inode_uncached_fd(ino, fd) != fd)
-				use = PLFS_MAP_COPY; /* a page may lack what this host has written */
 			if (use == PLFS_MAP_READ) {
 				file_end(f);
 				return 1;

@@ -158,28 +158,26 @@ __attribute__((noinline)) void hosts_look_before_log(struct inode *ino)
 		enter_loss(ino, f->fd, &hosts, name_of(index));
 }
 
-bool hosts_enter(struct inode *ino)
+void hosts_enter(struct inode *ino)
 {
 	/* since the header was followed others may have begun one: before this log, or with a notice */
 	uint64_t generation_ns = max_u64(ino->v.stub.generation_ns, ino->settled_ns);
 	const struct plfs_file *f;
 	struct stub stub;
-	bool wrote = false;
 
 	if (likely(ino->entered == generation_ns + 1))
-		return false;
+		return;
 	f = writable(ino);
 	if (!f)
-		return false;
+		return;
 	if (!lease_host_is_entered(&ino->w.leased.lease, generation_ns)) {
 		/* after a power failure it must not seem to have lost what never reached the disk */
 		if (stub_is_synced(f->fd) && durable_sync_names(&ino->c))
-			return false;
+			return;
 		stub = ino->v.stub;
 		stub.generation_ns = generation_ns;
-		wrote = stub_hosts_enter(f->fd, &stub, ino->w.tail.log_name);
+		stub_hosts_enter(f->fd, &stub, ino->w.tail.log_name);
 		lease_host_entered(&ino->w.leased.lease, generation_ns);
 	}
 	ino->entered = generation_ns + 1;
-	return wrote;
 }

@@ -20,10 +20,7 @@ void hosts_look(struct inode *ino, int fd, struct stub_hosts *hosts);
  */
 void hosts_look_before_log(struct inode *ino);
 
-/*
- * This process publishes something of its log: enter this host, unless one of its processes has. Whether that
- * was written to the stub just now.
- */
-bool hosts_enter(struct inode *ino);
+/* This process publishes something of its log: enter this host, unless one of its processes has. */
+void hosts_enter(struct inode *ino);
 
 #endif

@@ -22,8 +22,6 @@
 #include "core/store/posix.h"
 #include "core/store/posix_acl.h"
 
-#define JUST_WRITTEN_S 1
-
 bool inode_posix;
 bool inode_exiting;
 
@@ -169,39 +167,6 @@ void file_close_fds(struct plfs_file *f)
 
 /* ---- its form ---- */
 
-int inode_uncached_fd(struct inode *ino, int fd)
-{
-	const struct store *s = &ino->m->store;
-
-	if (likely(!s->shares_small || !s->uncached))
-		return fd;
-	if (ino->uncached_fd < 0)
-		ino->uncached_fd = stub_reopen(fd, O_RDONLY | s->uncached);
-	sys_fd_own(&ino->uncached_fd);
-	return ino->uncached_fd;
-}
-
-int inode_body_fd(struct reader *r, int stub_fd)
-{
-	int fd = inode_uncached_fd(container_of(r, struct inode, v.r), stub_fd);
-
-	return fd < 0 ? stub_fd : fd;
-}
-
-static int look_at_header(struct inode *ino, int fd, struct stub *now)
-{
-	int uncached = inode_uncached_fd(ino, fd), ret;
-
-	if (uncached < 0 || uncached == fd)
-		return stub_settle_bare(fd, now);
-	ret = stub_read(uncached, now);
-	if (!ret && now->moving && !now->has_container) {
-		ret = stub_settle_bare(fd, now);
-		ret = ret ? ret : stub_read(uncached, now);
-	}
-	return ret;
-}
-
 int inode_look_bare(struct inode *ino, int fd)
 {
 	struct stub now;
@@ -210,7 +175,7 @@ int inode_look_bare(struct inode *ino, int fd)
 
 	if (!inode_seems_bare(ino))
 		return 0;
-	ret = look_at_header(ino, fd, &now);
+	ret = stub_settle_bare(fd, &now);
 	if (!ret && ino->m->store.remote)
 		store_posix_forget(fd, 0);
 	if (!ret && now.has_container && sys.fstat(fd, &st))
@@ -559,18 +524,6 @@ int inode_heed_notice(struct inode *ino, int fd)
 	return inode_still_logged(ino, ret);
 }
 
-/*
- * Whether the time of modification @mtime is to stay when "synced" is written. Where hosts share the file
- * that is another message, for which all its writers wait: not for a file that was written just now.
- */
-static bool is_worth_keeping(const struct inode *ino, const struct timespec *mtime)
-{
-	struct timespec now;
-
-	return !ino->m->store.remote || sys.clock_gettime(CLOCK_REALTIME, &now) ||
-	       now.tv_sec - mtime->tv_sec > JUST_WRITTEN_S || mtime->tv_sec > now.tv_sec;
-}
-
 bool inode_mark_synced(struct inode *ino, int fd)
 {
 	int flags = sys.fcntl(fd, F_GETFL);
@@ -583,7 +536,7 @@ bool inode_mark_synced(struct inode *ino, int fd)
 	if (stub_is_synced(fd) || sys.fstat(fd, &st) || inode_check_stub(ino, fd))
 		return false;
 	times[1] = st.st_mtim;
-	if (!stub_mark_synced(fd) && is_worth_keeping(ino, &times[1]))
+	if (!stub_mark_synced(fd))
 		sys.futimens(fd, times);
 	return true;
 }

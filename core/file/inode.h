@@ -54,7 +54,6 @@ struct inode {
 	int lock_h;         /* the container's lock file, or -1 */
 	unsigned end_locks; /* calls of inode_lock_end() without their inode_unlock_end() */
 	int move_fd;        /* another description of the stub, or -1 (move.c) */
-	int uncached_fd;    /* inode_uncached_fd()'s; -1: it has none yet */
 	/* this process may hold some; closing any descriptor of the stub here would release them */
 	bool record_locks;
 	bool shared;        /* another process may have one of our descriptions: a fork, an exec */
@@ -253,16 +252,6 @@ static inline int inode_check_stub(struct inode *ino, int fd)
 {
 	return stub_check_still(fd, &ino->v.stub, &ino->anew_told);
 }
-
-/*
- * By what header and body of a small file are read that hosts share: @fd, or a description of the inode's own
- * that goes past the kernel's cache and that of the file system's client. A page that ceph-fuse has read
- * ahead may come after a write by this host, and hide it. -errno: none can be had.
- */
-int inode_uncached_fd(struct inode *ino, int fd);
-
-/* The same for the reader of an inode; @stub_fd if none can be had. */
-int inode_body_fd(struct reader *r, int stub_fd);
 
 /*
  * Write "synced" into the stub, before something of the file is; that is no change of the file. A description

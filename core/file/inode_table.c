@@ -61,7 +61,7 @@ int inode_get(struct plfs_mount *m, int fd, const struct stat *st, struct inode 
 	ino->key.ino = st->st_ino;
 	ino->refs = 1;
 	ino->m = m;
-	ino->lock_h = ino->move_fd = ino->uncached_fd = -1;
+	ino->lock_h = ino->move_fd = -1;
 	ino->v.first_ctim = st->st_ctim;
 	ino->access_due = accessed_is_due(st);
 	pthread_mutexattr_init(&attr);
@@ -70,8 +70,6 @@ int inode_get(struct plfs_mount *m, int fd, const struct stat *st, struct inode 
 	pthread_mutex_init(&ino->lock, &attr);
 	pthread_mutexattr_destroy(&attr);
 	reader_init(&ino->v.r, &ino->c);
-	if (m->store.shares_small && m->store.uncached)
-		ino->v.r.body_fd = inode_body_fd;
 	ret = st->st_size ? inode_read_header(ino, fd, st) : 0;
 	if (!ret) {
 		ino->v.told_len = view_told_len(&ino->v, st->st_size);
@@ -160,7 +158,6 @@ static void close_helpers(struct inode *ino)
 	if (ino->lock_h >= 0)
 		store_close(&ino->m->store, &ino->lock_h);
 	sys_fd_close(&ino->move_fd);
-	sys_fd_close(&ino->uncached_fd);
 }
 
 /*

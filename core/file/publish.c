@@ -144,15 +144,11 @@ static bool is_later_by_now(int fd, const struct timespec *mtime)
 	       dirs_time_ns(&st.st_ctim) > dirs_time_ns(mtime);
 }
 
-/* The stub has the time now, or @mtime, if that is not NULL (as above). */
-static void touch(int fd, const struct timespec *mtime)
+/* @mtime: NULL, or as above. */
+static void date(struct inode *ino, int fd, const struct timespec *mtime, uint64_t *ctime_ns)
 {
 	if (!mtime || is_later_by_now(fd, mtime) || !stub_set_mtime(fd, mtime))
 		stub_touch(fd);
-}
-
-static void note_date(struct inode *ino, int fd, uint64_t *ctime_ns)
-{
 	ino->v.dated_ns = stamp_coarse_ns();
 	accessed_daily(ino, fd);
 	tell_stamps(ino, fd, ctime_ns);
@@ -162,8 +158,7 @@ void publish_date(struct inode *ino, int fd)
 {
 	uint64_t ctime_ns = 0;
 
-	touch(fd, NULL);
-	note_date(ino, fd, &ctime_ns);
+	date(ino, fd, NULL, &ctime_ns);
 }
 
 /* A sync or a close may come through @fd, a description that only reads. */
@@ -203,7 +198,7 @@ static int publish(struct inode *ino, int fd, struct published *p, bool *all)
 	uint64_t generation_ns = ino->v.stub.generation_ns, was = ino->v.told_len;
 	bool looked = ino->v.own_end, telling = ino->writing && looked && tells(ino, true);
 	struct timespec mtime;
-	bool late = false, entered = false;
+	bool late = false;
 	uint64_t before;
 	int ret = 0;
 
@@ -226,7 +221,7 @@ static int publish(struct inode *ino, int fd, struct published *p, bool *all)
 	if (telling)
 		tells(ino, false);
 	if (!ret && ino->writing && ino->v.own_end)
-		entered = hosts_enter(ino);
+		hosts_enter(ino);
 	if (ret)
 		return ret;
 	*p = (struct published){ p->begun, generation_ns, ino->v.told_len, 0, owner_of(ino), p->turn };
@@ -236,9 +231,7 @@ static int publish(struct inode *ino, int fd, struct published *p, bool *all)
 			stub_set_mtime(fd, &mtime); /* else it is now */
 		tell_stamps(ino, fd, &p->ctime_ns);
 	} else if (ino->v.touched) {
-		if (!entered || !ino->m->store.shares_small) /* else that write has set the time */
-			touch(fd, late ? &mtime : NULL);
-		note_date(ino, fd, &p->ctime_ns);
+		date(ino, fd, late ? &mtime : NULL, &p->ctime_ns);
 	}
 	*all &= ino->v.stub.generation_ns == generation_ns && !ino->v.stub.cut_ns;
 	note_published(ino, fd);

@@ -66,13 +66,12 @@ bool reader_body_is_doubtful(const struct reader *r)
 static int read_body(struct reader *r, int stub_fd, void *buf, size_t len, uint64_t logical_off)
 {
 	uint64_t end = reader_body_end(r);
-	int fd = r->body_fd && logical_off < end ? r->body_fd(r, stub_fd) : stub_fd;
 	ssize_t n = 0;
 
 	if (unlikely(r->lacks_hosts))
 		return -EIO;
 	if (logical_off < end)
-		n = io_pread_all(fd, buf, (size_t)min_u64(len, end - logical_off),
+		n = io_pread_all(stub_fd, buf, (size_t)min_u64(len, end - logical_off),
 				 PLFS_BODY_OFF + logical_off);
 	if (n < 0)
 		return (int)n;

@@ -20,7 +20,6 @@
 
 struct reader {
 	const struct container *c;
-	int (*body_fd)(struct reader *r, int stub_fd); /* by what the body is read; NULL: by the stub's */
 	bool loaded;
 	struct levels levels;
 	/* Without maps: what the writer has spilled since it was opened, for reader_carry(). mem_alloc()ed */

@@ -81,11 +81,7 @@ static bool has_attribute(const struct store *s, const char *name)
 	return sys.getxattr(root, name, NULL, 0) > 0;
 }
 
-/*
- * CephFS, mounted by the kernel or by ceph-fuse. As soon as a second client opens a file to write it, all
- * write each piece to the servers, and read it there: no page of one hides what another has written. All its
- * directories have this attribute.
- */
+/* Mounted by the kernel or by ceph-fuse. All its directories have this attribute. */
 static bool is_ceph(const struct store *s, const struct statfs *fs)
 {
 	return fs->f_type == CEPH_SUPER_MAGIC || (is_fuse(fs) && has_attribute(s, "ceph.dir.entries"));
@@ -104,10 +100,9 @@ bool store_kind_set(struct store *s, const struct statfs *fs)
 	s->remote = !is_local(fs);
 	s->keeps_order = has_one_order(fs);
 	s->coherent = !s->remote || shares_names(fs);
-	s->shares_small = is_ceph(s, fs);
 	s->late_sizes = is_gluster(s, fs);
 	/* NFS, Lustre, GlusterFS; CephFS keeps the two apart. Of others it is not known. */
-	s->flock_is_range = s->remote && !s->shares_small;
+	s->flock_is_range = s->remote && !is_ceph(s, fs);
 	s->zeros_reserve = fs->f_type == EXT4_SUPER_MAGIC || fs->f_type == XFS_SUPER_MAGIC;
 	s->allocates_ahead = fs->f_type == EXT4_SUPER_MAGIC;
 	/*

@@ -31,8 +31,7 @@ struct store {
 	bool remote;      /* other hosts may write to it; this host's kernel may have old bytes of a file */
 	bool keeps_order; /* names and sizes reach stable storage in the order in which they changed */
 	bool coherent;    /* all hosts see at once what one does to names, and to bytes by a call */
-	bool shares_small; /* several hosts may write a small file at once: each piece goes to the servers */
-	bool flock_is_range; /* flock() locks all bytes there, also against locks of single ones */
+	bool flock_is_range; /* flock() may lock all bytes there, also against locks of single ones */
 	int uncached;     /* open() flag to read past the kernel's cache what other hosts may write; or 0 */
 	/* Of the store on a directory (posix.c) alone. */
 	bool zeros_reserve, allocates_ahead;

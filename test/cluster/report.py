@@ -29,19 +29,19 @@ def text(r):
 runs = [json.loads(line) for line in open(sys.argv[1])]
 rows = {}
 for run in runs:
-    rows.setdefault((run["engine"], run["block"], run["row"], run["options"]), {}).setdefault(run["round"], {})[run["variant"]] = run
+    rows.setdefault((run["engine"], run["block"], run["row"]), {}).setdefault(run["round"], {})[run["variant"]] = run
 out = {"machine": " ".join(platform.uname()), "processors": os.cpu_count(), "date": time.strftime("%Y-%m-%d %H:%M"),
        "figures": {}, "rows": [], "runs": runs}
 print("4 ranks on 2 hosts, write with fsync, read of what the other host wrote; ratios of speed: median (least..greatest);\n"
       "blocks: that a rank writes, and in brackets where it is fewer in a direct N-1 file\n")
 print("%-17s %8s %12s | %8s %8s %8s MB/s | %-22s %-22s | %-22s" % (
     "engine", "block", "blocks", "N-1", "N-N", "plfs", "plfs/N-1", "plfs/N-N", "read, plfs/N-N"))
-for (engine, block, blocks, options), by_round in sorted(rows.items()):
+for (engine, block, blocks), by_round in sorted(rows.items()):
     rounds = [r for r in by_round.values() if len(r) == 3]
     if not rounds:
         continue
     speed = {v: statistics.median(rate(r[v], "write_fsync") for r in rounds) for v in ("n1", "nn", "plfs")}
-    row = {"engine": engine, "block": block, "blocks": blocks, "options": options, "mb_per_s": speed,
+    row = {"engine": engine, "block": block, "blocks": blocks, "mb_per_s": speed,
            "over_n1": spread(ratios(rounds, "write_fsync", "n1")), "over_nn": spread(ratios(rounds, "write_fsync", "nn")),
            "read_over_nn": spread(ratios(rounds, "read_shifted", "nn"))}
     out["rows"].append(row)
@@ -54,7 +54,7 @@ for (engine, block, blocks, options), by_round in sorted(rows.items()):
     direct = rounds[0]["n1"]["blocks"]
     print("%-17s %8d %12s | %8.2f %8.2f %8.2f      | %-22s %-22s | %-22s%s" % (
         engine, block, blocks if direct == blocks else f"{blocks} ({direct})", speed["n1"], speed["nn"], speed["plfs"],
-        text(row["over_n1"]), text(row["over_nn"]), text(row["read_over_nn"]), met + (f"  {options}" if options else "")))
+        text(row["over_n1"]), text(row["over_nn"]), text(row["read_over_nn"]), met))
 
 
 # name of the run: (text, what is divided by what, goal, whether it is the least that it may be); None: a floor, to compare with

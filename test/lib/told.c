@@ -21,7 +21,7 @@ const char *const told_act_names[NR_ACTS] = { "open",	    "open to read", "pause
 
 const char *const told_hosts[TOLD_ALL] = { "one", "one", "two", "three", "one", "two" };
 
-bool told_apart, told_local, told_shares_small, told_once, told_near;
+bool told_apart, told_local, told_once, told_near;
 
 long (*told_here)(const struct told_order *o);
 void (*told_begins)(void);
@@ -254,7 +254,6 @@ static void begin(int who)
 	if (told_near && strcmp(told_hosts[who], "one"))
 		near_go_elsewhere();
 	lpath("a", path)->store.remote = !told_local;
-	lpath("a", path)->store.shares_small = told_shares_small;
 	lpath("a", path)->store.coherent &= !told_once;
 	calls_intercept();
 	if (told_begins)

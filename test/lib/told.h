@@ -30,7 +30,6 @@ extern const char *const told_hosts[TOLD_ALL]; /* of which host each is */
 /* Set before told_start(). */
 extern bool told_apart; /* the clocks of the hosts are an hour apart */
 extern bool told_local; /* hosts are containers that share a local file system */
-extern bool told_shares_small; /* not so, but they share one where small files may be shared, as CephFS */
 extern bool told_once;  /* no process goes on with a log that it has closed */
 extern bool told_near;  /* host one has a place for logs (near_setup()), and the others none */
 

@@ -22,12 +22,6 @@ void kind_small(void)
 	scratch_setup_small();
 }
 
-void kind_shared_small(void)
-{
-	scratch_in_memory = told_shares_small = true;
-	scratch_setup_small();
-}
-
 void kind_near(void)
 {
 	scratch_in_memory = told_near = true;

@@ -8,7 +8,6 @@
 void kind_shared(void); /* a file system that hosts share */
 void kind_local(void);
 void kind_small(void);  /* a local one, and the first bytes in the stub */
-void kind_shared_small(void); /* one that hosts share, as CephFS, and the first bytes in the stub */
 void kind_near(void);
 void kind_near_home(void); /* what is released comes home */
 void kind_spread(void);

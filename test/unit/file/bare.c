@@ -116,7 +116,7 @@ static int writes_its_piece(void *arg)
 	return lclose(&l);
 }
 
-static void ranks_write_a_piece_each(void)
+Test(bare, ranks_that_write_a_piece_each_make_no_log)
 {
 	static int who[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
 	struct lfile l = lopen("a", O_RDWR | O_CREAT);
@@ -137,8 +137,6 @@ static void ranks_write_a_piece_each(void)
 	cr_assert_eq(count_files(""), 2); /* and the format file */
 	lclose(&l);
 }
-
-Test(bare, ranks_that_write_a_piece_each_make_no_log) { ranks_write_a_piece_each(); }
 
 /* @arg: so many. */
 static int append_sessions(void *arg)
@@ -330,13 +328,11 @@ Test(bare, a_full_disk_is_reported_at_once)
 
 static int (*real_statfs)(const char *path, struct statfs *fs);
 
-static uint32_t fs_type = NFS_SUPER_MAGIC;
-
-static int as_another(const char *path, struct statfs *fs)
+static int as_nfs(const char *path, struct statfs *fs)
 {
 	int ret = real_statfs(path, fs);
 
-	fs->f_type = fs_type;
+	fs->f_type = NFS_SUPER_MAGIC;
 	return ret;
 }
 
@@ -344,14 +340,8 @@ static void map_on_nfs(const char *options)
 {
 	sys_init();
 	real_statfs = sys.statfs;
-	sys.statfs = as_another;
+	sys.statfs = as_nfs;
 	scratch_map(options);
-}
-
-static void map_on_ceph(void)
-{
-	fs_type = 0x00c36400;
-	map_on_nfs("{small=64K}");
 }
 
 static void writes_a_little_on_nfs(const char *options, int nr_logs)
@@ -386,31 +376,6 @@ Test(bare_remote, is_none_unless_its_first_writer_is_alone, .fini = scratch_remo
 	lfill(&l, 0, 10, 1);
 	cr_assert_eq(logs(), 1);
 	cr_assert_eq(lcheck(&other, 0, 10, 1), 0);
-	lclose(&other);
-	lclose(&l);
-}
-
-Test(bare_remote, on_cephfs_ranks_that_write_a_piece_each_make_no_log, .fini = scratch_remove)
-{
-	map_on_ceph();
-	ranks_write_a_piece_each();
-}
-
-Test(bare_remote, on_cephfs_one_that_goes_on_beside_others_makes_a_log, .fini = scratch_remove)
-{
-	struct lfile l, other;
-
-	map_on_ceph();
-	l = lopen("a", O_RDWR | O_CREAT);
-	for (int i = 0; i < 10 * BARE_FEW; i++)
-		lfill(&l, 10 * i, 10, 1);
-	cr_assert_eq(logs(), 0);
-	other = lopen("a", O_RDONLY);
-	for (int i = 0; i < 2 * BARE_FEW; i++)
-		lfill(&l, 10 * i, 10, 2);
-	cr_assert_eq(logs(), 1);
-	cr_assert_eq(lcheck(&other, 0, 20 * BARE_FEW, 2) |
-			     lcheck(&other, 20 * BARE_FEW, 80 * BARE_FEW, 1), 0);
 	lclose(&other);
 	lclose(&l);
 }
@@ -464,13 +429,6 @@ static int appends_alone(void *arg)
 Test(bare_remote, appends_go_to_logs, .fini = scratch_remove)
 {
 	map_on_nfs("{small=64K}");
-	cr_assert_eq(in_child(appends_alone, NULL), 0);
-	cr_assert_eq(logs(), 1);
-}
-
-Test(bare_remote, on_cephfs_appends_go_to_logs, .fini = scratch_remove)
-{
-	map_on_ceph();
 	cr_assert_eq(in_child(appends_alone, NULL), 0);
 	cr_assert_eq(logs(), 1);
 }

@@ -149,7 +149,6 @@ static void setup_parity(void)
 TestSuite(hosts_check, .init = kind_shared, .fini = scratch_remove, .timeout = 3600);
 TestSuite(hosts_check_local, .init = kind_local, .fini = scratch_remove, .timeout = 3600);
 TestSuite(hosts_check_small, .init = kind_small, .fini = scratch_remove, .timeout = 3600);
-TestSuite(hosts_check_shared_small, .init = kind_shared_small, .fini = scratch_remove, .timeout = 3600);
 TestSuite(hosts_check_near, .init = kind_near, .fini = near_remove, .timeout = 3600);
 TestSuite(hosts_check_near_home, .init = kind_near_home, .fini = near_remove, .timeout = 3600);
 TestSuite(hosts_check_copies, .init = setup_copies, .fini = near_remove, .timeout = 3600);
@@ -159,7 +158,6 @@ TestSuite(hosts_check_parity, .init = setup_parity, .fini = near_remove, .timeou
 Test(hosts_check, a_check_finds_no_damage_whichever_call_it_meets) { meet_all(CHECK); }
 Test(hosts_check_local, a_check_finds_no_damage_whichever_call_it_meets) { meet_all(CHECK); }
 Test(hosts_check_small, a_check_finds_no_damage_whichever_call_it_meets) { meet_all(CHECK); }
-Test(hosts_check_shared_small, a_check_finds_no_damage_whichever_call_it_meets) { meet_all(CHECK); }
 Test(hosts_check_near, a_check_finds_no_damage_whichever_call_it_meets) { meet_all(CHECK); }
 Test(hosts_check_near_home, a_check_finds_no_damage_whichever_call_it_meets) { meet_all(CHECK); }
 Test(hosts_check_copies, a_check_finds_no_damage_whichever_call_it_meets) { meet_all(CHECK); }
@@ -168,7 +166,6 @@ Test(hosts_check_parity, a_check_finds_no_damage_whichever_call_it_meets) { meet
 Test(hosts_check, a_repair_loses_nothing_whichever_call_it_meets) { meet_all(REPAIR); }
 Test(hosts_check_local, a_repair_loses_nothing_whichever_call_it_meets) { meet_all(REPAIR); }
 Test(hosts_check_small, a_repair_loses_nothing_whichever_call_it_meets) { meet_all(REPAIR); }
-Test(hosts_check_shared_small, a_repair_loses_nothing_whichever_call_it_meets) { meet_all(REPAIR); }
 Test(hosts_check_near, a_repair_loses_nothing_whichever_call_it_meets) { meet_all(REPAIR); }
 Test(hosts_check_near_home, a_repair_loses_nothing_whichever_call_it_meets) { meet_all(REPAIR); }
 Test(hosts_check_copies, a_repair_loses_nothing_whichever_call_it_meets) { meet_all(REPAIR); }
@@ -177,7 +174,6 @@ Test(hosts_check_parity, a_repair_loses_nothing_whichever_call_it_meets) { meet_
 Test(hosts_check, a_command_loses_nothing_of_what_is_done_at_any_call_of_it) { meet_commands(); }
 Test(hosts_check_local, a_command_loses_nothing_of_what_is_done_at_any_call_of_it) { meet_commands(); }
 Test(hosts_check_small, a_command_loses_nothing_of_what_is_done_at_any_call_of_it) { meet_commands(); }
-Test(hosts_check_shared_small, a_command_loses_nothing_of_what_is_done_at_any_call_of_it) { meet_commands(); }
 Test(hosts_check_near, a_command_loses_nothing_of_what_is_done_at_any_call_of_it) { meet_commands(); }
 Test(hosts_check_near_home, a_command_loses_nothing_of_what_is_done_at_any_call_of_it) { meet_commands(); }
 Test(hosts_check_copies, a_command_loses_nothing_of_what_is_done_at_any_call_of_it) { meet_commands(); }
@@ -186,7 +182,6 @@ Test(hosts_check_parity, a_command_loses_nothing_of_what_is_done_at_any_call_of_
 Test(hosts_check, a_collection_loses_nothing_whichever_call_it_meets) { meet_all(COLLECT); }
 Test(hosts_check_local, a_collection_loses_nothing_whichever_call_it_meets) { meet_all(COLLECT); }
 Test(hosts_check_small, a_collection_loses_nothing_whichever_call_it_meets) { meet_all(COLLECT); }
-Test(hosts_check_shared_small, a_collection_loses_nothing_whichever_call_it_meets) { meet_all(COLLECT); }
 Test(hosts_check_near, a_collection_loses_nothing_whichever_call_it_meets) { meet_all(COLLECT); }
 Test(hosts_check_near_home, a_collection_loses_nothing_whichever_call_it_meets) { meet_all(COLLECT); }
 Test(hosts_check_copies, a_collection_loses_nothing_whichever_call_it_meets) { meet_all(COLLECT); }

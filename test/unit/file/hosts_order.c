@@ -236,7 +236,6 @@ TestSuite(hosts_order_copies, .init = setup_copies, .fini = near_remove, .timeou
 TestSuite(hosts_order_apart, .init = setup_apart, .fini = scratch_remove, .timeout = 3600);
 TestSuite(hosts_order_local, .init = kind_local, .fini = scratch_remove, .timeout = 3600);
 TestSuite(hosts_order_small, .init = kind_small, .fini = scratch_remove, .timeout = 3600);
-TestSuite(hosts_order_shared_small, .init = kind_shared_small, .fini = scratch_remove, .timeout = 3600);
 TestSuite(hosts_order_spread, .init = kind_spread, .fini = near_remove, .timeout = 3600);
 
 Test(hosts_order, what_another_of_the_host_begins_is_read) { reads_what_another_of_its_host_begins(false); }
@@ -255,7 +254,6 @@ Test(hosts_order_copies, is_the_same_with_copies_of_the_logs) { play(true, false
 Test(hosts_order_spread, is_the_same_with_logs_in_several_backends) { play(true, false); }
 Test(hosts_order_local, is_the_same_on_a_local_file_system) { play(true, false); }
 Test(hosts_order_small, is_the_same_with_bytes_in_the_stub) { play(true, false); }
-Test(hosts_order_shared_small, is_the_same_with_bytes_in_the_stub) { play(true, false); }
 Test(hosts_order_apart, is_the_same_with_clocks_that_differ_if_it_is_closed_and_opened) { play(true, false); }
 Test(hosts_order_apart, a_truncation_behind_that_of_a_host_that_is_ahead_loses_nothing)
 {
@@ -275,12 +273,10 @@ Test(hosts_order_near, an_append_is_behind_what_is_closed_meanwhile)
 }
 Test(hosts_order_local, also_with_a_call_in_the_midst_of_another) { play(true, true); }
 Test(hosts_order_small, also_with_a_call_in_the_midst_of_another) { play(true, true); }
-Test(hosts_order_shared_small, also_with_a_call_in_the_midst_of_another) { play(true, true); }
 Test(hosts_order_spread, also_with_a_call_in_the_midst_of_another) { play(true, true); }
 Test(hosts_order, also_if_a_process_is_stopped_for_a_while) { play_with_stops(); }
 Test(hosts_order_local, also_if_a_process_is_stopped_for_a_while) { play_with_stops(); }
 Test(hosts_order_small, also_if_a_process_is_stopped_for_a_while) { play_with_stops(); }
-Test(hosts_order_shared_small, also_if_a_process_is_stopped_for_a_while) { play_with_stops(); }
 Test(hosts_order_near, also_if_a_process_is_stopped_for_a_while) { play_with_stops(); }
 Test(hosts_order_near_home, also_if_a_process_is_stopped_for_a_while) { play_with_stops(); }
 Test(hosts_order_spread, also_if_a_process_is_stopped_for_a_while) { play_with_stops(); }

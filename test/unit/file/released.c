@@ -316,31 +316,3 @@ Test(released, by_many_at_once_is_seen_elsewhere)
 		cr_assert_eq(wait_child(pids[i]), 0, "rank %d", i);
 	cr_assert_eq(wait_child(looks), 0);
 }
-
-static int writes_later(void *arg)
-{
-	struct lfile l = lopen("f", O_RDWR);
-
-	(void)arg;
-	lfill(&l, 100, LEN, 2);
-	return lclose(&l);
-}
-
-/* On CephFS the host's entry into the stub sets the time. This host is entered; its notice is purged. */
-Test(released, a_file_that_is_written_again_has_that_time_whoever_knows_of_the_host)
-{
-	char path[PATH_MAX], notice[PATH_MAX];
-	struct timespec old[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
-	struct stat st;
-	struct lfile l;
-
-	lpath("f", path)->store.shares_small = true;
-	l = lopen("f", O_RDWR | O_CREAT);
-	lfill(&l, 0, 2 * LEN, 1);
-	lclose(&l);
-	cr_assert(!stat(path, &st) && st.st_mtim.tv_sec > 1000);
-	cr_assert(find_file("notice.", notice) && !unlink(notice));
-	cr_assert_eq(utimensat(AT_FDCWD, path, old, 0), 0);
-	cr_assert_eq(in_child(writes_later, NULL), 0);
-	cr_assert(!stat(path, &st) && st.st_mtim.tv_sec > 1000);
-}
