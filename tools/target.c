@@ -259,6 +259,14 @@ static bool tidy(const char *path, char *out)
 	return snprintf(out + len, PATH_MAX - len, "/%s", base) < (int)(PATH_MAX - len);
 }
 
+/* Whether the canonical @path is in the backend of @m, where no link led to another. */
+static bool is_in(const struct plfs_mount *m, const char *path)
+{
+	size_t len = strlen(plfs_backend(m));
+
+	return !strncmp(path, plfs_backend(m), len) && (path[len] == '/' || !path[len]);
+}
+
 /* As plfs_path_map(), and tidy: verbs compare the path, and a walk takes the part below the backend. */
 static int map_tidily(const char *full, char *path, struct plfs_mount **m)
 {
@@ -266,7 +274,7 @@ static int map_tidily(const char *full, char *path, struct plfs_mount **m)
 	struct plfs_mount *first = *m;
 	char real[PATH_MAX];
 
-	if (ret != 1 || !is_untidy(path) || !tidy(path, real))
+	if (ret != 1 || !tidy(path, real) || (!is_untidy(path) && is_in(first, real)))
 		return ret;
 	ret = plfs_path_map(real, path, m);
 	if (ret == 1 && !strcmp(plfs_backend(*m), plfs_backend(first)))

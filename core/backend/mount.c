@@ -382,6 +382,30 @@ __attribute__((noinline)) bool mount_lacks_file(const struct plfs_mount *m, int 
 	return mount_lacks(m, stub_name(fd, name, sizeof(name)));
 }
 
+struct plfs_mount *mount_holding(struct plfs_mount *m, const char *path)
+{
+	struct plfs_mount *o;
+
+	if (*path != '/' || is_below(path, m->backend, m->backend_len))
+		return m;
+	o = mount_of_backend_path(path);
+	return o ? o : mount_lacks(m, path) ? NULL : m;
+}
+
+/* As mount_of_file(). */
+static __attribute__((noinline)) struct plfs_mount *holding_file(struct plfs_mount *m, int fd)
+{
+	char name[PATH_MAX];
+	struct plfs_mount *o = mount_holding(m, stub_name(fd, name, sizeof(name)));
+
+	return o ? o : m;
+}
+
+struct plfs_mount *mount_followed(struct plfs_mount *m, int fd)
+{
+	return likely(nr_mounts == 1) ? m : holding_file(m, fd);
+}
+
 int mount_path_unmap(const char *path, char *out)
 {
 	struct plfs_mount *m = *path == '/' ? mount_of_backend_path(path) : NULL;

@@ -62,6 +62,15 @@ bool mount_lacks(const struct plfs_mount *m, const char *path);
 /* The same of the open file @fd. */
 bool mount_lacks_file(const struct plfs_mount *m, int fd);
 
+/*
+ * The mount that holds what has the canonical absolute path @path, and was reached by a name below @m: @m,
+ * unless a symbolic link led out of its backend; NULL: no backend has it.
+ */
+struct plfs_mount *mount_holding(struct plfs_mount *m, const char *path);
+
+/* The same of the open file @fd; @m also where no backend has it. */
+struct plfs_mount *mount_followed(struct plfs_mount *m, int fd);
+
 /* Whether a file system (st_dev) holds a backend. */
 bool mount_has_dev(dev_t dev);
 bool mount_is_root(dev_t dev, ino_t ino);

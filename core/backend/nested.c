@@ -374,9 +374,13 @@ static bool may_move(struct plfs_mount *m, int fromfd, const char *from, int tof
 	    (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
 		return true;
 	/* its container, or those of what is in it, would stay behind */
-	if ((S_ISDIR(st.st_mode) || stub_marked(st.st_mode)) && real_dir(tofd, to, dir) &&
-	    mount_lacks(m, dir))
-		return real_dir(fromfd, from, dir) && mount_lacks(m, dir);
+	if ((S_ISDIR(st.st_mode) || stub_marked(st.st_mode)) && real_dir(tofd, to, dir)) {
+		o = mount_holding(m, dir);
+		if (real_dir(fromfd, from, dir) && mount_holding(m, dir) != o)
+			return false;
+		if (o != m)
+			return true;
+	}
 	if (!real_dir(fromfd, from, dir) || !has_path(m, dir) || !dir[m->backend_len])
 		return true;
 	s.uid = st.st_uid;

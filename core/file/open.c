@@ -229,10 +229,12 @@ static int doubt(int fd, const struct stat *st, int ret, bool inherited, struct 
 static int finish_open(struct plfs_mount *m, int fd, const struct stat *st, int flags, struct plfs_file **out,
 		       struct found *found)
 {
+	struct plfs_mount *there = mount_followed(m, fd);
 	int ret;
 
-	ret = file_new(found->below ? m : nested_now(m, fd), fd, st, flags & O_TRUNC ? flags | O_RDWR : flags,
-		       out);
+	if (there == m && !found->below)
+		there = nested_now(m, fd);
+	ret = file_new(there, fd, st, flags & O_TRUNC ? flags | O_RDWR : flags, out);
 	ret = doubt(fd, st, ret, false, out);
 	if (ret > 0) {
 		found->plain = st->st_ino;
@@ -266,7 +268,7 @@ void file_remove_unlinked(struct plfs_mount *m, int fd, const struct stat *st)
 	stub_unmark_in_use(fd);
 	if (stub_in_use(fd))
 		return;
-	m = nested_init_container(m, &c, fd, &stub, st);
+	m = nested_init_container(mount_followed(m, fd), &c, fd, &stub, st);
 	writer_table_remove_container(m, &c, st->st_ino);
 }
 

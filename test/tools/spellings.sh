@@ -90,6 +90,34 @@ links_followed() {
 	done
 }
 
+# A directory link into another backend: what is behind it is that backend's, for programs and for commands.
+links_between_backends() {
+	local other=$work/other map
+	near_setup
+	mkdir -p "$other/d"
+	ln -s "$other/d" "$back/link"
+	map="/plfs=$back{small=0}:/other=$other{small=0,near=$near,drain=none}"
+	seq 60000 >"$work/plain/f"
+	"$plfs" run -m "$map" sh -c 'cp "$1" /plfs/link/f; cp "$1" /plfs/g; mkdir /plfs/d; cp "$1" /plfs/d/h; cmp "$1" /other/d/f' - "$work/plain/f"
+	[ "$(near_logs)" = 1 ]
+	"$plfs" run -m "$map" python3 -c '
+import errno, os
+for f, a, b in ((os.rename, "g", "link/g"), (os.link, "g", "link/g"), (os.rename, "d", "link/d"), (os.rename, "link/f", "f")):
+    try:
+        f("/plfs/" + a, "/plfs/" + b)
+        raise SystemExit(f"{a}: not refused")
+    except OSError as e:
+        assert e.errno == errno.EXDEV, e
+os.rename("/plfs/link/f", "/plfs/link/e")'
+	sees 0 '^1 logical files.* 0 damaged' "$plfs" check -m "$map" "$back/link/e"
+	sees 0 ': 1 logs ' "$plfs" places -m "$map" /plfs/link/e
+	sees 0 '^1 logs moved home' "$plfs" drain -m "$map" /plfs/link/e
+	"$plfs" gc -q -a 0 -m "$map" "$back"
+	"$plfs" run -m "$map" sh -c 'cmp "$1" /other/d/e && cmp "$1" /plfs/link/e && cmp "$1" /plfs/d/h' - "$work/plain/f"
+	"$plfs" run -m "$map" rm /plfs/link/e
+	[ -z "$(find "$other" -name 'data.*')" ]
+}
+
 # flatten -r of "." makes all below it plain.
 flatten_spellings() {
 	local name
