@@ -9,25 +9,32 @@
 
 /* ---- unlink and rmdir ---- */
 
-/* Whether the last name in @path is "." or "..": the kernel refuses these, and removes nothing. */
-static bool ends_in_dots(const char *path)
+/* How many dots the last name in @path is, at most 2; 0: it is another name. */
+static int dots_at_end(const char *path)
 {
-	size_t len = strlen(path);
+	size_t len = strlen(path), end;
 
 	while (len && path[len - 1] == '/')
 		len--;
-	for (int dots = 0; len && path[len - 1] == '.' && dots < 2; dots++)
+	for (end = len; len && path[len - 1] == '.' && end - len < 2;)
 		len--;
-	return path[len] == '.' && (!len || path[len - 1] == '/');
+	return !len || path[len - 1] == '/' ? (int)(end - len) : 0;
 }
 
-/* A backend's root is where a mount hangs: busy, whatever is in it. */
-static int rmdir_mapped(const struct where *w)
+/*
+ * A backend's root is where a mount hangs: busy, whatever is in it. @path is the program's own: in w->path
+ * the dots at its end may have gone, which the kernel refuses.
+ */
+static int rmdir_mapped(const struct where *w, const char *path)
 {
+	int dots = dots_at_end(path);
 	struct stat st;
 
-	if (!ends_in_dots(w->path) && !sys.fstatat(w->dirfd, w->path, &st, AT_SYMLINK_NOFOLLOW) &&
-	    plfs_is_root(st.st_dev, st.st_ino))
+	if (sys.fstatat(w->dirfd, w->path, &st, AT_SYMLINK_NOFOLLOW))
+		return -errno;
+	if (dots && S_ISDIR(st.st_mode))
+		return dots == 1 ? -EINVAL : -ENOTEMPTY;
+	if (plfs_is_root(st.st_dev, st.st_ino))
 		return -EBUSY;
 	return sys.unlinkat(w->dirfd, w->path, AT_REMOVEDIR) ? -errno : 0;
 }
@@ -57,7 +64,7 @@ EXPORT int unlinkat(int dirfd, const char *path, int flags)
 		return (int)done(r);
 	if (!w.m || (flags & ~AT_REMOVEDIR))
 		return sys.unlinkat(w.dirfd, w.path, flags);
-	return (int)done(flags ? rmdir_mapped(&w) : plfs_unlink(w.m, w.dirfd, w.path));
+	return (int)done(flags ? rmdir_mapped(&w, path) : plfs_unlink(w.m, w.dirfd, w.path));
 }
 
 EXPORT int rmdir(const char *path)
@@ -69,7 +76,7 @@ EXPORT int rmdir(const char *path)
 		return (int)done(r);
 	if (!w.m)
 		return sys.rmdir(w.path);
-	return (int)done(rmdir_mapped(&w));
+	return (int)done(rmdir_mapped(&w, path));
 }
 
 EXPORT int remove(const char *path)
@@ -85,7 +92,7 @@ EXPORT int remove(const char *path)
 		return sys.remove(w.path);
 	r = plfs_unlink(w.m, w.dirfd, w.path);
 	if (r == -EISDIR)
-		r = rmdir_mapped(&w);
+		r = rmdir_mapped(&w, path);
 	return (int)done(r);
 }
 

@@ -36,7 +36,8 @@ struct run {
 	char why[2 * PATH_MAX]; /* with --wait: the last trouble of the last pass */
 	char **named; /* with --auto: the arguments */
 	int nr_named; /* -1: there is no --auto */
-	bool failed, gone; /* something could not be looked at; is not there */
+	bool failed; /* something could not be looked at */
+	bool gone;   /* a file that was named is not there */
 	bool misused; /* a backend of spread= was named */
 };
 

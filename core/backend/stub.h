@@ -57,6 +57,7 @@
  *           that only reads the file can hold a shared lock there. Then what the container's lock guards
  *           goes without byte 0, and a stub that has no container gets one by the word "claim".
  *   byte 2  shared, by every open file description: the file is open; exclusive: it is being made plain
+ *   byte 3  flock(2), where that may lock all bytes (stub_flock())
  */
 #ifndef PLFS_STUB_H
 #define PLFS_STUB_H

@@ -186,8 +186,14 @@ int stub_flock(int fd, int op)
 
 	if (type < 0)
 		return -EINVAL;
-	if (!io_fcntl(fd, op & LOCK_NB ? F_OFD_SETLK : F_OFD_SETLKW, &lk))
+	if (!io_fcntl(fd, F_OFD_SETLK, &lk))
 		return 0;
+	if (!(op & LOCK_NB) && (errno == EAGAIN || errno == EACCES)) {
+		/* as flock(): two that have it shared, and want it alone, would wait for each other */
+		stub_byte_lock(fd, F_OFD_SETLK, LOCK_FLOCK, F_UNLCK);
+		if (!io_fcntl(fd, F_OFD_SETLKW, &lk))
+			return 0;
+	}
 	return errno == EACCES			      ? -EWOULDBLOCK :
 	       errno == EINVAL || errno == ENOSYS ? -EOPNOTSUPP : -errno;
 }

@@ -101,7 +101,7 @@ bool store_kind_set(struct store *s, const struct statfs *fs)
 	s->keeps_order = has_one_order(fs);
 	s->coherent = !s->remote || shares_names(fs);
 	s->late_sizes = is_gluster(s, fs);
-	/* NFS, Lustre, GlusterFS; CephFS keeps the two apart. Of others it is not known. */
+	/* NFS, Lustre and GlusterFS do; CephFS keeps the two apart; of others it is not known. */
 	s->flock_is_range = s->remote && !is_ceph(s, fs);
 	s->zeros_reserve = fs->f_type == EXT4_SUPER_MAGIC || fs->f_type == XFS_SUPER_MAGIC;
 	s->allocates_ahead = fs->f_type == EXT4_SUPER_MAGIC;

@@ -186,6 +186,13 @@ CASE(removals)
 	T(rmdir(at(".")));
 	T(rmdir(at("./")));
 	T(rmdir(at("d/..")));
+	T(mkdir(at("e"), 0700));
+	T(chdir(at("d")));
+	T(rmdir("../e/."));
+	T(rmdir("../e/./"));
+	T(rmdir("../d/.."));
+	T(remove("../e/."));
+	T(chdir(".."));
 	T(rmdir(at("d/")));
 	T(mkdir(at("x/y"), 0700));
 	T(mkdirat(AT_FDCWD, at("m"), 0751));

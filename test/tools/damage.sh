@@ -369,6 +369,14 @@ check_cut_live_file() {
 	repairs 1 'remains: hostdir'
 	[ "$(find "$c" -name 'live.*' | wc -l)" = 4 ]
 	fails_to_read f
+	for cut in 5000 20000 40000; do # among the records, before the checksums, before the staged bytes
+		rm -f "$back/f"
+		block=20000 damaged_file f kill
+		for live in "$c"/hostdir.*/live.*; do truncate -s $cut "$live"; done
+		checks 1 'damage: '
+		grep -q '^1 logical files' "$work/said"
+		repairs 1 'remains: ' -p
+	done
 }
 
 fails_to_read() { ! "$plfs" run -m "$map" cat "/plfs/$1" >/dev/null 2>&1; }

@@ -8,6 +8,7 @@
 #include "core/admin/repair/forget.h"
 #include "core/admin/repair/notes.h"
 #include "core/admin/repair/rebuild.h"
+#include "core/admin/scan/scan_log.h"
 #include "core/backend/names.h"
 #include "core/backend/writer_table.h"
 #include "core/base/io.h"
@@ -194,13 +195,15 @@ static void report_finished(struct repair *r, int ret, const struct scan_live *l
 	repair_report(r, ret, how->at_home ? "finished-home" : "finished", live->path, text);
 }
 
-/* What its log lost would read as a hole, or as others; it is reported already. */
+/* What its log lost would read as a hole, or as others. All of these are reported already. */
 static bool has_lost_bytes(const struct scan *l, const struct scan_live *live)
 {
 	const struct scan_log *log = live->log == SCAN_NONE ? NULL : l->logs[live->log];
 
-	return log && (log->records_end > (live->state.stranded ? live->sure_len : live->readable_len) ||
-		       (log->needed && log->state == -ENOENT));
+	if (live->sums_cut || live->staged_end < live->state.flushed_len + live->state.staged_len)
+		return true;
+	return log &&
+	       (log->records_end > scan_readable_len(l, log) || (log->needed && log->state == -ENOENT));
 }
 
 static int finish_logs(struct repair *r)

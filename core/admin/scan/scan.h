@@ -66,7 +66,8 @@ struct scan_live {
 	bool unmapped;     /* its process could not map files: it has what was released alone */
 	uint64_t unplaced; /* so many bytes of the log were written later: nobody knows their places */
 	uint64_t sure_len; /* stranded: the bytes of the log that survived its host's restart for certain */
-	uint64_t readable_len; /* of the log, staged bytes included */
+	bool sums_cut;     /* it lacks checksums of the log's end */
+	uint64_t staged_end; /* the log's length with the staged bytes that are there */
 	struct live_state state;
 	struct index_record *records;
 };

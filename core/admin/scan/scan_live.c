@@ -71,11 +71,11 @@ static void report_owner(struct scan *l, const struct scan_live *live)
 			     "%s; it could not map files: everything that it had released can be read, and what it "
 			     "wrote later is lost, of which about %llu bytes are in the log%s",
 			     what[live->owner], (unsigned long long)live->unplaced, repair);
-	else if (live->readable_len < live->state.flushed_len + live->state.staged_len)
+	else if (live->staged_end < live->state.flushed_len + live->state.staged_len)
 		findings_add(l->found, PLFS_DAMAGED, "live-cut", live->path, 0,
 			     "cut short: the last %llu bytes that its process wrote are not there",
 			     (unsigned long long)(live->state.flushed_len + live->state.staged_len -
-						  live->readable_len));
+						  live->staged_end));
 	else if (live->owner != OWNER_LIVES && stat_log(l, live, &st) == -ENOENT)
 		findings_add(l->found, PLFS_NOTED, code, live->path, 0, "%s", what[live->owner]);
 	else if (live->owner != OWNER_LIVES)
@@ -158,8 +158,8 @@ out:
 	store_close(s, &h);
 }
 
-/* The log's length up to which its bytes can be read; a live file that was cut short lacks staged ones. */
-static uint64_t readable_len(const struct scan *l, const struct scan_live *live)
+/* A live file that was cut short lacks staged bytes. */
+static uint64_t staged_end(const struct scan *l, const struct scan_live *live)
 {
 	uint64_t staged = live->state.staged_len, have;
 	char full[CONTAINER_PATH_LEN];
@@ -195,7 +195,7 @@ static int scan_live_file(struct scan *l, uint32_t no)
 			     "sets it aside, and the last writes of a process with it", strerror(-live->ret));
 		mend_live(l, live);
 	} else {
-		live->readable_len = readable_len(l, live);
+		live->staged_end = staged_end(l, live);
 		live->unmapped = live_is_unmapped(l->c, live->path);
 		live->unplaced = live->unmapped && live->owner >= OWNER_SEEMS_DEAD ? unplaced(l, live) : 0;
 		report_owner(l, live);

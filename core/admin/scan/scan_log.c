@@ -243,6 +243,12 @@ static int check_live_chunks(struct log_scan *ll)
 	if (!live || live->ret || live->state.stranded || ll->l->check->quick)
 		return 0;
 	ret = live_load_sums(ll->l->c, live->path, &sums);
+	if (ret == -EBADMSG) {
+		ll->l->lives[ll->log->live].sums_cut = true;
+		findings_add(ll->l->found, PLFS_DAMAGED, "live-cut", live->path, 0,
+			     "cut short: the checksums of the log's end are not there");
+		return 0;
+	}
 	if (ret == -ENOENT || ret == -EAGAIN) /* just closed, or changing too fast */
 		return 0;
 	if (ret)
@@ -281,19 +287,18 @@ static int check_sums(struct log_scan *ll)
 
 /* ---- all ---- */
 
-/* The length of the log up to which its bytes can be read, staged ones included. */
-static uint64_t readable_len(const struct scan *l, const struct scan_log *log)
+uint64_t scan_readable_len(const struct scan *l, const struct scan_log *log)
 {
 	const struct scan_live *live = log->live == SCAN_NONE ? NULL : &l->lives[log->live];
 
 	if (live && live->state.stranded)
 		return live->sure_len;
-	return max_u64(log->len, live ? live->readable_len : 0);
+	return max_u64(log->len, live && !live->ret ? live->staged_end : 0);
 }
 
 static int check_length(struct scan *l, struct scan_log *log)
 {
-	uint64_t have = readable_len(l, log), want = log->records_end;
+	uint64_t have = scan_readable_len(l, log), want = log->records_end;
 	const struct finding *f;
 
 	if (want <= have)

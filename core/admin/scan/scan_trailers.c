@@ -20,8 +20,8 @@ struct trailers_scan {
 	uint64_t missing_at; /* the first of them; at a second look another, if the log is being written */
 	uint32_t *known;     /* the blocks that node indexes have, in their order */
 	uint32_t nr_known, at; /* at: the one that was found last */
-	struct digests digests; /* of all known blocks and their records; digested: since one was missing */
-	bool digested;
+	struct digests digests; /* of all known blocks and their records */
+	bool digested; /* these are made at the first block that is not the expected one */
 };
 
 static int list_known(struct trailers_scan *ll)

@@ -6,6 +6,8 @@
  */
 #include "test/lib/scratch.h"
 
+#include "test/lib/flags.h"
+
 #include "core/base/bytes.h"
 #include "core/file/file.h"
 #include "core/backend/mount.h"
@@ -338,6 +340,37 @@ Test(remote_fuse, flock_locks_no_byte_that_the_library_needs, .fini = scratch_re
 	lclose(&other);
 	cr_assert_eq(plfs_flock(l.fd, LOCK_EX | LOCK_NB), 0);
 	lclose(&l);
+}
+
+static int upgrades(void *arg)
+{
+	struct lfile l = lopen("f", O_RDWR);
+
+	if (plfs_flock(l.fd, LOCK_SH))
+		return 1;
+	raise_flag(arg ? &shared->started : &shared->claimed);
+	await(arg ? &shared->claimed : &shared->started);
+	if (plfs_flock(l.fd, LOCK_EX) || plfs_flock(l.fd, LOCK_UN))
+		return 1;
+	return lclose(&l);
+}
+
+Test(remote_fuse, two_that_upgrade_an_flock_do_not_wait_for_each_other, .fini = scratch_remove, .timeout = 60)
+{
+	struct lfile l;
+	pid_t one, two;
+
+	sys_init();
+	real_statfs = sys.statfs;
+	sys.statfs = as_fuse;
+	scratch_map("{small=0}");
+	l = lopen("f", O_RDWR | O_CREAT);
+	lclose(&l);
+	share();
+	one = start_child(upgrades, &l);
+	two = start_child(upgrades, NULL);
+	cr_assert_eq(wait_child(one), 0);
+	cr_assert_eq(wait_child(two), 0);
 }
 
 /* ---- on GlusterFS ---- */
