@@ -473,6 +473,10 @@ static int fill_window(struct logset *set, struct logset_log *log, size_t len, u
 		set->window_bytes += want;
 	}
 	n = read_checked(set, log, log->window, want, len, from, unsummed >= len);
+	if (unlikely(n == -EIO)) { /* perhaps for what is ahead alone */
+		want = (uint32_t)min_u64(want, round_up_u64(from + len, CHUNK) - from);
+		n = read_checked(set, log, log->window, want, len, from, unsummed >= len);
+	}
 	if (n < 0)
 		return (int)n;
 	log->win_off = from;
