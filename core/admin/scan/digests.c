@@ -44,6 +44,9 @@ static int grow(struct digests *d)
 
 int digests_add(struct digests *d, uint64_t digest)
 {
+	d->full |= d->nr == DIGESTS_MAX;
+	if (d->full)
+		return 0;
 	if (d->nr * 2 >= d->cap && grow(d))
 		return -ENOMEM;
 	put(d, digest);
@@ -56,7 +59,7 @@ bool digests_have(const struct digests *d, uint64_t digest)
 
 	while (d->cap && d->slots[i] && d->slots[i] != digest)
 		i = (i + 1) & (d->cap - 1);
-	return d->cap && d->slots[i];
+	return d->full || (d->cap && d->slots[i]);
 }
 
 void digests_free(struct digests *d)

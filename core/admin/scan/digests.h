@@ -8,10 +8,13 @@
 
 #include "core/base/base.h"
 
+#define DIGESTS_MAX (1 << 20) /* 16 MiB; beyond that everything may be among them */
+
 /* All zeros to begin with. */
 struct digests {
 	uint64_t *slots; /* 0: free; mem_alloc()ed */
 	size_t nr, cap;  /* cap: a power of 2 */
+	bool full;
 };
 
 /* The digest of @len bytes. */

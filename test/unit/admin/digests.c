@@ -26,6 +26,19 @@ Test(digests, have_what_was_added_and_nothing_else)
 	cr_assert(!digests_have(&d, 1));
 }
 
+/* A stranger's index may have as many as it likes. */
+Test(digests, take_no_more_memory_than_they_may)
+{
+	struct digests d = { 0 };
+
+	for (uint64_t i = 1; i <= 2 * DIGESTS_MAX; i++)
+		cr_assert_eq(digests_add(&d, i * 0x9e3779b97f4a7c15), 0);
+	cr_assert_leq(d.cap, 2 * DIGESTS_MAX);
+	for (uint64_t i = 1; i <= 2 * DIGESTS_MAX; i++)
+		cr_assert(digests_have(&d, i * 0x9e3779b97f4a7c15));
+	digests_free(&d);
+}
+
 /* In a full row of slots each is found, also behind the end of the table. */
 Test(digests, that_want_the_same_slot_are_all_found)
 {
