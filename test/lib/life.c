@@ -295,7 +295,7 @@ static void check_afterwards(int fds)
 	if (count_files("data.") + count_files("live.") + count_files("index."))
 		die("%d logs, %d live files, %d indexes are left behind", count_files("data."),
 		    count_files("live."), count_files("index."));
-	/* Where no header can be read, no directory opened or looked at, containers stay: they are plfs gc's. */
+	/* Where no header can be read, no directory opened or looked at, a container stays: it is gc's. */
 	if (persisted && (bad_call == CALL_PREAD || bad_call == CALL_OPENAT || bad_call == CALL_FSTAT) &&
 	    plfs_gc(lpath("", path), &gc))
 		die("gc");
