@@ -92,7 +92,7 @@ links_followed() {
 
 # A directory link into another backend: what is behind it is that backend's, for programs and for commands.
 links_between_backends() {
-	local other=$work/other map
+	local other=$work/linked map
 	near_setup
 	mkdir -p "$other/d"
 	ln -s "$other/d" "$back/link"
@@ -112,7 +112,7 @@ os.rename("/plfs/link/f", "/plfs/link/e")'
 	sees 0 '^1 logical files.* 0 damaged' "$plfs" check -m "$map" "$back/link/e"
 	sees 0 ': 1 logs ' "$plfs" places -m "$map" /plfs/link/e
 	sees 0 '^1 logs moved home' "$plfs" drain -m "$map" /plfs/link/e
-	"$plfs" gc -q -a 0 -m "$map" "$back"
+	"$plfs" gc -a 0 -m "$map" "$back"
 	"$plfs" run -m "$map" sh -c 'cmp "$1" /other/d/e && cmp "$1" /plfs/link/e && cmp "$1" /plfs/d/h' - "$work/plain/f"
 	"$plfs" run -m "$map" rm /plfs/link/e
 	[ -z "$(find "$other" -name 'data.*')" ]
