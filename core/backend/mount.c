@@ -360,26 +360,14 @@ __attribute__((noinline)) struct plfs_mount *mount_of_file(int fd)
 	return mount_of_backend_path(stub_name(fd, name, sizeof(name)));
 }
 
-bool mount_lacks(const struct plfs_mount *m, const char *path)
+/* Whether @path is outside of the backend of @m, also by the name that this has now. */
+static bool has_left(const struct plfs_mount *m, const char *path)
 {
-	bool left = false;
-	char *now;
+	char *now = mem_alloc(PATH_MAX); /* the stack may be small */
+	bool left = now && *stub_name(m->dirfd, now, PATH_MAX) == '/' && !is_below(path, now, strlen(now));
 
-	if (*path != '/' || mount_of_backend_path(path))
-		return false;
-	now = mem_alloc(PATH_MAX); /* the stack may be small */
-	if (now && *stub_name(m->dirfd, now, PATH_MAX) == '/')
-		left = !is_below(path, now, strlen(now));
 	mem_free(now);
 	return left;
-}
-
-/* As mount_of_file(). */
-__attribute__((noinline)) bool mount_lacks_file(const struct plfs_mount *m, int fd)
-{
-	char name[PATH_MAX];
-
-	return mount_lacks(m, stub_name(fd, name, sizeof(name)));
 }
 
 struct plfs_mount *mount_holding(struct plfs_mount *m, const char *path)
@@ -389,22 +377,25 @@ struct plfs_mount *mount_holding(struct plfs_mount *m, const char *path)
 	if (*path != '/' || is_below(path, m->backend, m->backend_len))
 		return m;
 	o = mount_of_backend_path(path);
-	return o ? o : mount_lacks(m, path) ? NULL : m;
+	return o ? o : has_left(m, path) ? NULL : m;
 }
 
 /* As mount_of_file(). */
 static __attribute__((noinline)) struct plfs_mount *holding_file(struct plfs_mount *m, int fd)
 {
 	char name[PATH_MAX];
-	struct plfs_mount *o = mount_holding(m, stub_name(fd, name, sizeof(name)));
 
-	return o ? o : m;
+	return mount_holding(m, stub_name(fd, name, sizeof(name)));
 }
 
 struct plfs_mount *mount_followed(struct plfs_mount *m, int fd)
 {
-	return likely(nr_mounts == 1) ? m : holding_file(m, fd);
+	struct plfs_mount *o = likely(nr_mounts == 1) ? m : holding_file(m, fd);
+
+	return o ? o : m;
 }
+
+bool mount_lacks_file(struct plfs_mount *m, int fd) { return !holding_file(m, fd); }
 
 int mount_path_unmap(const char *path, char *out)
 {

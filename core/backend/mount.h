@@ -54,22 +54,17 @@ struct plfs_mount *mount_of_backend_path(const char *path);
 struct plfs_mount *mount_of_file(int fd);
 
 /*
- * Whether what has the canonical absolute path @path, and was reached by a name below @m, is in no backend: a
- * symbolic link led out of it. False if @path is not known, or the backend has been moved.
- */
-bool mount_lacks(const struct plfs_mount *m, const char *path);
-
-/* The same of the open file @fd. */
-bool mount_lacks_file(const struct plfs_mount *m, int fd);
-
-/*
  * The mount that holds what has the canonical absolute path @path, and was reached by a name below @m: @m,
- * unless a symbolic link led out of its backend; NULL: no backend has it.
+ * unless a symbolic link led out of its backend; NULL: no backend has it. @m if @path is not known, or the
+ * backend has been moved.
  */
 struct plfs_mount *mount_holding(struct plfs_mount *m, const char *path);
 
 /* The same of the open file @fd; @m also where no backend has it. */
 struct plfs_mount *mount_followed(struct plfs_mount *m, int fd);
+
+/* Whether no backend has it. */
+bool mount_lacks_file(struct plfs_mount *m, int fd);
 
 /* Whether a file system (st_dev) holds a backend. */
 bool mount_has_dev(dev_t dev);

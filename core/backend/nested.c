@@ -272,6 +272,13 @@ struct plfs_mount *nested_now(struct plfs_mount *m, int fd)
 	return likely(!leads_elsewhere(m, &dev)) ? m : mount_there(m, fd);
 }
 
+struct plfs_mount *nested_holding(struct plfs_mount *m, int fd, bool below)
+{
+	struct plfs_mount *o = mount_followed(m, fd);
+
+	return o != m || below ? o : nested_now(m, fd);
+}
+
 struct plfs_mount *nested_find_below(struct plfs_mount *m, const struct container *c, int fd)
 {
 	int saved ERRNO_KEPT = errno;
@@ -369,19 +376,19 @@ static bool may_move(struct plfs_mount *m, int fromfd, const char *from, int tof
 	struct seeking s = { .m = m };
 	struct plfs_mount *o;
 	struct stat st;
+	bool known;
 
 	if (sys.fstatat(fromfd, from, &st, AT_SYMLINK_NOFOLLOW) ||
 	    (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
 		return true;
-	/* its container, or those of what is in it, would stay behind */
-	if ((S_ISDIR(st.st_mode) || stub_marked(st.st_mode)) && real_dir(tofd, to, dir)) {
-		o = mount_holding(m, dir);
-		if (real_dir(fromfd, from, dir) && mount_holding(m, dir) != o)
-			return false;
-		if (o != m)
-			return true;
-	}
-	if (!real_dir(fromfd, from, dir) || !has_path(m, dir) || !dir[m->backend_len])
+	/* its container, or those of what is in it, would stay behind in another backend */
+	known = (S_ISDIR(st.st_mode) || stub_marked(st.st_mode)) && real_dir(tofd, to, dir);
+	o = known ? mount_holding(m, dir) : m;
+	if (!real_dir(fromfd, from, dir))
+		return o == m;
+	if (known && mount_holding(m, dir) != o)
+		return false;
+	if (o != m || !has_path(m, dir) || !dir[m->backend_len])
 		return true;
 	s.uid = st.st_uid;
 	memmove(dir, dir + m->backend_len + 1, strlen(dir + m->backend_len));

@@ -21,6 +21,12 @@
  */
 struct plfs_mount *nested_now(struct plfs_mount *m, int fd);
 
+/*
+ * The mount that holds the stub @fd: another one if a symbolic link led out of the backend of @m, else as
+ * nested_now(). @below: its name is of the directory that @m has open.
+ */
+struct plfs_mount *nested_holding(struct plfs_mount *m, int fd, bool below);
+
 /* mount_has_dev(), also of a file system that is mounted over a backend by now. It makes calls for others. */
 bool nested_has_dev(dev_t dev);
 

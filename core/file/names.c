@@ -57,9 +57,7 @@ static void doomed_look(struct doomed *d, struct plfs_mount *m, int dirfd, const
 		msg_debug(MSG_PATH, "%s: cannot read the stub, its container stays: %s", path,
 			  strerror(-d->fd));
 	else
-		d->m = mount_followed(m, d->fd); /* as long as it has a name; so the next */
-	if (d->fd >= 0 && d->m == m && dirfd != m->dirfd)
-		d->m = nested_now(m, d->fd);
+		d->m = nested_holding(m, d->fd, dirfd == m->dirfd); /* as long as it has a name */
 }
 
 /* Once it has no name, nobody but who has it open sees its mode, which is given back. */

@@ -229,12 +229,10 @@ static int doubt(int fd, const struct stat *st, int ret, bool inherited, struct 
 static int finish_open(struct plfs_mount *m, int fd, const struct stat *st, int flags, struct plfs_file **out,
 		       struct found *found)
 {
-	struct plfs_mount *there = mount_followed(m, fd);
 	int ret;
 
-	if (there == m && !found->below)
-		there = nested_now(m, fd);
-	ret = file_new(there, fd, st, flags & O_TRUNC ? flags | O_RDWR : flags, out);
+	ret = file_new(nested_holding(m, fd, found->below), fd, st, flags & O_TRUNC ? flags | O_RDWR : flags,
+		       out);
 	ret = doubt(fd, st, ret, false, out);
 	if (ret > 0) {
 		found->plain = st->st_ino;
