@@ -236,10 +236,11 @@ int plfs_before_user(struct plfs_file *f, uid_t uid);
 void plfs_note_record_lock(struct plfs_file *f);
 
 /*
- * flock(2) of the description @fd, where the file system's own would lock bytes that the library needs.
- * plfs_flocks(): whether it is so for the file. 0; -EOPNOTSUPP: the file system's own it is; -errno.
+ * The library's own flock(2) of the description @fd, for files whose file system would lock bytes that the
+ * library needs: those of which plfs_has_own_flock() is true. 0; -EOPNOTSUPP: locks of bytes do not work
+ * there, use the file system's; -errno, as of flock(2).
  */
-bool plfs_flocks(const struct plfs_file *f);
+bool plfs_has_own_flock(const struct plfs_file *f);
 int plfs_flock(int fd, int op);
 
 /*

@@ -135,7 +135,7 @@ EXPORT int flock(int fd, int op)
 		return sys.flock(fd, op);
 	if (what != LOCK_EX)
 		r = plfs_commit(f->file);
-	ours = plfs_flocks(f->file);
+	ours = plfs_has_own_flock(f->file);
 	fd_put(f); /* nothing is held while the kernel waits */
 	if (!r)
 		r = lock_whole(fd, op, ours);

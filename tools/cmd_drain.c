@@ -20,7 +20,7 @@ struct wanted {
 	char *name, *path;
 	struct plfs_mount *m; /* NULL: its backend is not there */
 	bool is_place, is_below; /* of a directory that was named: it may be gone meanwhile */
-	bool is_gone;
+	bool is_gone; /* a file that is not there */
 	uint64_t nr_left; /* by the last pass; also what is elsewhere, and what could not be looked at */
 };
 
@@ -37,7 +37,6 @@ struct run {
 	char **named; /* with --auto: the arguments */
 	int nr_named; /* -1: there is no --auto */
 	bool failed; /* something could not be looked at */
-	bool gone;   /* a file that was named is not there */
 	bool misused; /* a backend of spread= was named */
 };
 
@@ -151,11 +150,10 @@ static void drain_one(struct run *r, struct wanted *t)
 		ret = 0;
 	if (t->is_place && d->closed_only)
 		d->nr_left += d->nr_open;
-	t->nr_left = d->nr_left - left + d->nr_elsewhere - elsewhere + (ret != 0);
+	t->is_gone = ret == -ENOENT && !t->is_place;
+	t->nr_left = d->nr_left - left + d->nr_elsewhere - elsewhere + (ret && !t->is_gone);
 	if (!ret)
 		return;
-	t->is_gone = ret == -ENOENT && !t->is_place;
-	r->gone |= t->is_gone;
 	r->failed |= !t->is_gone;
 	if (r->w.waits && !t->is_gone) {
 		snprintf(r->why, sizeof(r->why), "%s: %s", t->name, strerror(-ret));
@@ -170,16 +168,19 @@ static void drain_one(struct run *r, struct wanted *t)
 static int drain_all(struct run *r)
 {
 	struct plfs_drain *d = &r->drain;
+	bool gone = false;
 
 	d->nr_left = d->nr_elsewhere = 0;
 	r->failed = false;
 	*r->why = '\0';
-	for (size_t i = 0; i < r->nr; i++)
+	for (size_t i = 0; i < r->nr; i++) {
 		if (!r->v[i].is_gone)
 			drain_one(r, &r->v[i]);
+		gone |= r->v[i].is_gone;
+	}
 	return d->nr_lost				     ? DRAIN_LOST :
 	       r->failed || d->nr_left || d->nr_elsewhere ? DRAIN_LEFT :
-	       r->gone					     ? TOOL_FAILED : TOOL_OK;
+	       gone					     ? TOOL_FAILED : TOOL_OK;
 }
 
 static int drain_and_wait(struct run *r)
@@ -198,7 +199,7 @@ static int drain_and_wait(struct run *r)
 		return rc;
 	progress_hide(&r->progress);
 	for (size_t i = 0; i < r->nr; i++)
-		if (r->v[i].nr_left && !r->v[i].is_gone)
+		if (r->v[i].nr_left)
 			tool_error("%s: not all is in the backend", r->v[i].name);
 	if (*r->why)
 		tool_error("%s", r->why);

@@ -307,15 +307,16 @@ bool target_find(const char *name, char *path, struct plfs_mount **m)
 /* The path that the link @path holds, absolute, into @full. 0; -errno. */
 static int read_link(const char *path, char *full)
 {
-	char dir[PATH_MAX], to[PATH_MAX];
+	char to[PATH_MAX];
 	ssize_t n = readlink(path, to, sizeof(to) - 1);
+	int dir_len = (int)(strrchr(path, '/') + 1 - path);
 
 	if (n < 0)
 		return -errno;
 	to[n] = '\0';
-	snprintf(dir, sizeof(dir), "%s", *to == '/' ? "" : path);
-	*(*dir ? strrchr(dir, '/') + 1 : dir) = '\0';
-	return snprintf(full, PATH_MAX, "%s%s", dir, to) < PATH_MAX ? 0 : -ENAMETOOLONG;
+	if (*to == '/')
+		dir_len = 0;
+	return snprintf(full, PATH_MAX, "%.*s%s", dir_len, path, to) < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
 bool target_follow(const char *name, char *path, struct plfs_mount **m)

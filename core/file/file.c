@@ -402,7 +402,7 @@ int plfs_before_user(struct plfs_file *f, uid_t uid)
 	return ret;
 }
 
-bool plfs_flocks(const struct plfs_file *f) { return f->ino->m->store.flock_is_range; }
+bool plfs_has_own_flock(const struct plfs_file *f) { return f->ino->m->store.flock_is_range; }
 
 int plfs_flock(int fd, int op)
 {

@@ -445,7 +445,7 @@ static bool is_in_order(const struct logset_log *log, uint64_t log_off)
  */
 static int fill_window(struct logset *set, struct logset_log *log, size_t len, uint64_t log_off)
 {
-	uint64_t from, unsummed;
+	uint64_t from, unsummed, needed;
 	uint32_t want;
 	ssize_t n;
 
@@ -473,8 +473,9 @@ static int fill_window(struct logset *set, struct logset_log *log, size_t len, u
 		set->window_bytes += want;
 	}
 	n = read_checked(set, log, log->window, want, len, from, unsummed >= len);
-	if (unlikely(n == -EIO)) { /* perhaps for what is ahead alone */
-		want = (uint32_t)min_u64(want, round_up_u64(from + len, CHUNK) - from);
+	needed = round_up_u64(from + len, CHUNK) - from;
+	if (unlikely(n == -EIO) && needed < want) { /* perhaps for what is ahead alone */
+		want = (uint32_t)needed;
 		n = read_checked(set, log, log->window, want, len, from, unsummed >= len);
 	}
 	if (n < 0)

@@ -230,10 +230,9 @@ static int posix_identify(struct store *s, int h, struct store_identity *id)
 }
 
 /*
- * The size that a file has got here becomes the one that listings tell. On a dispersed volume of GlusterFS a
- * client keeps the size of what it changes to itself for a second or more, and yet hands the kernel those of
- * the servers with each listing of the directory: then the file ends there, for the kernel, and what was
- * stored in its maps behind that is lost, and SIGBUS the next time.
+ * A client of a dispersed volume of GlusterFS tells its servers a file's new size a second or more later. Each
+ * listing of the directory hands the kernel the servers' old size. The kernel then cuts the file's maps there:
+ * what was stored in them is lost, and the next store raises SIGBUS. A sync tells the servers at once.
  */
 static int settle_size(struct store *s, int h)
 {

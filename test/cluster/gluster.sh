@@ -4,8 +4,8 @@
 #
 # By itself it lets a host go on for a second with what it knew of a file, keeps back what was written, and answers reads from what it
 # read before, so that not even two plain programs see each other's bytes after a lock or an fsync. All of that is switched off here,
-# as is advised for programs that share files. What stays: pages that the kernel of a host has are not always read again, so that of two
-# plain programs that count under a lock most of the counts are lost (counted_at_once of two_hosts.py).
+# as is advised for programs that share files. What stays: two plain programs that count under a lock lose most
+# counts, probably because a host's kernel does not read again the pages that it has (counted_at_once of two_hosts.py).
 
 gluster_missing() {
 	local program

@@ -200,7 +200,7 @@ static bool has_lost_bytes(const struct scan *l, const struct scan_live *live)
 {
 	const struct scan_log *log = live->log == SCAN_NONE ? NULL : l->logs[live->log];
 
-	if (live->sums_cut || live->staged_end < live->state.flushed_len + live->state.staged_len)
+	if (live->sums_cut || scan_live_lacks(live))
 		return true;
 	return log &&
 	       (log->records_end > scan_readable_len(l, log) || (log->needed && log->state == -ENOENT));

@@ -42,10 +42,11 @@ static int grow(struct digests *d)
 	return 0;
 }
 
+static bool is_full(const struct digests *d) { return d->nr == DIGESTS_MAX; }
+
 int digests_add(struct digests *d, uint64_t digest)
 {
-	d->full |= d->nr == DIGESTS_MAX;
-	if (d->full)
+	if (is_full(d))
 		return 0;
 	if (d->nr * 2 >= d->cap && grow(d))
 		return -ENOMEM;
@@ -59,7 +60,7 @@ bool digests_have(const struct digests *d, uint64_t digest)
 
 	while (d->cap && d->slots[i] && d->slots[i] != digest)
 		i = (i + 1) & (d->cap - 1);
-	return d->full || (d->cap && d->slots[i]);
+	return is_full(d) || (d->cap && d->slots[i]);
 }
 
 void digests_free(struct digests *d)

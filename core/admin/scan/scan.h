@@ -72,6 +72,12 @@ struct scan_live {
 	struct index_record *records;
 };
 
+/* So many staged bytes are missing from the live file, which was cut short. */
+static inline uint64_t scan_live_lacks(const struct scan_live *live)
+{
+	return live->state.flushed_len + live->state.staged_len - live->staged_end;
+}
+
 /* Unreadable bytes of a log. */
 struct scan_bad {
 	uint32_t log;

@@ -71,11 +71,10 @@ static void report_owner(struct scan *l, const struct scan_live *live)
 			     "%s; it could not map files: everything that it had released can be read, and what it "
 			     "wrote later is lost, of which about %llu bytes are in the log%s",
 			     what[live->owner], (unsigned long long)live->unplaced, repair);
-	else if (live->staged_end < live->state.flushed_len + live->state.staged_len)
+	else if (scan_live_lacks(live))
 		findings_add(l->found, PLFS_DAMAGED, "live-cut", live->path, 0,
 			     "cut short: the last %llu bytes that its process wrote are not there",
-			     (unsigned long long)(live->state.flushed_len + live->state.staged_len -
-						  live->staged_end));
+			     (unsigned long long)scan_live_lacks(live));
 	else if (live->owner != OWNER_LIVES && stat_log(l, live, &st) == -ENOENT)
 		findings_add(l->found, PLFS_NOTED, code, live->path, 0, "%s", what[live->owner]);
 	else if (live->owner != OWNER_LIVES)

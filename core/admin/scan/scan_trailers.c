@@ -20,8 +20,8 @@ struct trailers_scan {
 	uint64_t missing_at; /* the first of them; at a second look another, if the log is being written */
 	uint32_t *known;     /* the blocks that node indexes have, in their order */
 	uint32_t nr_known, at; /* at: the one that was found last */
-	struct digests digests; /* of all known blocks and their records */
-	bool digested; /* these are made at the first block that is not the expected one */
+	/* of all known blocks and their records; made at the first block that is not the expected one */
+	struct digests digests;
 };
 
 static int list_known(struct trailers_scan *ll)
@@ -69,7 +69,6 @@ static int digest_known(struct trailers_scan *ll)
 	const struct scan_live *live = ll->log->live == SCAN_NONE ? NULL : &l->lives[ll->log->live];
 	int ret = 0;
 
-	ll->digested = true;
 	for (uint32_t i = ll->log->first_block; i != SCAN_NONE && !ret; i = l->blocks[i].next)
 		ret = digest_block(ll, &l->blocks[i]);
 	for (uint64_t i = 0; live && !live->ret && i < live->state.nr_records && !ret; i++)
@@ -255,7 +254,7 @@ static int take_trailer(struct trailers_scan *ll, const struct index_trailer *t)
 	}
 	check_gap(ll, t, &block);
 	told = is_next_block(ll, buf, (size_t)n);
-	if (!told && !ll->digested && digest_known(ll)) {
+	if (!told && !ll->digests.cap && digest_known(ll)) {
 		mem_free(buf);
 		return -ENOMEM;
 	}

@@ -326,7 +326,7 @@ Test(remote_fuse, flock_locks_no_byte_that_the_library_needs, .fini = scratch_re
 	sys.statfs = as_fuse;
 	scratch_map("{small=0}");
 	l = lopen("f", O_RDWR | O_CREAT);
-	cr_assert(plfs_flocks(l.f));
+	cr_assert(plfs_has_own_flock(l.f));
 	cr_assert_eq(plfs_flock(l.fd, LOCK_EX | LOCK_NB), 0);
 	cr_assert(!fcntl(l.fd, F_GETLK, &header) && header.l_type == F_UNLCK);
 	other = lopen("f", O_RDWR);
