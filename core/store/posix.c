@@ -230,9 +230,9 @@ static int posix_identify(struct store *s, int h, struct store_identity *id)
 }
 
 /*
- * A client of a dispersed volume of GlusterFS tells its servers a file's new size a second or more later. Each
- * listing of the directory hands the kernel the servers' old size. The kernel then cuts the file's maps there:
- * what was stored in them is lost, and the next store raises SIGBUS. A sync tells the servers at once.
+ * A client of a dispersed volume of GlusterFS tells its servers a file's new size a second or more later.
+ * Each listing of the directory hands the kernel the servers' old size. The kernel then cuts the file's maps
+ * there: what was stored in them is lost, and the next store raises SIGBUS. A sync tells the servers at once.
  */
 static int settle_size(struct store *s, int h)
 {
